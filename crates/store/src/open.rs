@@ -1,7 +1,7 @@
 //! Making a store, and opening one: its manifest, its trees, then every record of the log after the
 //! position where its trees agree.
 
-use crate::damaged::is_tree_damage;
+use crate::damaged::{RebuiltTrees, is_tree_damage};
 use crate::deriver::{Deriver, Group, ids};
 use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::publish::Publisher;
@@ -20,7 +20,7 @@ use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicBool, AtomicU64};
 use quire_sync::{Mutex, RwLock};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -253,9 +253,9 @@ fn open_derived(
     options: &StoreOptions,
     manifest: &mut Manifest,
     context: &TreeContext,
-) -> Result<(Vec<Slot>, Vec<Group>, BTreeMap<TreeId, Rebuilt>)> {
+) -> Result<(Vec<Slot>, Vec<Group>, RebuiltTrees)> {
     let (mut slots, mut groups) = (Vec::new(), Vec::new());
-    let mut rebuilt = BTreeMap::new();
+    let mut rebuilt = RebuiltTrees::new();
     for source in &options.derived {
         let known = ids(&**source);
         let is_known = |id: &TreeId| manifest.trees.iter().any(|tree| tree.id == *id);

@@ -1,5 +1,6 @@
 //! One partition's store: what it is made of.
 
+use crate::damaged::RebuiltTrees;
 use crate::deriver::Deriver;
 use crate::manifest::Manifest;
 use crate::publish::Publisher;
@@ -7,14 +8,14 @@ use crate::segment_age::Sealing;
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::trees::Trees;
-use crate::{Error, LogSettings, Machine, Rebuilt, Result, StoreOptions, StoreStats, TreeId};
+use crate::{Error, LogSettings, Machine, Result, StoreOptions, StoreStats, TreeId};
 use quire_env::{Gate, JobClass};
 use quire_log::Log;
 use quire_lsm::{TableFiles, TreeContext};
 use quire_model::Position;
 use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use quire_sync::{Mutex, RwLock};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -83,7 +84,7 @@ pub(crate) struct Inner<M: Machine> {
     /// Why the job that builds derived trees last failed, if it has not succeeded since.
     pub(crate) derive_error: Mutex<Option<String>>,
     /// The derived trees that were found damaged since the store was opened.
-    pub(crate) rebuilt: Mutex<BTreeMap<TreeId, Rebuilt>>,
+    pub(crate) rebuilt: Mutex<RebuiltTrees>,
     pub(crate) flush_due: AtomicBool,
     pub(crate) compaction_due: AtomicBool,
     /// Set when a compaction failed, until it is to be tried again.
