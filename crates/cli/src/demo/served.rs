@@ -130,6 +130,9 @@ impl Served {
             self.url()
         );
         step(context, "4. Update one and read it back", &command)?;
+        // The index is level after a flush: a search then tests the update alone.
+        let flushed = self.database.flush();
+        flushed.map_err(Error::engine("cannot flush"))?;
         let segment = http::segment(&key.to_string());
         let path = format!("/{}/_update/{segment}", self.collection);
         self.server.request("POST", &path, PATCH)?;

@@ -205,7 +205,7 @@ fn fields(numbers: &mut Numbers) -> IndexedFields {
 fn query(case: &Case, numbers: &mut Numbers) -> Query {
     let id = numbers.below(30);
     match numbers.below(8) {
-        0 => find(field("_id").eq(id.to_string())).with_count(),
+        0 => find(field("_id").eq(id as i64)).with_count(),
         1 => find(!field("_id").lt(id.to_string())).order_by(field("_id").descending()),
         2 => find(field("_id").exists()).aggregate("ids", Aggregate::terms("_id", 3)),
         _ => case.queries[numbers.below(case.queries.len())].clone(),
