@@ -7,7 +7,6 @@ use quire_log::{ErrorKind, Log, LogOptions};
 use quire_model::Position;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 /// One of each three records is needed: the others may be compacted away.
 fn is_needed(position: u64) -> bool {
@@ -224,10 +223,10 @@ fn cost_of_the_end_of_log_record_in_synced_appends() {
                     rotate_unsynced,
                     ..LogOptions::default()
                 };
-                let cache = BlockCache::new(1 << 20);
+                let (env, cache) = (OsEnv::new().unwrap(), BlockCache::new(1 << 20));
                 let (log, _) =
-                    Log::open(OsEnv::new().unwrap(), dir.path(), IDENTITY, cache, options).unwrap();
-                let (record, begun) = ([7; 300], Instant::now());
+                    Log::open(env.clone(), dir.path(), IDENTITY, cache, options).unwrap();
+                let (record, begun) = ([7; 300], env.monotonic());
                 let appends = 400 * if writers == 1 { 1 } else { 4 };
                 std::thread::scope(|threads| {
                     for _ in 0..writers {
@@ -239,7 +238,8 @@ fn cost_of_the_end_of_log_record_in_synced_appends() {
                         });
                     }
                 });
-                let micros = begun.elapsed().as_micros() as usize / (appends / writers);
+                let took = env.monotonic() - begun;
+                let micros = took.as_micros() as usize / (appends / writers);
                 let end = if rotate_unsynced { "without" } else { "with" };
                 println!("round {round}, {writers} writers, {end}: {micros} us an append");
             }
