@@ -279,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        #[test] // An index is made of one, a scan asks the other.
+        #[test] // An index is made by one, a scan uses the other.
         fn the_values_of_a_document_by_path_are_those_that_each_path_visits(json in any_json()) {
             let json = format!("{{\"a\":{json},\"a.b\":{json}}}");
             let document = Document::from_json(json.as_bytes()).unwrap();

@@ -158,7 +158,7 @@ impl Prepared {
         is_about
     }
 
-    /// Whether it only counts all documents, or asks nothing of them.
+    /// Whether it only counts all documents, or needs nothing of them.
     #[must_use]
     pub fn is_count_of_all(&self) -> bool {
         self.root == Node::All && self.query.limit == Some(0) && self.query.aggregates.is_empty()

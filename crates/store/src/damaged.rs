@@ -12,22 +12,9 @@ use crate::trees::{SeenUse, Slot, TreeUse};
 use crate::verify::damaged;
 use crate::{Error, Machine, Store, TreeId, View};
 use quire_seeded::{Bug, seeded};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-
-/// How often a derived tree was built anew since the store was opened, and why the last time.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rebuilt {
-    /// How often.
-    pub count: u64,
-    /// Why: what was found to be damaged, with its file.
-    pub why: String,
-}
-
-/// Those of a store that were, by their ids.
-pub(crate) type RebuiltTrees = BTreeMap<TreeId, Rebuilt>;
 
 /// Whether the bytes of a tree are wrong, and not the machine.
 pub fn is_damage(error: &quire_lsm::Error) -> bool {

@@ -272,7 +272,8 @@ impl<M: Machine> Inner<M> {
         writer.superseded_bytes = 0;
         let (applied, segments) = (writer.applied, self.log.segments());
         let space = writer.space.cut(&segments, applied);
-        writer.superseded_bytes_max = superseded_bytes_max(&self.options, &space, &segments);
+        writer.superseded_bytes_max =
+            superseded_bytes_max(self.options.log_live_percent, &space, &segments);
         Cut {
             position: match seeded(Bug::FlushNamesLogEnd) {
                 true => self.log.last(),

@@ -1,7 +1,7 @@
 //! Making a store, and opening one: its manifest, its trees, then every record of the log after the
 //! position where its trees agree.
 
-use crate::damaged::{RebuiltTrees, is_tree_damage};
+use crate::damaged::is_tree_damage;
 use crate::deriver::{Deriver, Group, ids};
 use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::publish::Publisher;
@@ -9,7 +9,7 @@ use crate::segment_age::Sealing;
 use crate::shared::{Flushable, Shared};
 use crate::space::{Space, superseded_bytes_max};
 use crate::store::{Counters, Inner, Store, Writer};
-use crate::trees::{Slot, TreeUse, Trees};
+use crate::trees::{RebuiltTrees, Slot, TreeUse, Trees};
 use crate::{
     DerivedTrees, Error, ErrorKind, Machine, Place, Rebuilt, Result, StoreOptions, TreeId,
 };
@@ -110,7 +110,11 @@ impl<M: Machine> Store<M> {
                 underived_bytes: 0,
                 unwritten_bytes: 0,
                 superseded_bytes: 0,
-                superseded_bytes_max: superseded_bytes_max(&options, &manifest.space, &segments),
+                superseded_bytes_max: superseded_bytes_max(
+                    options.log_live_percent,
+                    &manifest.space,
+                    &segments,
+                ),
                 space: manifest.space.clone(),
             }),
             derived: AtomicU64::new(manifest.applied.0),

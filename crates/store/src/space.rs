@@ -15,7 +15,6 @@
 //!    segment carried over into another) it is marked as not counted, and still grows; counting the
 //!    segment once settles what it began with.
 
-use crate::StoreOptions;
 use quire_log::SegmentInfo;
 use quire_model::Position;
 use std::collections::BTreeMap;
@@ -150,11 +149,11 @@ impl Space {
 /// At how many superseded bytes memtables are flushed, so that these can be reclaimed: at a tenth
 /// of what is live.
 pub(crate) fn superseded_bytes_max(
-    options: &StoreOptions,
+    log_live_percent: u32,
     space: &Space,
     segments: &[SegmentInfo],
 ) -> u64 {
-    if options.log_live_percent == 0 {
+    if log_live_percent == 0 {
         return u64::MAX;
     }
     let live = |segment: &SegmentInfo| {

@@ -1,12 +1,12 @@
 //! One partition's store: what it is made of.
 
-use crate::damaged::RebuiltTrees;
 use crate::deriver::Deriver;
 use crate::manifest::Manifest;
 use crate::publish::Publisher;
 use crate::segment_age::Sealing;
 use crate::shared::Shared;
 use crate::space::Space;
+use crate::trees::RebuiltTrees;
 use crate::trees::Trees;
 use crate::{Error, LogSettings, Machine, Result, StoreOptions, StoreStats, TreeId};
 use quire_env::{Gate, JobClass};

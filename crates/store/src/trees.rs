@@ -10,8 +10,12 @@ use quire_lsm::{Tree, TreeStats};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU32, Ordering};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
+
+/// The derived trees of a store that were built anew, by their ids.
+pub(crate) type RebuiltTrees = BTreeMap<TreeId, Rebuilt>;
 
 /// The number of trees that one opening of a store can add.
 pub(crate) const ADDED_MAX: usize = 32;

@@ -517,7 +517,7 @@ fn the_cheapest_way_is_taken_and_said() {
     batch
         .write()
         .into_iter()
-        .for_each(|result| drop(result.unwrap()));
+        .for_each(|result| _ = result.unwrap());
     settle(&env);
     let view = collection.view().unwrap();
     let explain = |query: Query| {
@@ -579,7 +579,7 @@ fn a_page_of_many_matches_reads_few_documents() {
     batch
         .write()
         .into_iter()
-        .for_each(|result| drop(result.unwrap()));
+        .for_each(|result| _ = result.unwrap());
     settle(&env);
     let view = collection.view().unwrap();
     let options = Options {

@@ -22,8 +22,8 @@ const LAYERS_MAX: usize = 8;
 /// Layers of fewer bytes than this are joined when they meet.
 const SMALL_BYTES: usize = 1 << 10;
 
-/// Layers that contain less than one in this number of the documents of a value's first layer stay a
-/// layer of their own.
+/// Layers that contain less than one in this number of the documents of a value's first layer stay
+/// a layer of their own.
 const CONTAINED_PART: u64 = 8;
 
 impl ColumnBlockWriter {
