@@ -44,7 +44,7 @@ impl Leader {
         command
             .arg("serve")
             .arg(&self.database)
-            .args(["--listen", &address]);
+            .args(["--create", "--listen", &address]);
         self.server = Some(Server::launch(command));
     }
 
