@@ -28,6 +28,7 @@ mod world;
 pub use document::KEYS;
 pub use generate::{Profile, generate};
 pub use history::{Action, Condition, End, History, Name, Op, VOLUMES_MAX, Write};
+pub use queries::with_key;
 pub use reduce::reduce;
 pub use run::{Failure, RunStats, quietly, run, trace};
 pub use seeds::{check_seeds, kept_histories, seeds_wanted};

@@ -106,7 +106,7 @@ fn refuse_file(context: &Context, path: &Path) -> Result<()> {
     let is_frozen = path
         .extension()
         .is_some_and(|extension| extension == "quire");
-    Err(Error::Usage(match is_frozen {
+    Err(Error::Failed(match is_frozen {
         true => format!(
             "{shown} is a frozen file, and this command works on a database; query it: quire query \
              {shown} --where \"_id = 'KEY'\""

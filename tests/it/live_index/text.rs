@@ -6,6 +6,7 @@
 
 use quire_query::testing::{Case, PATHS};
 use quire_query::{Aggregate, Filter, Path, Query, Value, field, find};
+use quire_tests::sim::with_key;
 use quiredb::{Document, IndexedFields, Key};
 
 /// Keys of documents.
@@ -118,7 +119,15 @@ fn fields(numbers: &mut Numbers) -> IndexedFields {
 fn step(case: &Case, numbers: &mut Numbers, crashes: bool) -> Step {
     let key = key(numbers);
     match numbers.below(24) {
-        0..8 => Step::Put(key, document(case, numbers)),
+        0..8 => {
+            let document = document(case, numbers);
+            // Some documents have their key.
+            let document = match numbers.below(6) {
+                0 => with_key(&key, &document),
+                _ => document,
+            };
+            Step::Put(key, document)
+        }
         8..11 => Step::Patch(key, document(case, numbers)),
         11 => Step::Delete(key),
         12 => Step::Flush,
@@ -156,12 +165,7 @@ fn document(case: &Case, numbers: &mut Numbers) -> Document {
         (Some(known), 1) => known.merge_patch(&strange(numbers)).unwrap(),
         _ => strange(numbers),
     };
-    // Mostly the key is the field `_id`.
-    let id = match numbers.below(6) {
-        0 => r#"{"_id":"own"}"#,
-        _ => r#"{"_id":null}"#,
-    };
-    document.merge_patch(&parse(id)).unwrap()
+    document.merge_patch(&parse(r#"{"_id":null}"#)).unwrap()
 }
 
 fn parse(json: &str) -> Document {

@@ -3,6 +3,7 @@
 use super::text::{Step, Text};
 use quire_query::testing::naive;
 use quire_query::{Answer, Hit, Options, Query};
+use quire_tests::sim::with_key;
 use quiredb::operations::{VerifyOptions, verify_open};
 use quiredb::{
     Collection, CollectionSettings, Database, DatabaseOptions, Document, IndexStats, Key, Result,
@@ -78,18 +79,6 @@ impl Model {
         assert_eq!(found, self.keys(&right.hits), "{what}: hits of {query:?}");
         assert_eq!(answer.count, right.count, "{what}: {query:?}");
         assert_eq!(answer.aggregates, right.aggregates, "{what}: {query:?}");
-    }
-}
-
-/// A document as queries see it: its key is the field `_id`, if it has none.
-fn with_key(key: &Key, document: &Document) -> Document {
-    match document.get("_id") {
-        Some(_) => document.clone(),
-        None => {
-            let id = serde_json::json!({ "_id": key.to_string() }).to_string();
-            let id = Document::from_json(id.as_bytes()).unwrap();
-            document.merge_patch(&id).unwrap()
-        }
     }
 }
 

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 2;
 pub(crate) fn check_queries(view: &View, expected: &State) -> Result<()> {
     let documents: Vec<_> = expected
         .iter()
-        .map(|(key, (_, text))| with_key(key, text))
+        .map(|(key, (_, text))| with_key(key, &Document::from_json(text.as_bytes()).unwrap()))
         .collect();
     let middle = documents.get(documents.len() / 2);
     let turn: u64 = view.positions().iter().map(|position| position.0).sum();
@@ -37,11 +37,15 @@ pub(crate) fn check_queries(view: &View, expected: &State) -> Result<()> {
     Ok(())
 }
 
-/// A document as queries see it: its key is the field `_id`.
-fn with_key(key: &Key, text: &str) -> Document {
-    let document = Document::from_json(text.as_bytes()).unwrap();
-    let id = serde_json::json!({ "_id": key.to_string() }).to_string();
-    let id = Document::from_json(id.as_bytes()).unwrap();
+/// A document as queries see it: the field `_id` is its key, an integer if the key is one.
+pub fn with_key(key: &Key, document: &Document) -> Document {
+    let text = key.to_string();
+    let integer = text.parse::<i64>().ok();
+    let id = match integer.filter(|integer| integer.to_string() == text) {
+        Some(integer) => serde_json::json!({ "_id": integer }),
+        None => serde_json::json!({ "_id": text }),
+    };
+    let id = Document::from_json(id.to_string().as_bytes()).unwrap();
     document.merge_patch(&id).unwrap()
 }
 

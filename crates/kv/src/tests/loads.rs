@@ -88,7 +88,7 @@ fn a_load_that_fails_or_is_given_up_leaves_nothing() {
     let kv = open(&env);
     kv.put(b"a", b"1").unwrap();
     kv.flush().unwrap();
-    env.set_capacity(1 << 20);
+    env.set_capacity(200 << 10);
     let mut failed = kv.bulk_load().unwrap();
     let refused = pairs()
         .iter()

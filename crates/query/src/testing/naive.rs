@@ -54,8 +54,10 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
         Filter::And(all) => all.iter().all(|one| accepts(one, document)),
         Filter::Or(any) => any.iter().any(|one| accepts(one, document)),
         Filter::Not(one) => !accepts(one, document),
-        Filter::Eq(path, wanted) => any(path, &|value| value == wanted),
-        Filter::In(path, wanted) => any(path, &|value| wanted.contains(value)),
+        Filter::Eq(path, wanted) => any(path, &|value| is_equal(path, value, wanted)),
+        Filter::In(path, wanted) => any(path, &|value| {
+            wanted.iter().any(|wanted| is_equal(path, value, wanted))
+        }),
         Filter::Exists(path) => any(path, &|value| *value != Value::null()),
         Filter::Prefix(path, prefix) => any(path, &|value| {
             value.as_str().is_some_and(|text| text.starts_with(prefix))
@@ -77,6 +79,17 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
                 }
         }),
     }
+}
+
+/// Whether a value at a path is the wanted one. A key is its text, so 7 and `"7"` are one.
+fn is_equal(path: &Path, value: &Value, wanted: &Value) -> bool {
+    let text = |value: &Value| match value.get() {
+        OrderedValue::Int(number) => Some(number.to_string()),
+        OrderedValue::UInt(number) => Some(number.to_string()),
+        _ => value.as_str().map(|text| text.into_owned()),
+    };
+    value == wanted
+        || path.as_str() == "_id" && text(value).is_some_and(|one| Some(one) == text(wanted))
 }
 
 /// The values that a document has at a path.
