@@ -115,7 +115,6 @@ impl Evaluator<'_, '_> {
                 .retain_by(Access::Documents, leaf, found, &mut some)?;
             kept |= &some;
         }
-        drop(left);
         *set = kept;
         Ok(())
     }

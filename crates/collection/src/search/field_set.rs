@@ -124,8 +124,9 @@ impl FieldSet {
 
 impl Known {
     fn refuse(&mut self, path: &str) {
-        let end = path.floor_char_boundary(REFUSED_NAME_BYTES_MAX);
-        let name = path.get(..end).unwrap_or_default().as_bytes();
+        let end = (0..=REFUSED_NAME_BYTES_MAX.min(path.len())).rev();
+        let name = end.filter_map(|end| path.get(..end)).next();
+        let name = name.unwrap_or_default().as_bytes();
         if self.refused.len() < REFUSED_MAX && self.refused.insert(xxh3_128(name)) {
             self.unwritten.push([&key::refused(), name].concat());
         }

@@ -61,10 +61,13 @@ impl Postings for MapPostings {
     }
 }
 
+/// A value, and the operands above it.
+type Parts = (Option<Vec<u8>>, Vec<Vec<u8>>);
+
 /// Column blocks in a map: values and operands, kept as a tree keeps them.
 #[derive(Default)]
 struct MapColumns {
-    blocks: BTreeMap<Vec<u8>, (Option<Vec<u8>>, Vec<Vec<u8>>)>,
+    blocks: BTreeMap<Vec<u8>, Parts>,
     merged: usize,
 }
 
@@ -273,7 +276,9 @@ fn check_rising((batch, block_bits): (usize, u32)) {
         Document::from_json(text.as_bytes()).unwrap()
     };
     let of = |moment: usize, doc: usize| {
-        let last = (1..=moment).rev().find(|moment| (doc + moment) % 3 == 0);
+        let last = (1..=moment)
+            .rev()
+            .find(|moment| (doc + moment).is_multiple_of(3));
         Some(document(last.map_or(doc, |last| 1000 * (last + 1) - doc)))
     };
     let moments = [0, 1, 2].map(|moment| Kept((0..700).map(|doc| of(moment, doc)).collect()));

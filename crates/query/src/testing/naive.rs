@@ -211,8 +211,9 @@ fn groups(grouping: &Grouping, documents: &[&Document]) -> Aggregated {
             if values.is_empty() {
                 values.insert(Value::null());
             }
-            let longer =
-                |key: &Vec<Value>, value: &Value| [key.as_slice(), &[value.clone()]].concat();
+            let longer = |key: &Vec<Value>, value: &Value| {
+                [key.as_slice(), std::slice::from_ref(value)].concat()
+            };
             keys = keys
                 .iter()
                 .flat_map(|key| values.iter().map(move |value| longer(key, value)))
