@@ -11,7 +11,7 @@
 use crate::live_index;
 use crate::quire::root;
 use crate::sim_damage;
-use quire_seeded::{Bug, seed_bug};
+use quire_seeded::{Bug, Seeded, seed_bug};
 use quire_tests::sim::{
     self, Failure, History, Profile, RunStats, counters, exhaustive, kept_histories, quietly,
 };
@@ -46,16 +46,54 @@ fn hunt(bug: Bug) -> Option<Found> {
         });
     }
     let begun = Instant::now();
-    let _seeded = seed_bug(bug);
-    let (by, failure) = match bug {
+    let (by, failure) = match second_defence(bug) {
+        Some(other) => {
+            let _away = seed_bug(other);
+            let found = search(bug, &|| Some(seed_bug(bug)))?;
+            // What the other bug causes alone does not count.
+            if search(bug, &|| None).is_some() {
+                return None;
+            }
+            (format!("{}, with `{other:?}` too", found.0), found.1)
+        }
+        None => search(bug, &|| Some(seed_bug(bug)))?,
+    };
+    Some(Found {
+        by,
+        failure,
+        took: begun.elapsed(),
+    })
+}
+
+/// The bug that takes away a second defence, without which nobody would notice the first missing.
+fn second_defence(bug: Bug) -> Option<Bug> {
+    match bug {
+        Bug::FoundSegmentNameBelieved | Bug::DamageTakenForTornTail | Bug::ShortLogAccepted => {
+            Some(Bug::EndOfLogUnread)
+        }
+        Bug::FoundCatalogBelieved => Some(Bug::CatalogCopyStale),
+        _ => None,
+    }
+}
+
+/// Searches for a bug, with what `seed` seeds.
+fn search(bug: Bug, seed: &dyn Fn() -> Option<Seeded>) -> Option<(String, String)> {
+    let _seeded = seed();
+    match bug {
+        Bug::DamageTakenForTornTail => first_failure(&[(
+            "damage to every byte of a log before its last write",
+            sim_damage::damage_before_the_last_write_is_told_from_a_torn_tail,
+        )]),
+        Bug::ShortLogAccepted => first_failure(&[(
+            "each file cut or missing",
+            sim_damage::a_file_that_is_cut_or_missing_is_an_error_and_never_a_wrong_answer,
+        )]),
         // Bugs that need damage: bytes that change by themselves.
         Bug::LogChecksumUnchecked
         | Bug::TableChecksumUnchecked
         | Bug::ManifestChecksumUnchecked
-        | Bug::DamageTakenForTornTail
         | Bug::EndOfLogUnread
-        | Bug::CatalogCopyStale
-        | Bug::ShortLogAccepted => damage(),
+        | Bug::CatalogCopyStale => damage(),
         // Bugs that show only if a second fault follows a first one at the right step.
         Bug::FoundSegmentNameBelieved
         | Bug::UnprovenBelieved
@@ -83,12 +121,7 @@ fn hunt(bug: Bug) -> Option<Found> {
             crate::two_holders::removing_the_lock_file_lets_nobody_else_write,
         )]),
         _ => random(),
-    }?;
-    Some(Found {
-        by,
-        failure,
-        took: begun.elapsed(),
-    })
+    }
 }
 
 /// The tests of `store` search the bugs of added trees themselves, and those of `collection` the

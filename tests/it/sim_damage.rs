@@ -230,6 +230,18 @@ pub(crate) fn a_file_of_another_database_is_told_and_never_served() {
 
 #[test]
 pub(crate) fn damage_to_a_log_that_was_not_closed_is_told_from_a_torn_tail() {
+    damage_to_an_open_log(false);
+}
+
+/// What a later block proves durable, without the end-of-log record.
+#[test]
+pub(crate) fn damage_before_the_last_write_is_told_from_a_torn_tail() {
+    damage_to_an_open_log(true);
+}
+
+/// Changes each byte of the log of a database that was not closed. `but_last`: the last write may
+/// be lost.
+fn damage_to_an_open_log(but_last: bool) {
     let env = SimEnv::new(1);
     let database = open(&env).unwrap();
     let settings = || CollectionSettings {
@@ -237,8 +249,9 @@ pub(crate) fn damage_to_a_log_that_was_not_closed_is_told_from_a_torn_tail() {
         ..CollectionSettings::default()
     };
     let letters = database.collection_or_create("letters", settings).unwrap();
-    let mut last = Model::new();
+    let (mut before, mut last) = (Model::new(), Model::new());
     for number in 0..8u32 {
+        before = last.clone();
         let document = Document::from_json(format!(r#"{{"n":{number}}}"#).as_bytes()).unwrap();
         letters.put_at(&Key::from(number % 5), &document).unwrap();
         last.insert(Key::from(number % 5), document);
@@ -262,7 +275,9 @@ pub(crate) fn damage_to_a_log_that_was_not_closed_is_told_from_a_torn_tail() {
             let documents = letters.scan(..).unwrap();
             let documents = documents.map(|found| found.map(|found| (found.key, found.document)));
             let documents: Model = documents.collect::<Result<_>>().unwrap();
-            assert_eq!(documents, last, "byte {byte}: acknowledged under sync");
+            if !(but_last && documents == before) {
+                assert_eq!(documents, last, "byte {byte}: acknowledged under sync");
+            }
         }
     }
     assert!(found > 100, "{found} found");

@@ -79,6 +79,9 @@ struct Client {
     database: Option<Database>,
     created: bool,
     known: BTreeMap<u32, Possible>,
+    /// What failed writes of this opening may have left on the disk: it may show once the database
+    /// is opened again, whatever was read meanwhile.
+    doubted: BTreeMap<u32, Possible>,
     written: u32,
     /// The errors so far.
     errors: Vec<(String, ErrorKind)>,
@@ -104,6 +107,7 @@ impl Client {
             database: None,
             created: false,
             known: BTreeMap::new(),
+            doubted: BTreeMap::new(),
             written: 0,
             errors: Vec::new(),
         }
@@ -127,6 +131,9 @@ impl Client {
                     .options(options)
                     .open()?;
                 self.created = true;
+                for (n, left) in std::mem::take(&mut self.doubted) {
+                    self.known.entry(n).or_default().extend(left);
+                }
                 self.database.insert(database).clone()
             }
         };
@@ -247,7 +254,7 @@ impl Client {
     }
 
     /// The document that was read must be one that the key may have; from now on it is the only
-    /// one.
+    /// one in this opening.
     fn saw(&mut self, n: u32, found: Option<String>) {
         let possible = self.known.entry(n).or_insert_with(|| [None].into());
         assert!(
@@ -277,8 +284,14 @@ impl Client {
                 assert!(possible.contains(&then));
                 *possible = [then].into();
             }
-            Ok(_) => *possible = [then].into(),
-            Err(_) => drop(possible.insert(then)),
+            Ok(_) => {
+                *possible = [then].into();
+                self.doubted.remove(&n);
+            }
+            Err(_) => {
+                possible.insert(then.clone());
+                self.doubted.entry(n).or_default().insert(then);
+            }
         }
         result.map(drop)
     }

@@ -8,7 +8,7 @@
 
 use crate::Result;
 use quire_env::{AppendFile, Env, ErrorKind, FileId, VolumeId, Volumes};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -68,8 +68,19 @@ impl TableFiles {
 
     fn make_dir(&self, volume: VolumeId) -> Result<()> {
         if volume == VolumeId(0) && !self.ready.load(Ordering::Relaxed) {
-            let dir = self.volumes.root().join(&self.subdir);
-            self.env.create_dir_all(&dir)?;
+            let root = self.volumes.root();
+            let above = self.subdir.parent().filter(|path| *path != Path::new(""));
+            if let Some(above) = above {
+                // It was made with the partition. If it is gone, another directory is in place of
+                // the volume, and is left as it is.
+                match self.env.list(&root.join(above)) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        return Err(self.volumes.get(volume)?.lost(error).into());
+                    }
+                    found => drop(found?),
+                }
+            }
+            self.env.create_dir_all(&root.join(&self.subdir))?;
             self.ready.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -158,6 +169,22 @@ fn number(name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quire_env::SimEnv;
+
+    #[test]
+    fn no_table_is_made_where_the_partition_is_gone() {
+        let env = SimEnv::new(1);
+        let root = Path::new("/db");
+        let subdir = PathBuf::from("c1/p0/tables");
+        env.create_dir_all(&root.join("c1/p0")).unwrap();
+        let files = |env| TableFiles::new(env, Volumes::single("/db"), subdir.clone(), 1);
+        files(env.clone()).create().unwrap();
+        // As if the directory of the database had been replaced by an empty one.
+        env.remove_dir_all(&root.join("c1")).unwrap();
+        let lost = files(env.clone()).create().map(drop).unwrap_err();
+        assert!(lost.to_string().contains("is lost"), "{lost}");
+        assert!(env.list(root).unwrap().is_empty());
+    }
 
     #[test]
     fn only_names_that_we_give_are_table_files() {

@@ -176,6 +176,8 @@ impl<M: Machine> Inner<M> {
 
     fn flush_steps(&self) -> Result<()> {
         let _one = self.flushing.lock();
+        // Before any table is made: it would lie among the files of another process.
+        self.check_ours()?;
         if self.read_only.load(Ordering::Acquire) {
             return Err(Error::ReadOnly {
                 path: self.dir.clone(),
@@ -307,6 +309,13 @@ impl<M: Machine> Inner<M> {
         }
     }
 
+    /// Fails if the files may be those of another process by now: then this one stops.
+    fn check_ours(&self) -> Result<()> {
+        Ok(self.shared.check_lock().inspect_err(|_| {
+            self.read_only.store(true, Ordering::Release);
+        })?)
+    }
+
     /// Writes the manifest that makes `change`, then lets readers see it.
     pub(crate) fn commit(&self, change: ManifestChange) -> Result<()> {
         let mut manifest = self.manifest.lock();
@@ -316,11 +325,9 @@ impl<M: Machine> Inner<M> {
             "a manifest never takes records back out of the trees' files"
         );
         let path = manifest::path(&self.dir);
-        if let Err(error) = self.shared.check_lock() {
-            // The files are those of another process now: this one stops.
-            self.read_only.store(true, Ordering::Release);
+        if let Err(error) = self.check_ours() {
             self.abandon(change.edits);
-            return Err(error.into());
+            return Err(error);
         }
         if let Err(error) = self.shared.env().replace(&path, &next.encode()) {
             // The new manifest may be in place although its name is not durable. Only if the old
