@@ -106,13 +106,13 @@ fn refuse_file(context: &Context, path: &Path) -> Result<()> {
     let is_frozen = path
         .extension()
         .is_some_and(|extension| extension == "quire");
-    Err(Error::Failed(match is_frozen {
-        true => format!(
+    Err(match is_frozen {
+        true => Error::Usage(format!(
             "{shown} is a frozen file, and this command works on a database; query it: quire query \
              {shown} --where \"_id = 'KEY'\""
-        ),
-        false => format!("{shown} is a file, and no directory of a database"),
-    }))
+        )),
+        false => Error::Failed(format!("{shown} is a file, and no directory of a database")),
+    })
 }
 
 fn open(
