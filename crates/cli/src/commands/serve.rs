@@ -100,12 +100,22 @@ impl Serve {
     }
 }
 
-/// Starts the threads of a server.
+/// Starts the threads of a server, which has small pages of memory from then on.
 pub(super) fn runtime() -> Result<Runtime> {
+    use_small_pages();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
     runtime.map_err(|error| Error::Failed(format!("cannot start the server's threads: {error}")))
+}
+
+/// Turns huge pages off for this process. The allocator would have them: then a thread that uses a
+/// few kilobytes takes 2 MiB.
+fn use_small_pages() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!(%error, "huge pages can't be turned off");
+    }
 }
 
 impl Serving {
