@@ -109,8 +109,8 @@ pub(super) fn runtime() -> Result<Runtime> {
     runtime.map_err(|error| Error::Failed(format!("cannot start the server's threads: {error}")))
 }
 
-/// Turns huge pages off for this process. The allocator requests them from the system: then a
-/// thread that uses a few kilobytes has 2 MiB, which come back only when all of them are free.
+/// Turns huge pages off for this process. The allocator would have them: then a thread that uses a
+/// few kilobytes takes 2 MiB.
 fn use_small_pages() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
