@@ -8,7 +8,6 @@
 //! # Invariants
 //! 1. The record never says more than what a sync that succeeded made durable.
 //! 2. Two slots are overwritten in turns, so a crash leaves one whole. The higher number counts.
-//!    A record lies in one sector: a crash leaves each slot as it was before or after a write.
 //! 3. Each opening that writes begins with a new file: no sync of a file is trusted whose sync may
 //!    have failed in an earlier opening.
 //! 4. It says that a segment was closed only while that has its footer.
@@ -55,9 +54,6 @@ pub(crate) struct FoundEnd {
     pub(crate) record: Option<EndRecord>,
     /// Bytes of the file.
     pub(crate) file_bytes: u64,
-    /// Where the first byte is that was not written so. A slot whose record is not whole counts
-    /// from its beginning.
-    pub(crate) damaged_at: Option<u64>,
 }
 
 impl FoundEnd {
@@ -142,36 +138,17 @@ pub(crate) fn read(env: &dyn Env, dir: &Path, identity: Option<LogIdentity>) -> 
     let mut found = FoundEnd {
         record: None,
         file_bytes: bytes.len() as u64,
-        damaged_at: None,
     };
-    for (offset, slot) in (0..).step_by(SLOT_BYTES).zip(bytes.chunks(SLOT_BYTES)) {
-        let record = EndRecord::decode(slot, &path, identity)?;
-        let damaged_at = damage_in(slot, record.is_some()).map(|at| offset + at as u64);
-        found.damaged_at = found.damaged_at.or(damaged_at);
-        let Some(record) = record else { continue };
-        if found
-            .record
-            .is_none_or(|other| other.number < record.number)
+    for slot in bytes.chunks(SLOT_BYTES) {
+        if let Some(record) = EndRecord::decode(slot, &path, identity)?
+            && found
+                .record
+                .is_none_or(|other| other.number < record.number)
         {
             found.record = Some(record);
         }
     }
-    let is_short = (1..FILE_BYTES).contains(&bytes.len());
-    let cut_at = is_short.then_some(found.file_bytes.saturating_sub(1));
-    found.damaged_at = found.damaged_at.or(cut_at);
     Ok(found)
-}
-
-/// Where a slot is damaged: it holds a record and then zeros, or zeros alone.
-fn damage_in(slot: &[u8], has_record: bool) -> Option<usize> {
-    let is_set = |byte: &u8| *byte != 0;
-    match has_record {
-        true => {
-            let mut rest = slot.iter().skip(RECORD_BYTES);
-            rest.position(is_set).map(|at| RECORD_BYTES + at)
-        }
-        false => slot.iter().any(is_set).then_some(0),
-    }
 }
 
 /// The end-of-log record of an open log.

@@ -60,13 +60,10 @@ fn inspect_closed(env: &dyn Env, dir: &Path, identity: Option<LogIdentity>) -> R
     let mut inspection = Inspection::new(identity, files, end.last());
     inspection.find_open()?;
     inspection.findings.count_file(end.file_bytes);
-    let path = end_of_log::path(dir);
     if end.is_damaged() {
         let what = "the end-of-log record is damaged: a torn tail can't be told from damage";
+        let path = end_of_log::path(dir);
         inspection.findings.damage(&path, 0, what, None);
-    } else if let Some(at) = end.damaged_at {
-        let what = "one of the two end-of-log records is damaged: the other is whole";
-        inspection.findings.damage(&path, at, what, None);
     }
     inspection.was_closed(end.record.and_then(|record| record.closed));
     for base in torn_off {
