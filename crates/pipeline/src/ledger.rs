@@ -1,6 +1,7 @@
 //! Ledger: which batches are with the writers, and which prefix of the inputs is acknowledged.
 
 use crate::error::{BadDocument, Error, reason};
+use crate::in_flight::InFlight;
 use crate::options::OnBad;
 use crate::parse::ParsedBatch;
 use crate::position::SourcePosition;
@@ -105,12 +106,18 @@ impl<'a, 'b> Ledger<'a, 'b> {
         }
     }
 
-    /// Acknowledges the oldest batch, if it is written whole. Returns the memory that it took.
-    pub(crate) fn settle(&mut self) -> Option<usize> {
-        if self.written.front()?.parts_left > 0 {
-            return None;
+    /// Acknowledges the oldest batch, if it is written whole; false if it is not.
+    ///
+    /// Its memory is released first: who sees the acknowledgement may send one more document and
+    /// wait, and the reader passes that on at once only if nothing is in flight.
+    pub(crate) fn settle(&mut self, in_flight: &InFlight) -> bool {
+        let is_written = |batch: &WrittenBatch| batch.parts_left == 0;
+        if !self.written.front().is_some_and(is_written) {
+            return false;
         }
-        let batch = self.written.pop_front()?;
+        let Some(batch) = self.written.pop_front() else {
+            return false;
+        };
         let memory_bytes = batch.memory_bytes;
         let (input_bytes, end) = (batch.input_bytes, batch.end);
         let documents = self.documents_settled(batch);
@@ -119,8 +126,9 @@ impl<'a, 'b> Ledger<'a, 'b> {
             true => (0, None),
             false => (input_bytes, end),
         };
+        in_flight.release(memory_bytes);
         self.acknowledge(documents, bytes, end);
-        Some(memory_bytes)
+        true
     }
 
     /// How many documents of a written batch are acknowledged. Reports those that were refused.

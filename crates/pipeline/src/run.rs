@@ -228,9 +228,7 @@ impl Coordinator<'_, '_, '_> {
 
     /// Acknowledges what is written, and makes room for more.
     fn settle(&mut self) {
-        while let Some(memory_bytes) = self.ledger.settle() {
-            self.in_flight.release(memory_bytes);
-        }
+        while self.ledger.settle(&self.in_flight) {}
         if self.ledger.stopped.is_some() {
             self.in_flight.close();
             self.parsed.clear();

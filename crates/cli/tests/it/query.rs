@@ -351,6 +351,8 @@ fn a_mean_near_the_largest_float_is_a_number() {
 #[test]
 fn fields_are_listed_from_the_index_and_from_the_documents_alike() {
     let quire = cars();
+    // This waits until the index is built.
+    quire.ok(&["alter", "db", "c", "--index", "all"]);
     let fields = || quire.json(&["fields", "db", "c"]);
     let indexed = fields();
     assert_eq!(indexed["from_index"], true);
