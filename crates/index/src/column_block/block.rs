@@ -205,7 +205,9 @@ impl<'a> ColumnBlock<'a> {
                 }
             }
         }
-        match rows.last().is_none_or(|row| *row < self.row_count) {
+        // A document before the first row has wrapped to a row behind the last.
+        let is_row = |row: Option<&u32>| row.is_none_or(|row| *row < self.row_count);
+        match is_row(rows.first()) && is_row(rows.last()) {
             true => Ok(()),
             false => Err(damaged()),
         }

@@ -263,6 +263,28 @@ proptest! {
     }
 }
 
+#[test]
+fn documents_around_the_rows_are_refused() {
+    let value = term(OrderedValue::Int(7));
+    for several in [0, 1] {
+        let mut writer = ColumnBlockWriter::new();
+        for low in 100..200 {
+            (0..several).for_each(|_| writer.push(&value));
+            writer.push(&term(OrderedValue::Int(low.into())));
+            writer.end_document(low, false);
+        }
+        let mut bytes = Vec::new();
+        writer.encode(false, &mut bytes);
+        let Ok(ColumnLayer::Packed(block)) = ColumnLayer::new(&bytes) else {
+            panic!("a run of a hundred documents is packed");
+        };
+        for docs in [[7, 150], [99, 100], [150, 200], [99, 200]] {
+            assert!(block.ends(&docs, 0, true, &mut Vec::new()).is_err());
+            assert!(block.ordinals(&docs, 0, |_| {}).is_err());
+        }
+    }
+}
+
 /// Reads bytes as a layer, and as layers, in every way.
 fn read_anything(bytes: &[u8], wanted: &[u8]) {
     let mut list = Vec::new();
