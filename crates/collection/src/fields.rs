@@ -12,6 +12,7 @@ use quire_index::term;
 use quire_model::ordered::OrderedValue;
 use quire_model::{Document, ValueRef};
 use quire_query::Path;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -23,7 +24,8 @@ const EXAMPLES: usize = 2;
 const EXAMPLE_CHARS_MAX: usize = 60;
 
 /// The type of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FieldType {
     /// Null.
     Null,
@@ -35,6 +37,20 @@ pub enum FieldType {
     Float,
     /// A string.
     String,
+}
+
+impl FieldType {
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FieldType::Null => "null",
+            FieldType::Boolean => "boolean",
+            FieldType::Integer => "integer",
+            FieldType::Float => "float",
+            FieldType::String => "string",
+        }
+    }
 }
 
 /// What the values of one field are like.

@@ -3,7 +3,8 @@
 use crate::collection::Collection;
 use crate::view::View;
 use crate::{Error, Result};
-use quire_collection::{FieldFigures, FieldType as Type, Fields};
+pub use quire_collection::FieldType;
+use quire_collection::{FieldFigures, Fields};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -43,48 +44,6 @@ pub struct FieldStats {
     pub examples: Vec<String>,
     /// Bytes of the index that it takes, about; 0 if the index did not give the figures.
     pub index_bytes: u64,
-}
-
-/// The type of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FieldType {
-    /// Null.
-    Null,
-    /// A truth value.
-    Boolean,
-    /// A number without a fraction.
-    Integer,
-    /// A number with a fraction, or beyond the range of integers.
-    Float,
-    /// A string.
-    String,
-}
-
-impl FieldType {
-    /// Its name, as in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            FieldType::Null => "null",
-            FieldType::Boolean => "boolean",
-            FieldType::Integer => "integer",
-            FieldType::Float => "float",
-            FieldType::String => "string",
-        }
-    }
-}
-
-impl From<Type> for FieldType {
-    fn from(found: Type) -> FieldType {
-        match found {
-            Type::Null => FieldType::Null,
-            Type::Boolean => FieldType::Boolean,
-            Type::Integer => FieldType::Integer,
-            Type::Float => FieldType::Float,
-            Type::String => FieldType::String,
-        }
-    }
 }
 
 impl Collection {
@@ -166,7 +125,7 @@ fn stats((path, figures): (String, FieldFigures)) -> FieldStats {
     let (values, is_exact) = figures.cardinality();
     FieldStats {
         path,
-        types: figures.types.into_iter().map(FieldType::from).collect(),
+        types: figures.types.into_iter().collect(),
         documents: figures.documents,
         several: figures.has_several,
         values,

@@ -165,6 +165,23 @@ impl Measure {
             | Measure::Histogram { path, .. } => Some(path),
         }
     }
+
+    /// As [`path`](Self::path), to be changed.
+    #[must_use]
+    pub fn path_mut(&mut self) -> Option<&mut Path> {
+        match self {
+            Measure::Count | Measure::Group(_) => None,
+            Measure::Min(path)
+            | Measure::Max(path)
+            | Measure::Sum(path)
+            | Measure::Avg(path)
+            | Measure::Distinct(path)
+            | Measure::ApproximateDistinct(path)
+            | Measure::Percentile { path, .. }
+            | Measure::Terms { path, .. }
+            | Measure::Histogram { path, .. } => Some(path),
+        }
+    }
 }
 
 impl From<Measure> for Aggregate {

@@ -240,6 +240,24 @@ impl<'q> Run<'q> {
         }
     }
 
+    fn evaluator<'s>(&self, shard: &'s dyn Shard, docs: u64) -> Result<Evaluator<'s, 'q>> {
+        self.options.check_stop()?;
+        Ok(Evaluator {
+            shard,
+            docs,
+            timer: self.timer,
+            options: self.options,
+        })
+    }
+
+    fn sorting(&self, is_alone: bool) -> Sorting<'q> {
+        Sorting {
+            orders: &self.prepared.query.order,
+            hits_max: self.prepared.hits_max(),
+            is_alone,
+        }
+    }
+
     /// Executes the plan on a shard, and returns how many documents match.
     fn execute_on(
         &mut self,
@@ -249,15 +267,8 @@ impl<'q> Run<'q> {
         docs: u64,
         needed: Needed<'_, '_>,
     ) -> Result<u64> {
-        self.options.check_stop()?;
         let timer = self.timer;
-        let options = self.options;
-        let evaluator = Evaluator {
-            shard,
-            docs,
-            timer,
-            options,
-        };
+        let evaluator = self.evaluator(shard, docs)?;
         let start = timer.now();
         if let Needed::Count = needed {
             let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
@@ -274,14 +285,9 @@ impl<'q> Run<'q> {
         match needed {
             Needed::Page(page) => page.show(place, &set),
             Needed::First => {
-                let (orders, hits_max) = (&self.prepared.query.order, self.prepared.hits_max());
-                let sorting = Sorting {
-                    orders,
-                    hits_max,
-                    is_alone: self.is_alone,
-                };
-                let first = match orders.first().filter(|_| !self.is_page_alone()) {
-                    Some(order) => first_among(&evaluator, order, hits_max, &set)?,
+                let sorting = self.sorting(self.is_alone);
+                let first = match sorting.orders.first().filter(|_| !self.is_page_alone()) {
+                    Some(order) => first_among(&evaluator, order, sorting.hits_max, &set)?,
                     None => None,
                 };
                 let sorted = first.as_ref().unwrap_or(&set);
@@ -309,25 +315,14 @@ impl<'q> Run<'q> {
         docs: u64,
         mut early: DocSet,
     ) -> Result<()> {
-        self.options.check_stop()?;
         let timer = self.timer;
-        let options = self.options;
-        let evaluator = Evaluator {
-            shard,
-            docs,
-            timer,
-            options,
-        };
+        let evaluator = self.evaluator(shard, docs)?;
         let start = timer.now();
         let tested = early.len();
         let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
         evaluator.retain(step, &mut early, trace)?;
         let filtered = timer.now();
-        let sorting = Sorting {
-            orders: &self.prepared.query.order,
-            hits_max: self.prepared.hits_max(),
-            is_alone: false,
-        };
+        let sorting = self.sorting(false);
         if !early.is_empty() {
             sorting.shard(shard, place, &early, &mut self.top, &mut self.meter)?;
         }

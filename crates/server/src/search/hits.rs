@@ -1,7 +1,7 @@
 //! The answer to a search, made piece by piece.
 
 use quire_model::ordered::Direction;
-use quiredb::query::{Aggregated, Answer, Hit, Measure, Options, Order, Path, Query, field, find};
+use quiredb::query::{Aggregated, Answer, Hit, Options, Order, Path, Query, field, find};
 use quiredb::{ID, Key, ValueRef, View};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -379,17 +379,8 @@ fn name_whole_texts(
         rename(&mut order.path)?;
     }
     for (_, aggregate) in &mut query.aggregates {
-        match &mut aggregate.what {
-            Measure::Min(path)
-            | Measure::Max(path)
-            | Measure::Sum(path)
-            | Measure::Avg(path)
-            | Measure::Distinct(path)
-            | Measure::ApproximateDistinct(path)
-            | Measure::Percentile { path, .. }
-            | Measure::Terms { path, .. }
-            | Measure::Histogram { path, .. } => rename(path)?,
-            Measure::Count | Measure::Group(_) => {}
+        if let Some(path) = aggregate.what.path_mut() {
+            rename(path)?;
         }
     }
     Ok(())
