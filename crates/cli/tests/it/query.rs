@@ -353,6 +353,8 @@ fn fields_are_listed_from_the_index_and_from_the_documents_alike() {
     let quire = cars();
     // This waits until the index is built.
     quire.ok(&["alter", "db", "c", "--index", "all"]);
+    // And this brings it to disk: what is only in memory follows the log again when opened.
+    quire.ok(&["compact", "db", "c"]);
     let fields = || quire.json(&["fields", "db", "c"]);
     let indexed = fields();
     assert_eq!(indexed["from_index"], true);
