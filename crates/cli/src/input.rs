@@ -1,18 +1,102 @@
 //! Inputs of `quire load`: files and standard input, and their formats.
 
 use crate::files;
-use quire_pipeline::Input;
+use quire_pipeline::{CellType, CsvOptions, Input};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// How documents are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// One JSON object a line
     Ndjson,
-    /// A header row that names the fields, then one document a row; every value is a string
+    /// A header row that names the fields, then one document a row
     Csv,
+    /// The same with tabs in place of commas
+    Tsv,
+}
+
+/// How tables are read.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Tables")]
+pub(crate) struct TableArguments {
+    /// The types of columns, as in price=decimal,sku=string: integer, decimal, boolean or string.
+    /// A type alone is that of all others [default: inferred from the first rows]
+    #[arg(long, value_name = "TYPES")]
+    types: Option<ColumnTypes>,
+    /// What is between two cells: a character, or `tab` [default: a comma; a tab in .tsv files]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<u8>,
+}
+
+impl TableArguments {
+    fn options(&self, format: Format) -> CsvOptions {
+        let types = self.types.clone().unwrap_or_default();
+        let usual = if format == Format::Tsv { b'\t' } else { b',' };
+        CsvOptions {
+            delimiter: self.delimiter.unwrap_or(usual),
+            types: types.by_name,
+            other_types: types.others,
+        }
+    }
+
+    /// Whether one is given.
+    pub(crate) fn is_some(&self) -> bool {
+        self.types.is_some() || self.delimiter.is_some()
+    }
+}
+
+/// The value of `--types`.
+#[derive(Debug, Clone, Default)]
+struct ColumnTypes {
+    by_name: BTreeMap<String, CellType>,
+    others: Option<CellType>,
+}
+
+impl FromStr for ColumnTypes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ColumnTypes, String> {
+        let mut types = ColumnTypes::default();
+        for part in text.split(',') {
+            // A column's name may have an equals sign.
+            let is_new = match part.rsplit_once('=') {
+                Some((name, of)) => {
+                    let before = types.by_name.insert(name.to_owned(), cell_type(of)?);
+                    before.is_none()
+                }
+                None => types.others.replace(cell_type(part)?).is_none(),
+            };
+            if !is_new {
+                return Err(format!("{part:?}: its type is given twice"));
+            }
+        }
+        Ok(types)
+    }
+}
+
+fn cell_type(name: &str) -> Result<CellType, String> {
+    match name.trim() {
+        "integer" | "int" => Ok(CellType::Integer),
+        "decimal" | "float" => Ok(CellType::Decimal),
+        "boolean" | "bool" => Ok(CellType::Boolean),
+        "string" | "text" => Ok(CellType::String),
+        other => Err(format!(
+            "there is no type {other:?}; there are integer, decimal, boolean and string"
+        )),
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [b'"' | b'\r' | b'\n'] => Err("a quote and a line end have a meaning of their own".into()),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("it is one ASCII character, or `tab`".into()),
+    }
 }
 
 /// An input that a command line names.
@@ -49,10 +133,11 @@ impl InputArgument {
             (Some(format), _) => format,
             (None, "ndjson" | "jsonl" | "json") => Format::Ndjson,
             (None, "csv") => Format::Csv,
+            (None, "tsv" | "tab") => Format::Tsv,
             (None, _) => {
                 return Err(format!(
                     "cannot tell the format of {shown} by its name; \
-                     say --format ndjson or --format csv"
+                     say --format ndjson, csv or tsv"
                 ));
             }
         };
@@ -79,11 +164,16 @@ impl InputArgument {
         }
     }
 
+    /// Whether it is a table.
+    pub(crate) fn is_table(&self) -> bool {
+        self.format != Format::Ndjson
+    }
+
     /// What the pipeline reads.
-    pub(crate) fn into_input(self) -> Input {
+    pub(crate) fn into_input(self, tables: &TableArguments) -> Input {
         let format = match self.format {
             Format::Ndjson => quire_pipeline::Format::Ndjson,
-            Format::Csv => quire_pipeline::Format::Csv,
+            table => quire_pipeline::Format::Csv(tables.options(table)),
         };
         let file = self.file.clone();
         Input::new(self.name(), format, move || match file {
@@ -117,6 +207,7 @@ mod tests {
             assert_eq!(format(name), Ok(Format::Ndjson), "{name}");
         }
         assert_eq!(format("a.b.csv"), Ok(Format::Csv));
+        assert_eq!(format("a.b.tsv"), Ok(Format::Tsv));
         assert!(format("a.txt").is_err_and(|message| message.contains("--format")));
         assert!(format("a").is_err_and(|message| message.contains("--format")));
         assert!(

@@ -1,56 +1,91 @@
-//! CSV: a header row that names the fields, then one document a row. Every value is a JSON string,
-//! `""` where the cell is empty: CSV has no types, and none are guessed.
+//! CSV: a header row that names the fields, then one document a row.
 
 use crate::batch::{SourceBatch, SourceItem};
+use crate::csv_types::{CellType, CsvColumn, CsvOptions, InferredType, write_string};
+use crate::keyed_line::KEY;
 use crate::source::{Source, TEXT_BYTES_MAX};
 use csv::{ByteRecord, ReaderBuilder};
-use std::io::{self, Read};
+use quiredb::ID;
+use std::io::{self, Chain, Cursor, Read};
 
 /// What the csv crate reads ahead.
 const BUFFER_BYTES: usize = 64 << 10;
 
+/// Types are inferred from the rows in this much of the input.
+const SAMPLE_BYTES: usize = 1 << 20;
+
 /// Turns rows into JSON objects.
 pub(crate) struct CsvSource<R> {
-    reader: csv::Reader<Bounded<R>>,
-    /// The fields, each as JSON with its colon: `"name":`.
-    fields: Vec<String>,
+    reader: csv::Reader<Bounded<Chain<Cursor<Vec<u8>>, R>>>,
+    columns: Vec<CsvColumn>,
+    /// The names of the columns, each as JSON with its colon: `"name":`.
+    names: Vec<String>,
     record: ByteRecord,
     /// The byte of the input where the reader began.
     start: u64,
 }
 
 impl<R: Read> CsvSource<R> {
-    /// Reads the header row. `reader` is at byte `start` of the input.
+    /// Reads the header row, and where types are to be inferred, some rows ahead. `reader` is at
+    /// byte `start` of the input. The keys of documents are in the column `key_field`.
     ///
     /// # Errors
-    /// Of reading, and if a field is named twice or not in UTF-8. An empty file has no fields and
-    /// no rows.
-    pub(crate) fn new(reader: R, start: u64) -> io::Result<CsvSource<R>> {
-        let mut reader = ReaderBuilder::new()
-            .flexible(true)
-            .has_headers(false)
-            .buffer_capacity(BUFFER_BYTES)
-            .from_reader(Bounded {
-                reader,
-                left: TEXT_BYTES_MAX,
-            });
+    /// Of reading, if a column is named twice or not in UTF-8, and if a type is given for a column
+    /// that is not there. An empty file has no columns and no rows.
+    pub(crate) fn new(
+        mut reader: R,
+        start: u64,
+        options: &CsvOptions,
+        key_field: &str,
+    ) -> io::Result<CsvSource<R>> {
+        let mut sample = Vec::new();
+        if options.other_types.is_none() {
+            let most = SAMPLE_BYTES as u64;
+            reader.by_ref().take(most).read_to_end(&mut sample)?;
+        }
+        let mut types = inferred_types(&sample, options.delimiter).into_iter();
+        let mut reader = builder(options.delimiter).from_reader(Bounded {
+            reader: Cursor::new(sample).chain(reader),
+            left: TEXT_BYTES_MAX,
+        });
         let mut record = ByteRecord::new();
         reader.read_byte_record(&mut record).map_err(into_io)?;
-        let mut fields = Vec::with_capacity(record.len());
+        let mut columns: Vec<CsvColumn> = Vec::with_capacity(record.len());
         for cell in &record {
             let name = std::str::from_utf8(cell)
                 .map_err(|_| io::Error::other("the header row is not UTF-8"))?;
-            let field = format!("{}:", serde_json::to_string(name)?);
-            if fields.contains(&field) {
+            if columns.iter().any(|column| column.name == name) {
                 return Err(io::Error::other(format!(
                     "the header row names the field `{name}` twice"
                 )));
             }
-            fields.push(field);
+            let inferred = types.next().unwrap_or_default().get();
+            let given = options.types.get(name).copied().or(options.other_types);
+            columns.push(CsvColumn {
+                name: name.to_owned(),
+                cell_type: given.unwrap_or(match inferred {
+                    // A key is an integer or a string.
+                    CellType::Decimal | CellType::Boolean if is_key(name, key_field) => {
+                        CellType::String
+                    }
+                    inferred => inferred,
+                }),
+                is_inferred: given.is_none(),
+            });
         }
+        let is_absent = |name: &&String| columns.iter().all(|column| column.name != **name);
+        if let Some(absent) = options.types.keys().find(is_absent)
+            && !columns.is_empty()
+        {
+            return Err(io::Error::other(format!(
+                "a type is given for the column `{absent}`, which the header row does not name"
+            )));
+        }
+        let json = |column: &CsvColumn| Ok(format!("{}:", serde_json::to_string(&column.name)?));
         Ok(CsvSource {
             reader,
-            fields,
+            names: columns.iter().map(json).collect::<io::Result<_>>()?,
+            columns,
             record,
             start,
         })
@@ -58,26 +93,72 @@ impl<R: Read> CsvSource<R> {
 
     /// Appends the last record read as a JSON object.
     fn encode(&self, out: &mut Vec<u8>) -> Result<(), String> {
-        if self.record.len() != self.fields.len() {
+        if self.record.len() != self.columns.len() {
             return Err(format!(
                 "the row has {} cells, the header row {}",
                 self.record.len(),
-                self.fields.len()
+                self.columns.len()
             ));
         }
         out.push(b'{');
-        for (index, (field, cell)) in self.fields.iter().zip(&self.record).enumerate() {
+        let cells = self.columns.iter().zip(&self.names).zip(&self.record);
+        for (index, ((column, name), cell)) in cells.enumerate() {
             if index > 0 {
                 out.push(b',');
             }
-            out.extend_from_slice(field.as_bytes());
+            out.extend_from_slice(name.as_bytes());
             let cell = std::str::from_utf8(cell)
-                .map_err(|_| format!("the cell of {} is not UTF-8", field.trim_end_matches(':')))?;
-            serde_json::to_writer(&mut *out, cell).map_err(|error| error.to_string())?;
+                .map_err(|_| format!("the cell of {:?} is not UTF-8", column.name))?;
+            if column.cell_type.write(cell, out) || column.is_inferred && write_string(cell, out) {
+                continue;
+            }
+            return Err(format!(
+                "the cell of {:?} is no {}: {cell:?}",
+                column.name, column.cell_type
+            ));
         }
         out.push(b'}');
         Ok(())
     }
+}
+
+/// Whether a column has keys, of this or of another collection.
+fn is_key(name: &str, key_field: &str) -> bool {
+    name == key_field || name == ID || name == KEY
+}
+
+fn builder(delimiter: u8) -> ReaderBuilder {
+    let mut builder = ReaderBuilder::new();
+    builder
+        .delimiter(delimiter)
+        .flexible(true)
+        .has_headers(false)
+        .buffer_capacity(BUFFER_BYTES);
+    builder
+}
+
+/// The types of the columns, by the rows of a sample. The last row is left out of a full sample, as
+/// it may be cut short. Rows that do not fit the header row are bad, and say nothing.
+fn inferred_types(sample: &[u8], delimiter: u8) -> Vec<InferredType> {
+    let mut types: Vec<InferredType> = Vec::new();
+    let mut reader = builder(delimiter).from_reader(sample);
+    let (mut record, mut next) = (ByteRecord::new(), ByteRecord::new());
+    if matches!(reader.read_byte_record(&mut record), Ok(true)) {
+        types.resize(record.len(), InferredType::default());
+    }
+    let mut has_row = matches!(reader.read_byte_record(&mut record), Ok(true));
+    while has_row {
+        let has_next = matches!(reader.read_byte_record(&mut next), Ok(true));
+        let is_whole = has_next || sample.len() < SAMPLE_BYTES;
+        if is_whole && record.len() == types.len() {
+            for (cell_type, cell) in types.iter_mut().zip(&record) {
+                cell_type.add(std::str::from_utf8(cell).unwrap_or("not UTF-8"));
+            }
+        }
+        std::mem::swap(&mut record, &mut next);
+        has_row = has_next;
+    }
+    types
 }
 
 impl<R: Read> Source for CsvSource<R> {
@@ -109,6 +190,10 @@ impl<R: Read> Source for CsvSource<R> {
 
     fn is_buffered(&self) -> bool {
         true
+    }
+
+    fn columns(&self) -> &[CsvColumn] {
+        &self.columns
     }
 }
 
@@ -148,7 +233,18 @@ mod tests {
     use crate::position::SourcePosition;
 
     fn documents(input: impl Read) -> io::Result<Vec<(u64, Result<String, String>)>> {
-        let mut source = CsvSource::new(input, 0)?;
+        let strings = CsvOptions {
+            other_types: Some(CellType::String),
+            ..CsvOptions::default()
+        };
+        documents_with(input, &strings)
+    }
+
+    fn documents_with(
+        input: impl Read,
+        options: &CsvOptions,
+    ) -> io::Result<Vec<(u64, Result<String, String>)>> {
+        let mut source = CsvSource::new(input, 0, options, "sku")?;
         let mut batch = SourceBatch::new(0, "test".into(), SourcePosition::default(), 0);
         while source.read_into(&mut batch)? {}
         let text = |item: &SourceItem| {
@@ -200,5 +296,59 @@ mod tests {
         let endless = (&b"id\n\""[..]).chain(io::repeat(b'x'));
         let message = documents(endless).unwrap_err().to_string();
         assert!(message.contains("longer than 17 MiB"), "{message}");
+    }
+
+    #[test]
+    fn types_are_inferred_and_what_does_not_fit_later_stays_text() {
+        let input = "sku\tprice\tstock\tsold\tnote\n1.5\t2.50\t7\ttrue\t\n2\t3\t\tfalse\t\n";
+        let tabs = CsvOptions {
+            delimiter: b'\t',
+            ..CsvOptions::default()
+        };
+        let rows: Vec<_> = documents_with(input.as_bytes(), &tabs).unwrap();
+        let rows: Vec<_> = rows.into_iter().map(|(_, row)| row.unwrap()).collect();
+        assert_eq!(
+            rows,
+            [
+                r#"{"sku":"1.5","price":2.50,"stock":7,"sold":true,"note":""}"#,
+                r#"{"sku":"2","price":3,"stock":null,"sold":false,"note":""}"#,
+            ]
+        );
+        // Behind the sample.
+        let long = (0..SAMPLE_BYTES / 4).map(|_| "123\n").collect::<String>();
+        let input = ["n\n", &long, "many\n"].concat();
+        let rows = documents_with(input.as_bytes(), &CsvOptions::default()).unwrap();
+        assert_eq!(rows[0], (2, Ok(r#"{"n":123}"#.to_owned())));
+        assert_eq!(rows.last().unwrap().1, Ok(r#"{"n":"many"}"#.to_owned()));
+    }
+
+    #[test]
+    fn a_cell_of_another_type_than_the_given_one_is_bad() {
+        let of = |types: [(&str, CellType); 1]| CsvOptions {
+            types: types.map(|(name, of)| (name.to_owned(), of)).into(),
+            ..CsvOptions::default()
+        };
+        let input = &b"sku,stock\n1,007\n2,many\n"[..];
+        let rows = documents_with(input, &of([("stock", CellType::Integer)])).unwrap();
+        assert_eq!(rows[0].1, Ok(r#"{"sku":1,"stock":7}"#.to_owned()));
+        let bad = rows[1].1.as_ref().unwrap_err();
+        assert_eq!(bad, "the cell of \"stock\" is no integer: \"many\"");
+        let rows = documents_with(input, &CsvOptions::default()).unwrap();
+        assert_eq!(rows[0].1, Ok(r#"{"sku":1,"stock":"007"}"#.to_owned()));
+        assert!(documents_with(input, &of([("stok", CellType::Integer)])).is_err());
+        assert_eq!(
+            documents_with(&b""[..], &CsvOptions::default()).unwrap(),
+            []
+        );
+    }
+
+    #[test]
+    fn a_row_that_the_sample_cuts_says_nothing() {
+        let row = "1234567\n";
+        let mut input = "sku\n".to_owned() + &row.repeat(SAMPLE_BYTES / row.len() - 1);
+        // The sample ends within this row, behind the digits of an integer.
+        input += "12.5\n1234567\n";
+        let source = CsvSource::new(input.as_bytes(), 0, &CsvOptions::default(), "_id").unwrap();
+        assert_eq!(source.columns()[0].cell_type, CellType::Integer);
     }
 }

@@ -4,7 +4,7 @@ use crate::batch::SourceBatch;
 use crate::input::{Format, Input};
 use crate::parse::document_of;
 use crate::position::SourcePosition;
-use quiredb::Document;
+use quiredb::{Document, ID};
 use std::io;
 
 /// The documents of `bytes`: for each the line where it starts, and the document or why it is bad.
@@ -18,7 +18,7 @@ pub fn documents_of(
 ) -> io::Result<Vec<(u64, Result<Document, String>)>> {
     let bytes = io::Cursor::new(bytes.to_vec());
     let input = Input::new("input", format, || Ok(Box::new(bytes)));
-    let (mut source, _) = input.open()?;
+    let (mut source, _) = input.open(ID)?;
     let mut batch = SourceBatch::new(0, "input".into(), SourcePosition::default(), 0);
     while source.read_into(&mut batch)? {}
     let documents = batch

@@ -1,6 +1,7 @@
 //! Input: a named stream of bytes and the format of its documents.
 
 use crate::csv::CsvSource;
+use crate::csv_types::CsvOptions;
 use crate::ndjson::NdjsonSource;
 use crate::source::Source;
 use std::fmt;
@@ -12,12 +13,12 @@ const BUFFER_BYTES: usize = 256 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How documents are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
     /// One JSON object a line.
     Ndjson,
-    /// A header row that names the fields, then one document a row; every value is a string.
-    Csv,
+    /// A header row that names the fields, then one document a row.
+    Csv(CsvOptions),
 }
 
 /// A stream of documents. The pipeline opens an input when the ones before it have been read.
@@ -50,11 +51,11 @@ impl Input {
     }
 
     /// Opens it. Returns its source and the offset of its first document's bytes: after a
-    /// byte-order mark, if there is one.
+    /// byte-order mark, if there is one. The keys of documents are in the field `key_field`.
     ///
     /// # Errors
     /// Of the stream, of a CSV header row, and if the bytes are compressed.
-    pub(crate) fn open(self) -> io::Result<(Box<dyn Source>, u64)> {
+    pub(crate) fn open(self, key_field: &str) -> io::Result<(Box<dyn Source>, u64)> {
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, (self.open)()?);
         let first = reader.fill_buf()?;
         let tool = match first {
@@ -74,7 +75,7 @@ impl Input {
         let start = start as u64;
         let source: Box<dyn Source> = match self.format {
             Format::Ndjson => Box::new(NdjsonSource::new(reader, start)),
-            Format::Csv => Box::new(CsvSource::new(reader, start)?),
+            Format::Csv(options) => Box::new(CsvSource::new(reader, start, &options, key_field)?),
         };
         Ok((source, start))
     }

@@ -1,5 +1,6 @@
 //! Ledger: which batches are with the writers, and which prefix of the inputs is acknowledged.
 
+use crate::csv_types::CsvColumn;
 use crate::error::{BadDocument, Error, reason};
 use crate::in_flight::InFlight;
 use crate::options::OnBad;
@@ -66,6 +67,11 @@ impl<'a, 'b> Ledger<'a, 'b> {
     /// Whether no batch is with the writers.
     pub(crate) fn is_settled(&self) -> bool {
         self.written.is_empty()
+    }
+
+    /// Reports the columns of an input that is a table.
+    pub(crate) fn opened(&mut self, input: &str, columns: &[CsvColumn]) {
+        self.report(&Event::Opened { input, columns });
     }
 
     /// Takes the next batch, `parts` of which went to the writers.

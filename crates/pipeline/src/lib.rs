@@ -45,6 +45,7 @@
 
 mod batch;
 mod csv;
+mod csv_types;
 mod documents;
 mod error;
 mod group;
@@ -62,6 +63,7 @@ mod run;
 mod sink;
 mod source;
 
+pub use csv_types::{CellType, CsvColumn, CsvOptions};
 pub use documents::documents_of;
 pub use error::{BadDocument, Error};
 pub use group::{Grouper, PartitionGroup};

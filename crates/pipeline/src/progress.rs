@@ -1,5 +1,6 @@
 //! How far a pipeline is.
 
+use crate::csv_types::CsvColumn;
 use crate::error::{BadDocument, Error};
 use crate::position::SourcePosition;
 use std::io;
@@ -46,6 +47,13 @@ fn per_second(amount: u64, time: Duration) -> u64 {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// An input that is a table is opened. Its documents come next.
+    Opened {
+        /// Its name.
+        input: &'a str,
+        /// Its columns, in order.
+        columns: &'a [CsvColumn],
+    },
     /// More documents are acknowledged. Under [`Durability::Sync`](quiredb::Durability::Sync),
     /// resuming from the position loses nothing, whatever happens; under the others that holds
     /// once the collection was synced after this event.

@@ -1,6 +1,7 @@
 //! Read: the inputs, in order, cut into batches.
 
 use crate::batch::SourceBatch;
+use crate::csv_types::CsvColumn;
 use crate::error::Error;
 use crate::in_flight::InFlight;
 use crate::input::Input;
@@ -11,16 +12,20 @@ use std::io;
 use std::sync::Arc;
 
 /// Reads inputs and hands batches on. It waits while too much is in flight.
-pub(crate) struct Reader<'a, F> {
+pub(crate) struct Reader<'a, F, O> {
     pub(crate) options: &'a Options,
+    /// The field that has the keys of documents.
+    pub(crate) key_field: &'a str,
     pub(crate) in_flight: &'a InFlight,
     /// Takes a batch; false if the pipeline has stopped.
     pub(crate) send: F,
+    /// Is told the columns of an input that is a table.
+    pub(crate) opened: O,
     /// Batches that were sent.
     pub(crate) batches: u64,
 }
 
-impl<F: FnMut(SourceBatch) -> bool> Reader<'_, F> {
+impl<F: FnMut(SourceBatch) -> bool, O: FnMut(Arc<str>, Vec<CsvColumn>)> Reader<'_, F, O> {
     /// Reads all inputs from the position in the options. Ends early if the pipeline has stopped.
     ///
     /// # Errors
@@ -56,7 +61,10 @@ impl<F: FnMut(SourceBatch) -> bool> Reader<'_, F> {
         name: &Arc<str>,
         mut position: SourcePosition,
     ) -> io::Result<bool> {
-        let (mut source, start) = input.open()?;
+        let (mut source, start) = input.open(self.key_field)?;
+        if !source.columns().is_empty() {
+            (self.opened)(Arc::clone(name), source.columns().to_vec());
+        }
         position.byte = skip_documents(source.as_mut(), position.documents)?.unwrap_or(start);
         loop {
             let batch_bytes = self.options.batch_bytes;

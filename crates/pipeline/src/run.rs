@@ -1,6 +1,7 @@
 //! Run: the threads of a pipeline, and the coordinator that puts batches back in order.
 
 use crate::batch::SourceBatch;
+use crate::csv_types::CsvColumn;
 use crate::error::Error;
 use crate::in_flight::InFlight;
 use crate::input::Input;
@@ -19,6 +20,11 @@ use std::thread;
 
 /// What the threads tell the coordinator.
 enum Message {
+    /// The reader opens a table with these columns.
+    Opened {
+        input: Arc<str>,
+        columns: Vec<CsvColumn>,
+    },
     /// The reader has ended after this many batches; an error comes after them.
     ReadAll { batches: u64, failed: Option<Error> },
     /// A batch has been parsed.
@@ -114,14 +120,20 @@ fn start(
         parsers.push(sender);
     }
     let (in_flight, options) = (Arc::clone(in_flight), options.clone());
+    let key_field = collection.settings().key_field.clone();
     spawn("reader", &messages, move |messages| {
         let mut turns = (0..parsers.len()).cycle();
         let mut reader = Reader {
             options: &options,
+            key_field: &key_field,
             in_flight: &in_flight,
             send: |batch| {
                 let parser = turns.next().and_then(|turn| parsers.get(turn));
                 parser.is_some_and(|parser| parser.send(batch).is_ok())
+            },
+            opened: |input, columns| {
+                // If the coordinator has stopped, nothing is to be reported.
+                let _ = messages.send(Message::Opened { input, columns });
             },
             batches: 0,
         };
@@ -172,6 +184,7 @@ impl Coordinator<'_, '_, '_> {
     fn run(mut self, messages: &Receiver<Message>) {
         while !self.is_over() {
             match messages.recv() {
+                Ok(Message::Opened { input, columns }) => self.ledger.opened(&input, &columns),
                 Ok(Message::Parsed(batch)) => {
                     self.parsed.insert(batch.sequence, batch);
                     self.dispatch();

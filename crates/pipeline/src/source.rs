@@ -1,6 +1,7 @@
 //! Source: what a format of documents is to the reader.
 
 use crate::batch::SourceBatch;
+use crate::csv_types::CsvColumn;
 use std::io;
 
 /// The longest document as text: 16 MiB, the largest document, and 1 MiB for white space.
@@ -17,4 +18,9 @@ pub(crate) trait Source {
 
     /// Whether a part of the next document can be read without waiting for the input.
     fn is_buffered(&self) -> bool;
+
+    /// The columns of a table; none of other formats.
+    fn columns(&self) -> &[CsvColumn] {
+        &[]
+    }
 }

@@ -1,7 +1,7 @@
 //! The inputs of `quire load`: NDJSON and CSV.
 
 use super::{Target, Way};
-use quire_pipeline::{Format, documents_of};
+use quire_pipeline::{CsvOptions, Format, documents_of};
 
 /// A file to load; the first byte says which kind.
 pub(super) const LOAD: Target = Target {
@@ -36,7 +36,7 @@ fn load(input: &[u8]) -> Way {
     };
     let is_csv = kind % 2 == 1;
     let format = match is_csv {
-        true => Format::Csv,
+        true => Format::Csv(CsvOptions::default()),
         false => Format::Ndjson,
     };
     let read = documents_of(format, input);

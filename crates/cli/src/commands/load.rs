@@ -2,13 +2,13 @@
 
 use super::indexed::Indexed;
 use crate::error::{Error, Result, causes, with_advice};
-use crate::input::{Format, InputArgument};
+use crate::input::{Format, InputArgument, TableArguments};
 use crate::message::print_message;
 use crate::progress::Progress;
 use crate::resume::Resume;
 use crate::size::{Size, count, counted};
 use crate::{Context, database, files};
-use quire_pipeline::{BadDocument, Event, OnBad, Options, Summary};
+use quire_pipeline::{BadDocument, CsvColumn, Event, OnBad, Options, Summary};
 use quiredb::{Collection, CollectionSettings, Database, Durability, ErrorKind};
 use serde::Serialize;
 use std::fs::File;
@@ -23,7 +23,7 @@ const BAD_SHOWN_MAX: u64 = 20;
 #[command(after_help = "\
 Examples:
   quire load ./db papers papers.ndjson
-  quire load ./db products a.csv b.csv --key sku
+  quire load ./db products a.csv b.csv --key sku --types zip=string,price=decimal
   zstd -dc papers.ndjson.zst | quire load ./db papers -
   quire load ./db papers *.ndjson --durability none --resume papers.state
   quire load ./db papers dump.ndjson --on-error skip --bad-report bad.ndjson
@@ -36,8 +36,8 @@ pub(crate) struct Load {
     db: PathBuf,
     /// The collection
     collection: String,
-    /// The files; `-` or none is standard input. The name gives the format: .ndjson, .jsonl, .json
-    /// or .csv
+    /// The files; `-` or none is standard input. The name gives the format: .ndjson, .jsonl, .json,
+    /// .csv or .tsv
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The field that holds the key of each document; fixed when the collection is created
@@ -47,6 +47,8 @@ pub(crate) struct Load {
     /// The format of all inputs, whatever their names
     #[arg(long, value_enum)]
     format: Option<Format>,
+    #[command(flatten)]
+    tables: TableArguments,
     /// When documents are acknowledged: sync, async, async(MS) or none [default: the collection's,
     /// which is sync]
     #[arg(long)]
@@ -113,7 +115,10 @@ impl Load {
                 ));
             }
         }
-        let inputs = inputs.into_iter().map(InputArgument::into_input).collect();
+        let inputs = inputs
+            .into_iter()
+            .map(|input| input.into_input(&self.tables))
+            .collect();
         let mut watcher = Watcher {
             collection: &collection,
             progress: Progress::bytes(total),
@@ -181,10 +186,16 @@ impl Load {
                 "standard input can be read once; `-` is given twice".to_owned(),
             ));
         }
-        files
+        let inputs: Vec<InputArgument> = files
             .iter()
             .map(|file| InputArgument::new(file, self.format).map_err(Error::Usage))
-            .collect()
+            .collect::<Result<_>>()?;
+        if self.tables.is_some() && !inputs.iter().any(InputArgument::is_table) {
+            return Err(Error::Usage(
+                "--types and --delimiter are for CSV and TSV; say --format csv".to_owned(),
+            ));
+        }
+        Ok(inputs)
     }
 
     /// The collection, created if there is none. If there is one, it must agree with the options
@@ -271,6 +282,12 @@ impl Watcher<'_> {
                     out.flush()?;
                 }
             }
+            Event::Opened { input, columns } => {
+                if let Some(shown) = shown_types(columns) {
+                    self.progress
+                        .print(format_args!("quire: the columns of {input}: {shown}"));
+                }
+            }
             Event::Skipped(bad) => {
                 self.bad += 1;
                 if self.bad <= BAD_SHOWN_MAX {
@@ -294,6 +311,25 @@ impl Watcher<'_> {
             ));
         }
     }
+}
+
+/// Columns shown in a message.
+const COLUMNS_SHOWN_MAX: usize = 40;
+
+/// The columns and their types, if some were inferred.
+fn shown_types(columns: &[CsvColumn]) -> Option<String> {
+    if !columns.iter().any(|column| column.is_inferred) {
+        return None;
+    }
+    let shown = columns.iter().take(COLUMNS_SHOWN_MAX);
+    let shown: Vec<String> = shown
+        .map(|column| format!("{} {}", column.name, column.cell_type))
+        .collect();
+    let more = columns.len().saturating_sub(COLUMNS_SHOWN_MAX);
+    Some(match more {
+        0 => shown.join(", "),
+        _ => format!("{}, and {} more", shown.join(", "), count(more as u64)),
+    })
 }
 
 /// The file of `--bad-report`.

@@ -412,6 +412,75 @@ fn bad_lines_are_listed_in_a_report_and_have_a_limit() {
 }
 
 #[test]
+fn types_of_csv_columns_are_inferred_shown_and_given() {
+    let quire = Quire::new();
+    quire.file(
+        "a.csv",
+        "sku,zip,price,sold,note\n1,01067,2.50,true,\n2,80331,30,false,new\n",
+    );
+    let done = quire.run(&["load", "db", "c", "a.csv", "--key", "sku"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let shown = "sku integer, zip string, price decimal, sold boolean, note string";
+    assert!(done.stderr.contains(shown), "{done:?}");
+    let scanned = quire.ok(&["scan", "db", "c"]);
+    assert_eq!(
+        scanned.lines().next().unwrap(),
+        r#"{"sku":1,"zip":"01067","price":2.50,"sold":true,"note":""}"#
+    );
+    let filter = [
+        "query",
+        "db",
+        "c",
+        "--where",
+        "price < 10 and sold = true",
+        "--count",
+    ];
+    assert_eq!(quire.ok(&filter).trim(), "1 match");
+
+    quire.file("b.tsv", "sku\tprice\n3\t7\n");
+    let types = ["--types", "string,price=decimal"];
+    let done = quire.run(&[&["load", "db", "c", "b.tsv"], &types[..]].concat());
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    assert_eq!(
+        quire.ok(&["get", "db", "c", "3"]),
+        "{\"sku\":\"3\",\"price\":7}\n"
+    );
+
+    let semicolons = "sku;price\n4;1,5\n";
+    let arguments = ["load", "db", "c", "--format", "csv", "--delimiter", ";"];
+    assert_eq!(quire.pipe(&arguments, semicolons).code, 0);
+    assert_eq!(
+        quire.ok(&["get", "db", "c", "4"]),
+        "{\"sku\":4,\"price\":\"1,5\"}\n"
+    );
+    let strict = [&arguments[..], &["--types", "price=decimal"]].concat();
+    let done = quire.pipe(&strict, semicolons);
+    assert_eq!(done.code, 1);
+    assert!(
+        done.stderr
+            .contains("the cell of \"price\" is no decimal: \"1,5\""),
+        "{done:?}"
+    );
+
+    quire.fails(
+        &["load", "db", "c", "a.csv", "--types", "price=money"],
+        2,
+        &["no type \"money\""],
+    );
+    quire.fails(
+        &["load", "db", "c", "a.csv", "--types", "prise=int"],
+        1,
+        &["column `prise`"],
+    );
+    quire.file("c.ndjson", "");
+    quire.fails(
+        &["load", "db", "c", "c.ndjson", "--types", "int"],
+        2,
+        &["--format csv"],
+    );
+}
+
+#[test]
 fn csv_rows_are_documents_of_strings() {
     let quire = Quire::new();
     let table = "sku,name,price\n1,\"Pen, blue\",0.50\nx/2,\"two\nlines\",\n";
@@ -423,6 +492,8 @@ fn csv_rows_are_documents_of_strings() {
         "products.csv",
         "--key",
         "sku",
+        "--types",
+        "string",
         "--json",
     ]))
     .1;

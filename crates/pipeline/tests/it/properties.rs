@@ -3,7 +3,10 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use quire_pipeline::{Error, Event, Format, Input, OnBad, Options, Progress, SourcePosition, load};
+use quire_pipeline::{
+    CellType, CsvOptions, Error, Event, Format, Input, OnBad, Options, Progress, SourcePosition,
+    load,
+};
 use quiredb::Key;
 use quiredb::{Collection, CollectionSettings, Database, Durability, Position, SimEnv};
 use std::collections::BTreeMap;
@@ -35,12 +38,20 @@ struct Inputs {
     documents: Vec<(usize, Option<(u8, u64)>)>,
 }
 
+/// Values that look like numbers stay what they are in NDJSON.
+fn strings() -> CsvOptions {
+    CsvOptions {
+        other_types: Some(CellType::String),
+        ..CsvOptions::default()
+    }
+}
+
 fn any_inputs() -> impl Strategy<Value = Inputs> {
     vec((any::<bool>(), vec(any_line(), 0..40)), 1..4).prop_map(|all| {
         let mut inputs = Inputs::default();
         for (index, (is_csv, lines)) in all.into_iter().enumerate() {
             let (format, mut text) = match is_csv {
-                true => (Format::Csv, "_id,v,p\n".to_owned()),
+                true => (Format::Csv(strings()), "_id,v,p\n".to_owned()),
                 false => (Format::Ndjson, String::new()),
             };
             for line in lines {
@@ -86,7 +97,7 @@ impl Inputs {
                 sizes: pieces.to_vec(),
                 turn: 0,
             };
-            Input::new(index.to_string(), *format, || Ok(Box::new(pieces)))
+            Input::new(index.to_string(), format.clone(), || Ok(Box::new(pieces)))
         });
         inputs.collect()
     }
