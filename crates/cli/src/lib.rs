@@ -21,6 +21,7 @@ mod size;
 mod source;
 mod table;
 mod time;
+mod unknown;
 
 use clap::Parser;
 use commands::Command;

@@ -3,6 +3,8 @@
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result, causes};
+use crate::message::print_message;
+use crate::unknown;
 use quiredb::operations::{FrozenDocument, FrozenView, Origin};
 use quiredb::query::{Answer, Error as QueryError, Hit, Options, Prepared, UnknownFields};
 use quiredb::{Database, ID, View};
@@ -62,35 +64,20 @@ impl Source {
             .map_err(Error::engine("cannot open the frozen files"))
     }
 
-    /// Answers a query. Reports a field that a frozen file does not have, which may be one that was
+    /// Answers a query. Reports fields that no document has, and of frozen files those that were
     /// not frozen.
     ///
     /// # Errors
-    /// Of the query, and of damage.
+    /// Of the query, and of damage; such a field, by option.
     pub(crate) fn query(&self, query: &Prepared, options: &Options<'_>) -> Result<Answer> {
         let answer = match self {
-            Source::Live { view, .. } => view.query(query, options),
-            Source::Frozen(frozen) => {
-                let strict = Options {
-                    unknown_fields: UnknownFields::Refuse,
-                    ..*options
-                };
-                match frozen.query(query, &strict) {
-                    Err(quiredb::Error::Query(QueryError::UnknownField { path })) => {
-                        let why = why_unknown(frozen, &path);
-                        if options.unknown_fields == UnknownFields::Refuse {
-                            return Err(Error::engine("cannot query")(quiredb::Error::Invalid(
-                                why,
-                            )));
-                        }
-                        crate::message::print_message(format_args!(
-                            "quire: {why}: it has no values here"
-                        ));
-                        frozen.query(query, options)
-                    }
-                    answer => answer,
-                }
+            Source::Live {
+                view, key_field, ..
+            } => {
+                let unknown = || unknown::of_view(view, query, key_field, options);
+                answer_live(view, query, options, unknown)
             }
+            Source::Frozen(frozen) => answer_frozen(frozen, query, options),
         };
         answer.map_err(Error::engine("cannot query"))
     }
@@ -124,20 +111,68 @@ impl Source {
     }
 }
 
+fn answer_live(
+    view: &View,
+    query: &Prepared,
+    options: &Options<'_>,
+    unknown: impl Fn() -> quiredb::Result<Vec<String>>,
+) -> quiredb::Result<Answer> {
+    let answer = view.query(query, options);
+    let is_unknown = matches!(
+        &answer,
+        Err(quiredb::Error::Query(QueryError::UnknownField { .. }))
+    );
+    if is_unknown {
+        let why = unknown()?;
+        return match why.is_empty() {
+            true => answer,
+            false => Err(quiredb::Error::Invalid(why.join("; "))),
+        };
+    }
+    let answer = answer?;
+    // This may come to no end within the time that the query has.
+    for why in unknown().unwrap_or_default() {
+        print_message(format_args!("quire: {why}"));
+    }
+    Ok(answer)
+}
+
+fn answer_frozen(
+    frozen: &FrozenView,
+    query: &Prepared,
+    options: &Options<'_>,
+) -> quiredb::Result<Answer> {
+    let strict = Options {
+        unknown_fields: UnknownFields::Refuse,
+        ..*options
+    };
+    match frozen.query(query, &strict) {
+        Err(quiredb::Error::Query(QueryError::UnknownField { path })) => {
+            let why = why_unknown(frozen, &path);
+            if options.unknown_fields == UnknownFields::Refuse {
+                return Err(quiredb::Error::Invalid(why));
+            }
+            print_message(format_args!("quire: {why}: it has no values here"));
+            frozen.query(query, options)
+        }
+        answer => answer,
+    }
+}
+
 /// Why no file has a value at a path.
 fn why_unknown(frozen: &FrozenView, path: &str) -> String {
     let files = frozen.files();
-    let fields = || files.iter().flat_map(|file| file.fields());
-    let is_below = |field: &str| {
-        let rest = field.strip_prefix(path);
-        rest.is_some_and(|rest| rest.starts_with('.'))
-    };
-    if let Some((field, _)) = fields().find(|(field, _)| is_below(field)) {
-        return format!("{path:?} is an object; name a field in it, as {field:?}");
-    }
-    match fields().any(|(field, _)| field == path) {
+    let fields: Vec<String> = files
+        .iter()
+        .flat_map(|file| file.fields())
+        .map(|(field, _)| field.to_owned())
+        .collect();
+    match fields.iter().any(|field| field == path) {
         true => format!("no document has a value in the field {path:?}"),
-        false => format!("the field {path:?} was not frozen, or no document has it"),
+        false => {
+            let otherwise = "no document has, or it was not frozen: the field";
+            unknown::why(path, fields.iter().map(String::as_str), otherwise)
+        }
     }
 }
 

@@ -297,14 +297,42 @@ fn a_field_without_values_is_said_to_be_one_and_why() {
             "{told:?}"
         );
     };
-    why("a.quire", "price", &["\"price\" was not frozen"]);
+    why("a.quire", "price", &["it was not frozen", "\"price\""]);
+    why("c.quire", "prise", &["did you mean \"price\"?"]);
     why("a.quire", "nosuch", &["no document has a value", "nosuch"]);
     why("c.quire", "at", &["\"at\" is an object", "\"at.city\""]);
     why("frozen", "at", &["\"at\" is an object", "\"at.city\""]);
     quire.fails(
         &["query", "db", "c", "--where", "at = 1", "--strict"],
         1,
-        &["of an object, name a field in it"],
+        &["\"at\" is an object; name a field in it, as \"at.city\""],
+    );
+    let live = |arguments: &[&str]| quire.run(&[&["query", "db", "c"], arguments].concat());
+    for arguments in [
+        &["--where", "prise = 1 AND mark = 'audi'"][..],
+        &["--order", "prise"],
+        &["--fields", "mark, prise"],
+        &["--facet", "prise"],
+    ] {
+        let told = live(arguments);
+        assert_eq!(told.code, 0, "{told:?}");
+        let said = "no document has the field \"prise\"; did you mean \"price\"?";
+        assert_eq!(told.stderr.trim_end(), format!("quire: {said}"), "{told:?}");
+    }
+    let all = live(&[
+        "--where",
+        "mark = 'audi'",
+        "--fields",
+        "at, _id",
+        "--order",
+        "price",
+    ]);
+    assert_eq!(all.stderr, "", "{all:?}");
+    let words = ["did you mean \"price\"?"];
+    quire.fails(
+        &["query", "db", "c", "--where", "prise = 1", "--strict"],
+        1,
+        &words,
     );
 }
 

@@ -1,0 +1,126 @@
+//! Fields that a query names and no document has, and what was perhaps meant.
+
+use quiredb::View;
+use quiredb::query::{Options, Path, Prepared, UnknownFields, field, find};
+use std::ops::ControlFlow;
+
+/// Documents that are read for the names of their fields, where no index has them.
+const READ_MAX: u64 = 10_000;
+
+/// Names that are alike by this much or more, of 1, are suggested.
+const ALIKE_MIN: f64 = 0.75;
+
+/// Why each field that a query names, and no document of a live collection has, is unknown.
+///
+/// # Errors
+/// Of the queries that look for documents.
+pub(crate) fn of_view(
+    view: &View,
+    query: &Prepared,
+    key_field: &str,
+    options: &Options<'_>,
+) -> quiredb::Result<Vec<String>> {
+    let mut paths: Vec<&Path> = Vec::new();
+    query.each_use(&mut |path, _| paths.push(path));
+    paths.extend(query.fields().unwrap_or_default());
+    paths.retain(|path| path.as_str() != key_field && path.as_str() != quiredb::ID);
+    paths.sort_by_key(|path| path.as_str());
+    paths.dedup();
+    let mut unknown = Vec::new();
+    for path in paths {
+        let one = find(field(path.as_str()).exists()).limit(1).prepare()?;
+        let quiet = Options {
+            clock: None,
+            unknown_fields: UnknownFields::MatchNothing,
+            ..*options
+        };
+        if view.query(&one, &quiet)?.hits.is_empty() {
+            unknown.push(path);
+        }
+    }
+    if unknown.is_empty() || view.count() == 0 {
+        return Ok(Vec::new());
+    }
+    let names = names(view)?;
+    let names = || names.iter().map(String::as_str);
+    // The whole of an object can be printed.
+    let is_printed = |path: &Path| query.fields().is_some_and(|fields| fields.contains(path));
+    let whys = unknown.into_iter().filter_map(|path| {
+        match names().any(|name| is_below(name, path.as_str())) && is_printed(path) {
+            true => None,
+            false => Some(why(path.as_str(), names(), "no document has the field")),
+        }
+    });
+    Ok(whys.collect())
+}
+
+/// Why a field is unknown: it is an object, or `otherwise`, with the name that is most like it.
+pub(crate) fn why<'n>(
+    path: &str,
+    names: impl Iterator<Item = &'n str> + Clone,
+    otherwise: &str,
+) -> String {
+    if let Some(name) = names.clone().find(|name| is_below(name, path)) {
+        return format!("{path:?} is an object; name a field in it, as {name:?}");
+    }
+    match nearest(path, names) {
+        Some(name) => format!("{otherwise} {path:?}; did you mean {name:?}?"),
+        None => format!("{otherwise} {path:?}"),
+    }
+}
+
+/// Whether a field is one of the object at a path.
+fn is_below(name: &str, path: &str) -> bool {
+    let rest = name.strip_prefix(path);
+    rest.is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The name that is most like a path, if one is alike: by its letters, or by its last part.
+fn nearest<'n>(path: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let lower = path.to_lowercase();
+    let likeness = |name: &str| {
+        let name = name.to_lowercase();
+        let last = name.rsplit('.').next().unwrap_or_default();
+        match last == lower {
+            true => 1.0,
+            false => strsim::normalized_damerau_levenshtein(&name, &lower),
+        }
+    };
+    let scored = names.map(|name| (likeness(name), name));
+    let best = scored.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (best.0 >= ALIKE_MIN).then_some(best.1)
+}
+
+/// The fields of the documents: all if an index has them, else those of the first documents.
+fn names(view: &View) -> quiredb::Result<Vec<String>> {
+    let found = view.fields(&mut |read| match read < READ_MAX {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    });
+    match found {
+        Ok(found) => Ok(found.fields.into_iter().map(|field| field.path).collect()),
+        Err(quiredb::Error::Query(quiredb::query::Error::Stopped)) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_that_is_most_like_it_is_suggested() {
+        let names = ["title", "year", "at.city", "customer_id", "x"];
+        for (path, expected) in [
+            ("titel", Some("title")),
+            ("Year", Some("year")),
+            ("city", Some("at.city")),
+            ("at.ctiy", Some("at.city")),
+            ("customerid", Some("customer_id")),
+            ("y", None),
+            ("price", None),
+        ] {
+            assert_eq!(nearest(path, names.into_iter()), expected, "{path}");
+        }
+    }
+}
