@@ -2,11 +2,13 @@
 
 use crate::files;
 use quire_pipeline::{CellType, CsvOptions, Input};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// How documents are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -175,12 +177,25 @@ impl InputArgument {
             Format::Ndjson => quire_pipeline::Format::Ndjson,
             table => quire_pipeline::Format::Csv(tables.options(table)),
         };
-        let file = self.file.clone();
-        Input::new(self.name(), format, move || match file {
-            Some(path) => Ok(Box::new(files::open(&path)?)),
-            None => Ok(Box::new(io::stdin())),
-        })
+        match self.file.clone() {
+            Some(path) => Input::new(self.name(), format, move || {
+                Ok(Box::new(files::open(&path)?))
+            }),
+            None => Input::new(self.name(), format, || Ok(Box::new(io::stdin())))
+                .waiting_with(wait_for_stdin),
+        }
     }
+}
+
+/// Waits until standard input can be read, or has ended, this long at most; false if it can't.
+fn wait_for_stdin(time: Duration) -> bool {
+    let stdin = io::stdin();
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    let Ok(time) = Timespec::try_from(time) else {
+        return true;
+    };
+    // An error, such as an interruption, says nothing.
+    poll(&mut polled, Some(&time)).is_ok_and(|ready| ready > 0)
 }
 
 /// The command that decompresses files with this extension.

@@ -46,9 +46,10 @@ impl InFlight {
         self.changed.notify_all();
     }
 
-    /// Whether nothing is in flight.
+    /// Whether nothing is in flight, or the pipeline has stopped.
     pub(crate) fn is_idle(&self) -> bool {
-        self.state.lock().bytes == 0
+        let state = self.state.lock();
+        state.bytes == 0 || state.closed
     }
 
     /// Ends all waits: the pipeline has stopped.

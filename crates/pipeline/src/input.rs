@@ -6,6 +6,7 @@ use crate::ndjson::NdjsonSource;
 use crate::source::Source;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
+use std::time::Duration;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -26,10 +27,14 @@ pub struct Input {
     name: String,
     format: Format,
     open: Box<Open>,
+    pub(crate) wait: Option<Box<Wait>>,
 }
 
 /// Opens the bytes of an input.
 type Open = dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send;
+
+/// Waits until a read would not wait, this long at most; false if it still would.
+pub(crate) type Wait = dyn Fn(Duration) -> bool + Send;
 
 impl Input {
     /// The documents that `open` gives, in `format`. `name` stands in messages.
@@ -42,6 +47,18 @@ impl Input {
             name: name.into(),
             format,
             open: Box::new(open),
+            wait: None,
+        }
+    }
+
+    /// An input that may fall silent, such as a pipe. `wait` waits until a read of it would not
+    /// wait, or for the given time; it returns false if a read still would. Documents that were
+    /// read are then written without waiting for the next one.
+    #[must_use]
+    pub fn waiting_with(self, wait: impl Fn(Duration) -> bool + Send + 'static) -> Input {
+        Input {
+            wait: Some(Box::new(wait)),
+            ..self
         }
     }
 

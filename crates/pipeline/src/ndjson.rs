@@ -77,7 +77,7 @@ impl<R: Read> Source for NdjsonSource<R> {
     }
 
     fn is_buffered(&self) -> bool {
-        !self.reader.buffer().is_empty()
+        memchr::memchr(b'\n', self.reader.buffer()).is_some()
     }
 }
 

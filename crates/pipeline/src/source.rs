@@ -16,7 +16,7 @@ pub(crate) trait Source {
     /// Of reading; the documents before the error are in `batch`.
     fn read_into(&mut self, batch: &mut SourceBatch) -> io::Result<bool>;
 
-    /// Whether a part of the next document can be read without waiting for the input.
+    /// Whether the next document can be read without waiting for the input.
     fn is_buffered(&self) -> bool;
 
     /// The columns of a table; none of other formats.
