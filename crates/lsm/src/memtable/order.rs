@@ -8,7 +8,8 @@
 //! one of the next, but for the largest. So a key is moved a few times, always as its neighbours
 //! are in the processor's caches, where a search for its place among all keys would miss them at
 //! each step; keys are found one by one through the hash index. A reader merges the chunks, with
-//! the tail sorted for itself. Keys that come in order make chunks that are sorted already.
+//! the tail sorted for itself, which it leaves for other readers: what they sort are the keys that
+//! came since. Keys that come in order make chunks that are sorted already.
 
 use super::cells::{Cells, NONE, Text};
 use super::pages::Pages;
@@ -62,6 +63,26 @@ pub(super) struct Keys {
     arrivals: Pages<AtomicU32, { sized(256, 4) }>,
     count: AtomicU32,
     sorted: ArcSwap<Sorted>,
+    /// What a reader has sorted of the tail.
+    sorted_tail: ArcSwap<SortedTail>,
+}
+
+/// The keys between two numbers, sorted.
+#[derive(Debug)]
+struct SortedTail {
+    from: u32,
+    to: u32,
+    chunk: SortedChunk,
+}
+
+impl SortedTail {
+    fn empty() -> SortedTail {
+        SortedTail {
+            from: 0,
+            to: 0,
+            chunk: Arc::from([]),
+        }
+    }
 }
 
 /// The writer's side: the keys that are not in a chunk.
@@ -79,6 +100,7 @@ impl Keys {
             arrivals: Pages::new(),
             count: AtomicU32::new(0),
             sorted: ArcSwap::from_pointee(Sorted::default()),
+            sorted_tail: ArcSwap::from_pointee(SortedTail::empty()),
         }
     }
 
@@ -134,28 +156,41 @@ impl Keys {
         self.sorted.store(Arc::new(Sorted { chunks, keys }));
     }
 
+    /// The keys from a number on, sorted: at least those that there are now.
+    fn tail_from(&self, from: u32, cells: &Cells) -> SortedChunk {
+        let count = self.count();
+        let known = self.sorted_tail.load_full();
+        let (known_slots, seen) = match known.from == from {
+            true if known.to >= count => return Arc::clone(&known.chunk),
+            true => (&*known.chunk, known.to),
+            false => (&[][..], from),
+        };
+        let new = (seen..count).filter_map(|at| self.arrivals.get(at));
+        let new = new.map(|key| {
+            let key = key.load(Ordering::Relaxed);
+            let prefix = cells.key(key).prefix();
+            Slot { prefix, key }
+        });
+        let mut tail: Vec<Slot> = known_slots.iter().copied().chain(new).collect();
+        sort(&mut tail, cells);
+        let chunk = SortedChunk::from(tail);
+        self.sorted_tail.store(Arc::new(SortedTail {
+            from,
+            to: count.max(from),
+            chunk: Arc::clone(&chunk),
+        }));
+        chunk
+    }
+
     /// Goes through all keys that there are now.
     pub(super) fn cursor(&self, cells: &Cells, start: Start<'_>) -> KeyCursor {
         let sorted = self.sorted.load_full();
-        let mut tail: Vec<_> = (sorted.keys..self.count())
-            .filter_map(|at| self.arrivals.get(at))
-            .map(|key| {
-                let key = key.load(Ordering::Relaxed);
-                let prefix = cells.key(key).prefix();
-                Slot { prefix, key }
-            })
-            .collect();
-        sort(&mut tail, cells);
+        let tail = self.tail_from(sorted.keys, cells);
         let mut cursor = KeyCursor {
             direction: start.direction(),
             heads: Vec::new(),
         };
-        for chunk in sorted
-            .chunks
-            .iter()
-            .cloned()
-            .chain([SortedChunk::from(tail)])
-        {
+        for chunk in sorted.chunks.iter().cloned().chain([tail]) {
             let first_at_or_after =
                 |key: &[u8]| chunk.partition_point(|slot| slot.is_before(key, cells));
             let at = match start {

@@ -80,6 +80,25 @@ proptest! {
         }
     }
 
+    #[test] // A reader finds what another has sorted of the keys, of some moment before.
+    fn readers_between_writes_see_every_key_in_order(
+        keys in vec((any::<u16>(), 0u8..12), 1..900),
+    ) {
+        let (memtable, folder) = (memtable(), folder());
+        let mut model = BTreeMap::new();
+        for (index, (key, read)) in keys.iter().enumerate() {
+            let at = Position(index as u64 + 1);
+            let key = key.to_be_bytes();
+            memtable.write(&folder, &key, at, Op::Put(&[])).unwrap();
+            model.insert(key.to_vec(), ());
+            if *read == 0 {
+                let keys = seen(&memtable, at, &key).into_iter().map(|(key, ..)| key);
+                let expected = model.range(key.to_vec()..).map(|(key, ())| key.clone());
+                prop_assert!(keys.eq(expected), "after {} keys", index + 1);
+            }
+        }
+    }
+
     #[test]
     fn every_position_sees_what_was_written_up_to_it(
         writes in vec(
