@@ -9,6 +9,7 @@
 
 mod add;
 mod answers;
+mod choice;
 mod documents;
 mod fresh;
 mod ids;
@@ -49,6 +50,8 @@ enum Part {
     Fresh,
     /// An index of one more field
     Add,
+    /// The planner's choice beside every way that can be forced
+    Choice,
 }
 
 /// Who is measured.
@@ -105,7 +108,7 @@ impl Part {
             Part::Live => &[Quire, Lucene, LuceneFresh],
             Part::Serve => &[Quire, Opensearch],
             Part::Patch => &[Quire, Lucene, Opensearch],
-            Part::Fresh | Part::Add => &[Quire],
+            Part::Fresh | Part::Add | Part::Choice => &[Quire],
         }
     }
 
@@ -119,12 +122,13 @@ impl Part {
             Part::Patch => "update a field",
             Part::Fresh => "fresh",
             Part::Add => "add an index",
+            Part::Choice => "planner",
         }
     }
 }
 
 /// The parts that need no file.
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     Part::Ids,
     Part::IngestAdverts,
     Part::Live,
@@ -132,6 +136,7 @@ const PARTS: [Part; 7] = [
     Part::Patch,
     Part::Fresh,
     Part::Add,
+    Part::Choice,
 ];
 
 const ENGINES: [Engine; 9] = [
@@ -186,6 +191,9 @@ pub(crate) struct Setup {
     /// Updates in a second, in the part about freshness
     #[arg(long, default_value_t = 20_000)]
     full_rate: u64,
+    /// Where the queries of the part about the planner begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     /// Memory of an engine in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     memory_mib: u64,
@@ -282,6 +290,7 @@ impl Task {
             Part::Patch => patch::run(engine, &setup),
             Part::Fresh => fresh::run(&setup),
             Part::Add => add::run(&setup),
+            Part::Choice => choice::run(&setup),
         }?;
         println!("{}", serde_json::to_string(&report)?);
         Ok(())
@@ -311,7 +320,7 @@ impl Plan {
             Part::IngestPapers => ingest::prepare_papers(&self.setup),
             Part::Live => live::prepare(&self.setup),
             Part::Patch => patch::prepare(&self.setup),
-            Part::Ids | Part::Serve | Part::Fresh | Part::Add => Ok(()),
+            Part::Ids | Part::Serve | Part::Fresh | Part::Add | Part::Choice => Ok(()),
         }
     }
 

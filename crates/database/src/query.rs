@@ -19,6 +19,9 @@ const READ_AT_ONCE: usize = 256;
 /// What reading a document among all of them costs, in nanoseconds, about.
 const SCAN_NANOS: u64 = 1_000;
 
+/// What it costs to come to the first document.
+const SCAN_BEGIN_NANOS: u64 = 5_000;
+
 /// Every document is read if that saves more than this.
 const SAVED_NANOS_MIN: u64 = 200_000;
 
@@ -102,46 +105,10 @@ impl View {
         if let Some(answer) = answer_by_indexes(views, query, options)? {
             return Ok(answer);
         }
-        let mut scan = query.scan(options);
-        let is_about_id = query.is_about(ID);
-        let mut page = Vec::new();
-        let mut is_partial = false;
-        'partitions: for (shard, partition) in (0..).zip(partitions(views)) {
-            let mut rows = partition.rows()?;
-            while !scan.is_done() {
-                match options.check_stop() {
-                    Err(quire_query::Error::Stopped) if options.partial => {
-                        is_partial = true;
-                        break 'partitions;
-                    }
-                    other => other.map_err(Error::Query)?,
-                }
-                let batch = rows.next_batch()?;
-                if batch.is_empty() {
-                    break;
-                }
-                for (docid, found) in batch {
-                    let hit = Hit {
-                        shard,
-                        doc: docid.0,
-                    };
-                    let document = match is_about_id {
-                        true => found.document_with_key()?,
-                        false => found.document,
-                    };
-                    if scan.see(hit, &document)? {
-                        page.push(hit);
-                        let bytes = size_of_val(page.as_slice());
-                        check_bytes(bytes, "giving all these hits at once", options)?;
-                    }
-                }
-            }
+        match scan(views, query, options, u64::MAX)? {
+            Some(answer) => Ok(answer),
+            None => Err(Error::Invalid("a scan ended before its end".into())),
         }
-        let mut answer = scan.finish()?;
-        answer.is_partial = is_partial;
-        // A query with an order has its hits from there, others from here.
-        answer.hits.append(&mut page);
-        Ok(answer)
     }
 
     /// The documents that hits of this view name, in that order.
@@ -174,6 +141,60 @@ impl View {
     }
 }
 
+/// The answer by reading documents, one after the other; `None` if it takes more than
+/// `documents_max` of them.
+fn scan(
+    views: &[View],
+    query: &Prepared,
+    options: &Options<'_>,
+    documents_max: u64,
+) -> Result<Option<Answer>> {
+    let mut scan = query.scan(options);
+    let is_about_id = query.is_about(ID);
+    let (mut page, mut left) = (Vec::new(), documents_max);
+    let mut is_partial = false;
+    'partitions: for (shard, partition) in (0..).zip(partitions(views)) {
+        let mut rows = partition.rows()?;
+        while !scan.is_done() {
+            match options.check_stop() {
+                Err(quire_query::Error::Stopped) if options.partial => {
+                    is_partial = true;
+                    break 'partitions;
+                }
+                other => other.map_err(Error::Query)?,
+            }
+            let batch = rows.next_batch()?;
+            if batch.is_empty() {
+                break;
+            }
+            for (docid, found) in batch {
+                if left == 0 && !scan.is_done() {
+                    return Ok(None);
+                }
+                left = left.saturating_sub(1);
+                let hit = Hit {
+                    shard,
+                    doc: docid.0,
+                };
+                let document = match is_about_id {
+                    true => found.document_with_key()?,
+                    false => found.document,
+                };
+                if scan.see(hit, &document)? {
+                    page.push(hit);
+                    let bytes = size_of_val(page.as_slice());
+                    check_bytes(bytes, "giving all these hits at once", options)?;
+                }
+            }
+        }
+    }
+    let mut answer = scan.finish()?;
+    answer.is_partial = is_partial;
+    // A query with an order has its hits from there, others from here.
+    answer.hits.append(&mut page);
+    Ok(Some(answer))
+}
+
 /// The answer by the search indexes of all partitions; `None` if one of them has none that can be
 /// used. One that turns out to be damaged is built anew in the background.
 fn answer_by_indexes(
@@ -194,9 +215,20 @@ fn answer_by_indexes(
     let answer = {
         let shards = shards.iter().map(|(_, shard)| shard as &dyn Shard);
         let shards: Vec<_> = shards.collect();
-        match options.access.is_none() && scan_is_cheaper(query, &shards) {
-            true => return Ok(None),
-            false => query.answer(&shards, options),
+        let documents_max = match options.access {
+            None => documents_to_scan(query, &shards),
+            Some(_) => 0,
+        };
+        if documents_max == u64::MAX {
+            return Ok(None);
+        }
+        let scanned = match documents_max {
+            0 => None,
+            _ => scan(views, query, options, documents_max)?,
+        };
+        match scanned {
+            Some(answer) => return Ok(Some(answer)),
+            None => query.answer(&shards, options),
         }
     };
     if answer.is_err() {
@@ -210,27 +242,34 @@ fn answer_by_indexes(
     Ok(Some(answer?))
 }
 
-/// Whether it is expected to cost less to read every document, or as many as the page needs.
-fn scan_is_cheaper(query: &Prepared, shards: &[&dyn Shard]) -> bool {
+/// How many documents a query is to read one after the other before it turns to the indexes: all of
+/// them if that is expected to cost less; some if that many are expected to fill the page.
+///
+/// Documents that match may all come late, where values follow from each other. So reading stops
+/// when it has cost half of what the indexes do.
+fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
     let (mut by_index, mut expected, mut documents) = (0u64, 0u64, 0u64);
     for shard in shards {
         // An error is met again by the query itself.
         let (Ok(cost), Ok(docs)) = (query.cost_on(*shard), shard.doc_count()) else {
-            return false;
+            return 0;
         };
         by_index = by_index.saturating_add(cost.nanos);
         expected += cost.expected;
         documents += docs;
     }
-    let read = match query.first_hits() {
-        Some(hits) if hits < expected => {
-            let part = u128::from(documents) * u128::from(hits) / u128::from(expected.max(1));
-            u64::try_from(part).unwrap_or(documents)
-        }
-        _ => documents,
+    if by_index > documents.saturating_mul(SCAN_NANOS) + SAVED_NANOS_MIN {
+        return u64::MAX;
+    }
+    let Some(hits) = query.first_hits().filter(|hits| *hits < expected) else {
+        return 0;
     };
-    let scan = read.saturating_mul(SCAN_NANOS);
-    by_index > scan.saturating_add(SAVED_NANOS_MIN)
+    let read = u128::from(documents) * u128::from(hits) / u128::from(expected.max(1));
+    let worth = (by_index / 2).saturating_sub(SCAN_BEGIN_NANOS) / SCAN_NANOS;
+    match read < worth.into() {
+        true => worth,
+        false => 0,
+    }
 }
 
 /// Refuses what takes more memory than a query may.

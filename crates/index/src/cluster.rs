@@ -15,8 +15,11 @@ mod lows;
 pub(crate) use bits::Word;
 pub(crate) use lows::Lows;
 
-use bits::{bit, ones, ones_in_both, set_range, word};
-use list::{Low, filtered, for_each_in_both, low, merged};
+use bits::{bit, clear_bit, ones, ones_in_both, set_bit, set_range, word};
+use list::{
+    Low, SKEW, filtered, for_each_in_both, insert_few, is_far_shorter, low, merged, remove_few,
+    without,
+};
 use std::borrow::Cow;
 
 /// Docids in a cluster.
@@ -212,8 +215,19 @@ impl<'a> Cluster<'a> {
 
     /// The docids of this one that the other does not have.
     pub(crate) fn and_not(self, other: Cluster<'_>) -> Option<Owned> {
-        if let Cluster::List(lows) = self {
-            return Owned::of_list(filtered(lows, |low| !other.contains(low)));
+        match (self, other) {
+            (Cluster::List(a), Cluster::List(b)) if a.len() / SKEW <= b.len() => {
+                return Owned::of_list(without(a, b));
+            }
+            (Cluster::List(lows), Cluster::List(less)) => {
+                let mut lows = lows.to_vec();
+                remove_few(&mut lows, less);
+                return Owned::of_list(lows);
+            }
+            (Cluster::List(lows), _) => {
+                return Owned::of_list(filtered(lows, |low| !other.contains(low)));
+            }
+            _ => {}
         }
         let mut words = self.words().into_owned();
         for (bits, less) in words.iter_mut().zip(other.words().iter()) {
@@ -259,11 +273,16 @@ impl Owned {
     /// The set of bits; nothing if it is empty.
     pub(crate) fn of_words(mut words: Vec<Word>) -> Option<Owned> {
         words.truncate(WORDS_MAX);
+        let count = ones(&words);
+        Owned::of_counted(words, count)
+    }
+
+    /// The set of bits, of which `count` are set; nothing if none is.
+    fn of_counted(mut words: Vec<Word>, count: u32) -> Option<Owned> {
+        debug_assert!(count <= CLUSTER_DOCS, "a cluster has at most 65,536 docids");
         while words.last() == Some(&[0; 8]) {
             words.pop();
         }
-        let count = ones(&words);
-        debug_assert!(count <= CLUSTER_DOCS, "a cluster has at most 65,536 docids");
         if count == 0 {
             return None;
         }
@@ -357,14 +376,53 @@ impl Owned {
         }
     }
 
-    /// This set with what `other` has, in its own memory if it is bits.
+    /// This set with what `other` has, in its own memory where that is faster.
     pub(crate) fn or_in_place(self, other: Cluster<'_>) -> Option<Owned> {
-        match self {
-            Owned::Bits { mut words, .. } => {
+        match (self, other) {
+            (Owned::Bits { mut words, count }, Cluster::List(more)) => {
+                let needed = more
+                    .last()
+                    .map_or(0, |last| usize::from(low(*last)) / 64 + 1);
+                if words.len() < needed {
+                    words.resize(needed, [0; 8]);
+                }
+                let added = more.iter().filter(|one| set_bit(&mut words, low(**one)));
+                let count = count + added.count() as u32;
+                Some(Owned::Bits { words, count })
+            }
+            (Owned::Bits { mut words, .. }, other) => {
                 other.add_to(&mut words);
                 Owned::of_words(words)
             }
-            Owned::List(_) => self.view().or(other),
+            (Owned::List(mut lows), Cluster::List(more))
+                if is_far_shorter(more, &lows) && lows.len() + more.len() <= LIST_MAX =>
+            {
+                insert_few(&mut lows, more);
+                Owned::of_list(lows)
+            }
+            (mine, other) => mine.view().or(other),
+        }
+    }
+
+    /// This set without what `other` has, in its own memory where that is faster.
+    pub(crate) fn and_not_in_place(self, other: Cluster<'_>) -> Option<Owned> {
+        match (self, other) {
+            (Owned::Bits { mut words, count }, Cluster::List(less)) => {
+                let removed = less.iter().filter(|one| clear_bit(&mut words, low(**one)));
+                let count = count - removed.count() as u32;
+                Owned::of_counted(words, count)
+            }
+            (Owned::Bits { mut words, .. }, other) => {
+                for (bits, less) in words.iter_mut().zip(other.words().iter()) {
+                    *bits = (word(*bits) & !word(*less)).to_le_bytes();
+                }
+                Owned::of_words(words)
+            }
+            (Owned::List(mut lows), Cluster::List(less)) if is_far_shorter(less, &lows) => {
+                remove_few(&mut lows, less);
+                Owned::of_list(lows)
+            }
+            (mine, other) => mine.view().and_not(other),
         }
     }
 }

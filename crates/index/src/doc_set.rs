@@ -126,6 +126,15 @@ impl DocSet {
         }
     }
 
+    /// As [`or_cluster`](Self::or_cluster), of a cluster in memory: its docids are not counted
+    /// again.
+    pub(crate) fn or_owned(&mut self, key: u16, more: &Owned) {
+        match self.clusters.last() {
+            Some((last, _)) if *last >= key => self.or_cluster(key, more.view()),
+            _ => self.clusters.push((key, more.clone())),
+        }
+    }
+
     fn cluster(&self, key: u16) -> Option<&Owned> {
         let (found, cluster) = self.clusters.get(self.place(key))?;
         (*found == key).then_some(cluster)
@@ -244,7 +253,7 @@ impl DocSet {
         let mine = std::mem::take(&mut self.clusters);
         let less = side_by_side(mine.into_iter(), other).map(|(key, mine, other)| {
             let less = match (mine, other) {
-                (Some(mine), Some(other)) => mine.view().and_not(other),
+                (Some(mine), Some(other)) => mine.and_not_in_place(other),
                 (mine, _) => mine,
             };
             (key, less)

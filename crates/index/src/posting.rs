@@ -126,7 +126,7 @@ impl Posting {
 
     fn subtract_view(&mut self, less: Cluster<'_>) {
         if !is_empty(less) {
-            self.0 = self.0.take().and_then(|mine| mine.view().and_not(less));
+            self.0 = self.0.take().and_then(|mine| mine.and_not_in_place(less));
         }
     }
 
@@ -172,7 +172,7 @@ impl DocSet {
     /// Adds the docids of a posting of cluster `cluster`.
     pub fn add_posting(&mut self, cluster: u16, posting: &Posting) {
         if let Some(more) = &posting.0 {
-            self.or_cluster(cluster, more.view());
+            self.or_owned(cluster, more);
         }
     }
 
@@ -410,6 +410,7 @@ mod tests {
         prop_oneof![
             btree_set(any::<u16>(), 0..20),
             btree_set(any::<u16>(), 0..3),
+            btree_set(any::<u16>(), 300..600),
             btree_set(0u16..300, 0..200),
             (0u16..60_000, 0u16..5_000).prop_map(|(from, count)| (from..from + count).collect()),
         ]

@@ -28,10 +28,10 @@ impl Prepared {
     /// # Errors
     /// As of [`answer`](Prepared::answer).
     pub fn cost_on(&self, shard: &dyn Shard) -> Result<PlanCost> {
-        let estimate = plan(&self.root, 0, shard, shard.doc_count()?, None)?.estimate;
+        let step = plan(&self.root, 0, shard, shard.doc_count()?, None)?;
         Ok(PlanCost {
-            nanos: estimate.nanos,
-            expected: estimate.expected,
+            nanos: step.nanos,
+            expected: step.estimate.expected,
         })
     }
 }
@@ -41,7 +41,10 @@ impl Prepared {
 pub(crate) struct Step<'q> {
     /// Its index among its parent's children in the filter.
     pub(crate) place: usize,
+    /// For a leaf that of the shard, unchanged: its ways are chosen among again when it is executed.
     pub(crate) estimate: Estimate,
+    /// What executing it on all documents costs in the cheapest way, in nanoseconds, about.
+    pub(crate) nanos: u64,
     pub(crate) kind: StepKind<'q>,
 }
 
@@ -64,8 +67,8 @@ pub(crate) fn plan<'q>(
     docs: u64,
     mut trace: Option<&mut Trace>,
 ) -> Result<Step<'q>> {
-    let (estimate, kind) = match node {
-        Node::All => (Estimate::exactly(docs, Cost::Stored), StepKind::All),
+    let (estimate, nanos, kind) = match node {
+        Node::All => (Estimate::exactly(docs, Cost::Stored), 0, StepKind::All),
         Node::None => return plan_leaf(None, place, shard, docs, trace),
         Node::Leaf(leaf) => return plan_leaf(Some(leaf), place, shard, docs, trace),
         Node::Not(one) => {
@@ -74,11 +77,11 @@ pub(crate) fn plan<'q>(
                 at_least: docs.saturating_sub(one.estimate.at_most),
                 at_most: docs.saturating_sub(one.estimate.at_least),
                 expected: docs.saturating_sub(one.estimate.expected),
-                nanos: one.estimate.nanos,
+                nanos: one.nanos,
                 cost: one.estimate.cost,
                 found: Found::default(),
             };
-            (estimate, StepKind::Not(Box::new(one)))
+            (estimate, one.nanos, StepKind::Not(Box::new(one)))
         }
         Node::And(and) => {
             let (mut joined, mut planned) = (SmallVec::<[usize; 8]>::new(), 0);
@@ -102,7 +105,7 @@ pub(crate) fn plan<'q>(
                 "each part is planned once, alone or joined"
             );
             let (estimate, steps) = all.in_order(shard);
-            (estimate, StepKind::And(steps))
+            (estimate, estimate.nanos, StepKind::And(steps))
         }
         Node::Or(nodes) => {
             let mut steps = Vec::new();
@@ -114,7 +117,7 @@ pub(crate) fn plan<'q>(
                 at_most = at_most.saturating_add(step.estimate.at_most);
                 cost = cost.max(step.estimate.cost);
                 none_of *= 1.0 - step.estimate.expected as f64 / docs.max(1) as f64;
-                nanos = nanos.saturating_add(step.estimate.nanos);
+                nanos = nanos.saturating_add(step.nanos);
                 match step.kind {
                     StepKind::None => {}
                     StepKind::All => break,
@@ -131,11 +134,12 @@ pub(crate) fn plan<'q>(
                     cost,
                     found: Found::default(),
                 },
+                nanos,
                 StepKind::Or(steps),
             )
         }
     };
-    Ok(settle(estimate, kind, place, docs, trace))
+    Ok(settle(estimate, nanos, kind, place, docs, trace))
 }
 
 /// Plans a leaf; nothing matches where there is none.
@@ -146,21 +150,22 @@ fn plan_leaf<'q>(
     docs: u64,
     trace: Option<&mut Trace>,
 ) -> Result<Step<'q>> {
-    let (estimate, kind) = match leaf {
+    let (estimate, nanos, kind) = match leaf {
         Some(leaf) => {
-            let mut estimate = shard.estimate(leaf)?;
+            let estimate = shard.estimate(leaf)?;
             let paths = shard.paths(leaf, &estimate, None);
-            estimate.nanos = Access::choose(&paths, None).nanos;
-            (estimate, StepKind::Leaf(leaf))
+            let nanos = Access::choose(&paths, None).nanos;
+            (estimate, nanos, StepKind::Leaf(leaf))
         }
-        None => (Estimate::exactly(0, Cost::Stored), StepKind::None),
+        None => (Estimate::exactly(0, Cost::Stored), 0, StepKind::None),
     };
-    Ok(settle(estimate, kind, place, docs, trace))
+    Ok(settle(estimate, nanos, kind, place, docs, trace))
 }
 
 /// A step; `All` or `None` if its bounds decide it.
 fn settle<'q>(
     mut estimate: Estimate,
+    nanos: u64,
     mut kind: StepKind<'q>,
     place: usize,
     docs: u64,
@@ -180,6 +185,7 @@ fn settle<'q>(
     Step {
         place,
         estimate,
+        nanos,
         kind,
     }
 }
@@ -227,12 +233,9 @@ impl<'q> Conjunction<'q> {
         self.steps.sort_by_key(|step| work(step, docs));
         let (mut left, mut nanos) = (None, 0u64);
         for step in &self.steps {
-            let cost = match (&step.kind, left) {
-                (StepKind::Leaf(leaf), Some(left)) => {
-                    let paths = shard.paths(leaf, &step.estimate, Some(left));
-                    Access::choose(&paths, None).nanos
-                }
-                _ => step.estimate.nanos,
+            let cost = match left {
+                Some(left) => cost_of_few(step, left, shard),
+                None => step.nanos,
             };
             nanos = nanos.saturating_add(cost);
             let share = step.estimate.expected as f64 / docs.max(1) as f64;
@@ -247,6 +250,23 @@ impl<'q> Conjunction<'q> {
     }
 }
 
+/// What it costs to keep those of `left` documents that match a step, in nanoseconds, about.
+fn cost_of_few(step: &Step<'_>, left: u64, shard: &dyn Shard) -> u64 {
+    let of_all = |steps: &[Step<'_>]| {
+        let costs = steps.iter().map(|step| cost_of_few(step, left, shard));
+        costs.fold(0, u64::saturating_add)
+    };
+    match &step.kind {
+        StepKind::All | StepKind::None => 0,
+        StepKind::Leaf(leaf) => {
+            let paths = shard.paths(leaf, &step.estimate, Some(left));
+            Access::choose(&paths, None).nanos
+        }
+        StepKind::Not(one) => cost_of_few(one, left, shard),
+        StepKind::And(steps) | StepKind::Or(steps) => of_all(steps),
+    }
+}
+
 /// What a conjunction costs that begins with this step: about the step's documents, what it takes
 /// to find these, and all documents of the shard where it is a scan or a complement.
 fn work(step: &Step<'_>, docs: u64) -> u64 {
@@ -254,7 +274,7 @@ fn work(step: &Step<'_>, docs: u64) -> u64 {
         (StepKind::Not(_), _) | (_, Cost::Scanned) => docs,
         (_, Cost::Built | Cost::Stored) => 0,
     };
-    let finding = step.estimate.nanos / DOCUMENT_NANOS;
+    let finding = step.nanos / DOCUMENT_NANOS;
     let found = step.estimate.expected;
     found.saturating_add(extra).saturating_add(finding)
 }

@@ -23,6 +23,7 @@ const VALUES_MAX: usize = 64;
 const SEEK_NANOS: u64 = 2_000;
 const POSTING_NANOS: u64 = 120;
 const DOC_NANOS: u64 = 1;
+const BITS_NANOS: u64 = 3_000;
 const READ_NANOS: u64 = 1_500;
 const READ_ALONE_NANOS: u64 = 6_000;
 
@@ -42,6 +43,15 @@ struct Seen {
     docs: u64,
     /// There are more that were not looked at.
     has_more: bool,
+}
+
+impl Seen {
+    /// What adding the documents to a set costs. A posting of many is bits, which cost the same
+    /// however many they are.
+    fn nanos(&self) -> u64 {
+        let by_documents = self.docs.saturating_mul(DOC_NANOS);
+        by_documents.min(self.postings.saturating_mul(BITS_NANOS))
+    }
 }
 
 impl LiveShard<'_> {
@@ -103,10 +113,10 @@ impl LiveShard<'_> {
         let nanos = [
             values.saturating_mul(SEEK_NANOS),
             seen.postings.saturating_mul(POSTING_NANOS),
-            seen.docs.saturating_mul(DOC_NANOS),
+            seen.nanos(),
             long.saturating_mul(reads),
         ];
-        Ok(Estimate {
+        let mut estimate = Estimate {
             at_least,
             at_most,
             expected: expected.clamp(at_least.min(at_most), at_most),
@@ -115,11 +125,14 @@ impl LiveShard<'_> {
                 0 => Cost::Built,
                 _ => Cost::Scanned,
             },
-            found: match (&leaf.test, seen.has_more) {
-                (Test::Range(_), true) => BROAD,
-                _ => NARROW,
-            },
-        })
+            found: NARROW,
+        };
+        let cheapest = self.access_paths(leaf, &estimate, None);
+        let cheapest = cheapest.iter().min_by_key(|path| path.nanos);
+        if cheapest.is_some_and(|path| path.access == Access::Column) {
+            estimate.found = BROAD;
+        }
+        Ok(estimate)
     }
 
     /// The ways to execute a leaf.

@@ -34,6 +34,9 @@ const DOCS_OF_A_POSTING: usize = 4096;
 /// Of a broad range documents are tested one by one if they are fewer than one in this number.
 pub(super) const FEW_PART: u64 = 8;
 
+/// Estimates that are kept for a query.
+const ESTIMATES_KEPT_MAX: usize = 32;
+
 /// What an estimate says of a broad range.
 pub(super) const BROAD: Found = Found(Some([1, 0]));
 pub(super) const NARROW: Found = Found(Some([0, 0]));
@@ -64,6 +67,8 @@ pub struct LiveShard<'v> {
     /// A range with this many postings or more is broad.
     pub(crate) broad_postings_min: usize,
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
+    /// What was estimated: a query asks more than once.
+    estimates: Mutex<Vec<(Leaf, Estimate)>>,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
     damage: OnceLock<String>,
@@ -106,6 +111,7 @@ impl<'v> LiveShard<'v> {
             columns,
             broad_postings_min: ESTIMATE_POSTINGS_MAX + doc_end as usize / DOCS_OF_A_POSTING,
             fields: Mutex::default(),
+            estimates: Mutex::default(),
             tree: None,
             damage: OnceLock::new(),
         }
@@ -320,6 +326,12 @@ impl<'v> LiveShard<'v> {
         }
     }
 
+    fn known_estimate(&self, leaf: &Leaf) -> Option<Estimate> {
+        let estimates = self.estimates.lock();
+        let known = estimates.iter().find(|(known, _)| known == leaf);
+        known.map(|(_, estimate)| *estimate)
+    }
+
     /// How many postings the terms between two keys have, and the documents in them, if that is not
     /// a broad range.
     fn narrow(&self, from: &[u8], to: &[u8]) -> Result<Option<u64>> {
@@ -343,6 +355,7 @@ impl<'v> LiveShard<'v> {
         let is_broad = match found {
             BROAD => true,
             NARROW => false,
+            _ if let Some(known) = self.known_estimate(leaf) => known.found == BROAD,
             _ => {
                 let (from, to) = term_keys(&key::field(leaf.path.as_str()), &leaf.test);
                 self.narrow(&from, &to)?.is_none()
@@ -571,7 +584,15 @@ impl Shard for LiveShard<'_> {
     }
 
     fn estimate(&self, leaf: &Leaf) -> quire_query::Result<Estimate> {
-        self.estimated(leaf).map_err(|error| self.failed(error))
+        if let Some(known) = self.known_estimate(leaf) {
+            return Ok(known);
+        }
+        let estimate = self.estimated(leaf).map_err(|error| self.failed(error))?;
+        let mut known = self.estimates.lock();
+        if known.len() < ESTIMATES_KEPT_MAX {
+            known.push((leaf.clone(), estimate));
+        }
+        Ok(estimate)
     }
 
     fn paths(&self, leaf: &Leaf, estimate: &Estimate, docs: Option<u64>) -> AccessCosts {

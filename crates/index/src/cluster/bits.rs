@@ -108,6 +108,28 @@ pub(super) fn bit(words: &[Word], low: u16) -> bool {
     found.is_some_and(|bits| word(*bits) >> (low % 64) & 1 == 1)
 }
 
+/// Sets a bit of these words; true if it was not set.
+#[inline]
+pub(super) fn set_bit(words: &mut [Word], low: u16) -> bool {
+    let Some(bits) = words.get_mut(usize::from(low) / 64) else {
+        return false;
+    };
+    let (before, mask) = (word(*bits), 1 << (low % 64));
+    *bits = (before | mask).to_le_bytes();
+    before & mask == 0
+}
+
+/// Clears a bit; true if it was set.
+#[inline]
+pub(super) fn clear_bit(words: &mut [Word], low: u16) -> bool {
+    let Some(bits) = words.get_mut(usize::from(low) / 64) else {
+        return false;
+    };
+    let (before, mask) = (word(*bits), 1 << (low % 64));
+    *bits = (before & !mask).to_le_bytes();
+    before & mask != 0
+}
+
 /// Sets the bits of a range; grows as needed.
 pub(super) fn set_range(words: &mut Vec<Word>, range: Range<u32>) {
     let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) else {

@@ -63,16 +63,34 @@ impl<'a> Lows<'a> {
             Lows::Bits { words, at, current } => {
                 let (mut filled, mut index, mut left) = (0, *at, *current);
                 let docids_len = docids.len();
-                'docids: for docid in docids {
+                'docids: while filled < docids_len {
                     while left == 0 {
                         match words.get(index + 1) {
                             Some(bits) => (index, left) = (index + 1, word(*bits)),
                             None => break 'docids,
                         }
                     }
-                    *docid = base | (index as u32 * 64 + left.trailing_zeros());
-                    left &= left - 1;
-                    filled += 1;
+                    let first = base | (index as u32 * 64);
+                    let rest = docids.get_mut(filled..).unwrap_or_default();
+                    // Room for a whole word needs no test of each docid.
+                    if let Some(room) = rest.first_chunk_mut::<64>() {
+                        let mut count = 0;
+                        while left != 0 {
+                            room[count % 64] = first | left.trailing_zeros();
+                            left &= left - 1;
+                            count += 1;
+                        }
+                        filled += count;
+                        continue;
+                    }
+                    for docid in rest {
+                        if left == 0 {
+                            break;
+                        }
+                        *docid = first | left.trailing_zeros();
+                        left &= left - 1;
+                        filled += 1;
+                    }
                 }
                 (*at, *current) = (index, left);
                 debug_assert!(
