@@ -3,7 +3,7 @@
 #
 #   build (default)   cargo, a C compiler and its headers (for the allocator)
 #   packages          an index of packages for apt, which the demonstration loads
-#   test              what tests run beside the engine: Python with venv, curl, memcached and libmemcached's tools
+#   test              what tests run beside the engine: Python with venv, curl, openssl, memcached and libmemcached's tools
 #   torture           strace, ext4 and xfs on loop devices; without root only what needs none of them
 #   memcached         the peer of `make bench-memcached`
 #   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
@@ -70,6 +70,7 @@ package_index() {
 test_tools() {
     missing=""
     command -v curl >/dev/null 2>&1 || missing="$missing curl"
+    command -v openssl >/dev/null 2>&1 || missing="$missing openssl"
     # Debian's python3 has the module venv, but not what it needs to make one.
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
     command -v memcached >/dev/null 2>&1 || missing="$missing memcached"

@@ -38,6 +38,7 @@ mod sim_backup;
 mod sim_damage;
 mod sim_faults;
 mod space;
+mod tls;
 mod torture;
 mod two_holders;
 mod verify_online;

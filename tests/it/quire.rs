@@ -192,7 +192,9 @@ impl Server {
         let address = told["listening"]
             .as_str()
             .unwrap()
-            .trim_start_matches("http://")
+            .split_once("://")
+            .unwrap()
+            .1
             .parse()
             .unwrap();
         let memcached = told["memcached"].as_str();

@@ -1,10 +1,13 @@
-"""opensearch-py, as its users write it, against a server on the port given: every step is checked."""
+"""opensearch-py, as its users write it, against a server on the port given: every step is checked.
+
+With a file of certificates to trust it speaks TLS."""
 
 import sys
 
 from opensearchpy import ConflictError, NotFoundError, OpenSearch, RequestError, helpers
 
-client = OpenSearch([{"host": "127.0.0.1", "port": int(sys.argv[1])}])
+tls = {"use_ssl": True, "verify_certs": True, "ca_certs": sys.argv[2]} if len(sys.argv) > 2 else {}
+client = OpenSearch([{"host": "127.0.0.1", "port": int(sys.argv[1])}], **tls)
 
 
 def expect(error, call):

@@ -1,5 +1,9 @@
-"""pymemcache, as its users write it, against a server whose values are a field: every step is checked."""
+"""pymemcache, as its users write it, against a server whose values are a field: every step is checked.
 
+With a file of certificates to trust it speaks TLS.
+"""
+
+import ssl
 import sys
 
 from pymemcache import serde
@@ -8,9 +12,10 @@ from pymemcache.client.hash import HashClient
 from pymemcache.exceptions import MemcacheClientError
 
 address = ("127.0.0.1", int(sys.argv[1]))
+tls = {"tls_context": ssl.create_default_context(cafile=sys.argv[2])} if len(sys.argv) > 2 else {}
 
 # Serialised values: the flags say how, and come back.
-client = Client(address, serde=serde.pickle_serde, default_noreply=False, timeout=20)
+client = Client(address, serde=serde.pickle_serde, default_noreply=False, timeout=20, **tls)
 for value in [b"bytes \xff\x00\r\n", "text é", 42, {"a": [1, 2.5, None]}, "", b""]:
     assert client.set("user:1", value)
     assert client.get("user:1") == value, value
@@ -34,7 +39,7 @@ assert client.cas("nobody", "x", unique) is None
 assert client.get("key-1") == "fourth"
 
 # Counters, text, time to live.
-plain = Client(address, default_noreply=False, timeout=20)
+plain = Client(address, default_noreply=False, timeout=20, **tls)
 assert plain.set("hits", "5") and plain.incr("hits", 3) == 8 and plain.decr("hits", 10) == 0
 assert plain.incr("nobody", 1) is None
 assert plain.append("hits", b"!") and plain.prepend("hits", b"?") and plain.get("hits") == b"?0!"
@@ -48,7 +53,7 @@ except MemcacheClientError as error:
 assert plain.set("hits", "x") and plain.set("hits", "y", expire=-1) and plain.get("hits") is None
 
 # Without replies, as is the default; the next request is answered after them.
-quiet = Client(address, timeout=20)
+quiet = Client(address, timeout=20, **tls)
 for n in range(300):
     quiet.set(f"quiet-{n}", str(n))
 assert quiet.get("quiet-299") == b"299"
@@ -57,10 +62,10 @@ assert quiet.get("quiet-299") is None
 
 # What else clients ask, and other kinds of clients.
 assert quiet.version().startswith(b"1.6") and quiet.stats()[b"curr_items"] > 2000
-pool = PooledClient(address, max_pool_size=4, timeout=20)
+pool = PooledClient(address, max_pool_size=4, timeout=20, **tls)
 pool.set("pooled", "x")
 assert pool.get("pooled") == b"x"
-hashed = HashClient([address], timeout=20)
+hashed = HashClient([address], timeout=20, **tls)
 hashed.set_many({"h1": "1", "h2": "2"})
 assert hashed.get_many(["h1", "h2"]) == {"h1": b"1", "h2": b"2"}
 for one in [client, plain, quiet]:

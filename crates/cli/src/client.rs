@@ -5,32 +5,83 @@ use crate::commands::serve::read_token;
 use crate::error::{Error, Result};
 use crate::http::{self, Answer};
 use crate::progress::Progress;
+use quire_server::{ClientTlsFiles, Remote, RemoteError};
 use serde_json::Value;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The time between two requests for the progress of a task.
 const POLL: Duration = Duration::from_millis(200);
 
+/// How a server is called: its token, and the files of TLS.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServerAccess {
+    /// A file with the token of the server
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// For a server with https: the certificates of those who sign its certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// For a server that wants one: the client's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    client_cert: Option<PathBuf>,
+    /// The private key of the client's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    client_key: Option<PathBuf>,
+}
+
 /// A server of Quire.
 pub(crate) struct Client {
-    address: SocketAddr,
-    token: Option<String>,
+    server: Remote,
+}
+
+/// Whether it is the URL of a server, and not the path of a directory.
+pub(crate) fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+impl ServerAccess {
+    /// Whether nothing is given: a directory needs none of it.
+    pub(crate) fn is_empty(&self) -> bool {
+        let files = [
+            &self.token_file,
+            &self.ca,
+            &self.client_cert,
+            &self.client_key,
+        ];
+        files.into_iter().all(Option::is_none)
+    }
+
+    /// The server at a URL.
+    ///
+    /// # Errors
+    /// If there is no such host, no token in its file, or the files for TLS can't be used.
+    pub(crate) fn client(&self, context: &Context, url: &str) -> Result<Client> {
+        let url = url.trim_end_matches('/');
+        let files = ClientTlsFiles {
+            ca: self.ca.clone(),
+            certificate: self.client_cert.clone(),
+            key: self.client_key.clone(),
+        };
+        let token = self.token_file.as_deref().map(read_token).transpose()?;
+        let server = Remote::new(&*context.env, url, token, &files).map_err(unreachable)?;
+        let address = url.split_once("://").map_or(url, |(_, address)| address);
+        resolve(url, address)?;
+        Ok(Client { server })
+    }
+}
+
+/// The error of a server that can't be called as the command line says.
+pub(crate) fn unreachable(error: RemoteError) -> Error {
+    match error {
+        RemoteError::File(error) => Error::Failed(error.to_string()),
+        RemoteError::NoAuthority(_) => Error::Usage(format!("{error}: --ca FILE")),
+        error => Error::Usage(error.to_string()),
+    }
 }
 
 impl Client {
-    /// The server at `HOST:PORT`, and the file with the token that it needs.
-    ///
-    /// # Errors
-    /// If there is no such host, or no token in the file.
-    pub(crate) fn new(server: &str, token_file: Option<&Path>) -> Result<Client> {
-        Ok(Client {
-            address: resolve(server.trim_end_matches('/'))?,
-            token: token_file.map(read_token).transpose()?,
-        })
-    }
-
     /// Shows the progress of the task at `path` until it has ended. Returns its result.
     ///
     /// # Errors
@@ -55,10 +106,9 @@ impl Client {
     /// # Errors
     /// If there is no answer, or its status is an error.
     pub(crate) fn request(&self, method: &str, path: &str) -> Result<Value> {
-        let token = self.token.as_deref();
-        let Answer { status, body } = http::request(self.address, method, path, "", token)
-            .map_err(|error| {
-                Error::Failed(format!("no answer from http://{}: {error}", self.address))
+        let Answer { status, body } =
+            http::request(&self.server, method, path, "").map_err(|error| {
+                Error::Failed(format!("no answer from {}: {error}", self.server.url()))
             })?;
         let json: Value = serde_json::from_str(&body).unwrap_or_default();
         if (200..300).contains(&status) {
@@ -66,19 +116,19 @@ impl Client {
         }
         let reason = json["error"]["reason"].as_str().unwrap_or(body.trim());
         Err(Error::Failed(format!(
-            "http://{} refuses with status {status}: {reason}",
-            self.address
+            "{} refuses with status {status}: {reason}",
+            self.server.url()
         )))
     }
 }
 
-fn resolve(server: &str) -> Result<SocketAddr> {
-    let found = server.to_socket_addrs().map(|mut found| found.next());
+fn resolve(url: &str, address: &str) -> Result<()> {
+    let found = address.to_socket_addrs().map(|mut found| found.next());
     match found {
-        Ok(Some(address)) => Ok(address),
-        Ok(None) => Err(Error::Failed(format!("{server} has no address"))),
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err(Error::Failed(format!("{address} has no address"))),
         Err(error) => Err(Error::Usage(format!(
-            "`http://{server}` is no server: {error}; give http://HOST:PORT"
+            "`{url}` is no server: {error}; give http://HOST:PORT"
         ))),
     }
 }

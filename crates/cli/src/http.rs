@@ -1,7 +1,7 @@
 //! HTTP requests to a server of Quire.
 
+use quire_server::Remote;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The longest wait for the server, and the longest answer.
@@ -17,20 +17,12 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// Sends a request over a new connection and reads the answer. `token` is for a server that needs
-/// one.
+/// Sends a request over a new connection and reads the answer.
 ///
 /// # Errors
 /// Of the connection, and if the answer is not HTTP.
-pub(crate) fn request(
-    address: SocketAddr,
-    method: &str,
-    path: &str,
-    json: &str,
-    token: Option<&str>,
-) -> io::Result<Answer> {
-    let (address, json) = (address.to_string(), json.as_bytes());
-    let response = quire_server::request(&address, method, path, json, token, TIMEOUT)?;
+pub(crate) fn request(server: &Remote, method: &str, path: &str, json: &str) -> io::Result<Answer> {
+    let response = server.request(method, path, json.as_bytes(), TIMEOUT)?;
     Ok(Answer {
         status: response.status,
         body: response.text(ANSWER_BYTES_MAX)?,

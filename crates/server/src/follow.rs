@@ -11,9 +11,11 @@
 //! an answer ends where its connection does.
 
 mod client;
+mod client_tls;
 pub(crate) mod follower;
 pub(crate) mod leader;
 pub(crate) mod status;
 
-pub use client::{Response, request};
+pub use client::{Remote, Response};
+pub use client_tls::{ClientTlsFiles, RemoteError};
 pub use follower::{FollowOptions, Follower};

@@ -65,7 +65,9 @@ mod serve;
 mod state;
 
 pub use error::{Error, ErrorKind, Result};
-pub use follow::{FollowOptions, Follower, Response, request};
+pub use follow::{ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response};
 pub use memcached::memcached;
+pub use net::pem::TlsError;
+pub use net::tls::{Tls, TlsFiles};
 pub use options::{MemcachedOptions, ServerOptions};
 pub use serve::{Listeners, bind, router, serve, serve_follower};

@@ -26,6 +26,7 @@ pub(crate) mod port_state;
 mod refusal;
 mod request;
 mod session;
+mod socket;
 mod stats;
 mod value;
 mod words;

@@ -6,5 +6,8 @@ pub(crate) mod client_io;
 pub(crate) mod connections;
 pub(crate) mod idle;
 pub(crate) mod lingering;
+pub(crate) mod pem;
 pub(crate) mod stop;
+pub(crate) mod stream;
+pub(crate) mod tls;
 pub(crate) mod token;

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::net::tls::Tls;
 use crate::{Error, Result};
 
 /// The smallest bound on request buffers: twice the largest document with its envelope.
@@ -20,6 +21,8 @@ pub struct ServerOptions {
     /// Default none: every program of this machine may call, but no page of another site in a web
     /// browser.
     pub token: Option<String>,
+    /// Default none: HTTP and memcached without TLS. With it every port speaks TLS alone.
+    pub tls: Option<Tls>,
     /// The largest bulk body in bytes, counted after decompression. Default 100 MiB, as in
     /// OpenSearch. Any other body is one document or a list of keys, and at most 17 MiB.
     pub body_bytes_max: u64,
@@ -82,6 +85,7 @@ impl Default for ServerOptions {
         ServerOptions {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9200)),
             token: None,
+            tls: None,
             body_bytes_max: 100 << 20,
             buffer_bytes_max: 64 << 20,
             connections_max: 1024,
@@ -103,6 +107,7 @@ impl fmt::Debug for ServerOptions {
         f.debug_struct("ServerOptions")
             .field("listen", &self.listen)
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
+            .field("tls", &self.tls)
             .field("body_bytes_max", &self.body_bytes_max)
             .field("buffer_bytes_max", &self.buffer_bytes_max)
             .field("connections_max", &self.connections_max)

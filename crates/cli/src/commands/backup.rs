@@ -1,6 +1,6 @@
 //! `quire backup`: a snapshot of a database, while it is written.
 
-use crate::client::Client;
+use crate::client::{ServerAccess, is_url};
 use crate::error::{Error, Result, with_advice};
 use crate::http;
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ Examples:
   quire backups /backups/db                       the snapshots in it
   quire restore /backups/db ./copy                a database of the newest one")]
 pub(crate) struct Backup {
-    /// The directory of the database, or http://HOST:PORT of its server
+    /// The directory of the database, or http(s)://HOST:PORT of its server
     db: String,
     /// The directory of the backup, created if absent; for a server, a name in its --backup-dir
     dest: PathBuf,
@@ -35,22 +35,20 @@ pub(crate) struct Backup {
     /// The bytes to copy in a second, at most: 64MB/s, or none for no limit [default: 32MiB/s]
     #[arg(long)]
     rate: Option<Rate>,
-    /// A file with the token of the server
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    access: ServerAccess,
 }
 
 impl Backup {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        match self.db.strip_prefix("http://") {
-            Some(server) => self.make_on_server(context, server.trim_end_matches('/')),
-            None if self.db.starts_with("https://") => Err(Error::Usage(
-                "a server of Quire speaks http, not https; give http://HOST:PORT".into(),
+        match is_url(&self.db) {
+            true => self.make_on_server(context),
+            false if !self.access.is_empty() => Err(Error::Usage(
+                "--token-file, --ca and --client-cert are for a server: give http://HOST:PORT \
+                 instead of a directory"
+                    .into(),
             )),
-            None if self.token_file.is_some() => Err(Error::Usage(
-                "--token-file is for a server: give http://HOST:PORT instead of a directory".into(),
-            )),
-            None => self.make(context),
+            false => self.make(context),
         }
     }
 
@@ -91,8 +89,8 @@ impl Backup {
     }
 
     /// Makes the backup on a server.
-    fn make_on_server(&self, context: &mut Context, server: &str) -> Result<()> {
-        let client = Client::new(server, self.token_file.as_deref())?;
+    fn make_on_server(&self, context: &mut Context) -> Result<()> {
+        let client = self.access.client(context, &self.db)?;
         let Some(name) = self.dest.to_str() else {
             return Err(Error::Usage("the backup's name must be UTF-8".into()));
         };

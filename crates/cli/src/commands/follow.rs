@@ -5,7 +5,7 @@ use super::serve::{Serving, read_token, runtime};
 use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::{Context, database};
-use quire_server::{FollowOptions, Follower, serve_follower};
+use quire_server::{ClientTlsFiles, FollowOptions, Follower, serve_follower};
 use quiredb::DatabaseOptions;
 use std::path::PathBuf;
 
@@ -16,6 +16,7 @@ Examples:
   quire follow ./copy --from http://127.0.0.1:9200 --listen 127.0.0.1:9201
   quire follow ./copy --from http://db1:9200 --from-token-file token \\
         --listen 0.0.0.0:9200 --token-file token
+  quire follow ./copy --from https://db1:9200 --ca ca.pem --listen 127.0.0.1:9201
   quire stats http://127.0.0.1:9201                            how far behind it is
 
 It prints its address as `quire serve` does. Requests wait until the first copy is complete. After
@@ -25,18 +26,27 @@ pub(crate) struct Follow {
     /// The directory of the copy; created if absent
     dir: PathBuf,
     /// The leader: a running `quire serve`, or a follower
-    #[arg(long, value_name = "http://HOST:PORT")]
+    #[arg(long, value_name = "http(s)://HOST:PORT")]
     from: String,
     /// A file with the token of the leader
     #[arg(long, value_name = "FILE")]
     from_token_file: Option<PathBuf>,
+    /// For a leader with https: the certificates of those who sign its certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// For a leader that wants one: the follower's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    client_cert: Option<PathBuf>,
+    /// The private key of the follower's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    client_key: Option<PathBuf>,
     #[command(flatten)]
     serving: Serving,
 }
 
 impl Follow {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let options = self.serving.options()?;
+        let options = self.serving.options(context)?;
         let token = self
             .from_token_file
             .as_deref()
@@ -49,6 +59,11 @@ impl Follow {
         let follow = FollowOptions {
             leader: self.from,
             token,
+            tls: ClientTlsFiles {
+                ca: self.ca.clone(),
+                certificate: self.client_cert.clone(),
+                key: self.client_key.clone(),
+            },
             dir: self.dir.clone(),
             database,
         };
@@ -56,7 +71,7 @@ impl Follow {
         let follower = Follower::open(context.env.clone(), follow)
             .map_err(|error| database::refused(&self.dir, error))?;
         runtime.block_on(async {
-            let (listeners, stop) = self.serving.listen(context).await?;
+            let (listeners, stop) = self.serving.listen(context, &options).await?;
             let followed = serve_follower(follower, listeners, options, stop).await;
             followed.map_err(|error| match error.downcast::<quiredb::Error>() {
                 Ok(error) => Error::Engine {

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::size::Size;
 use crate::{Context, database, files};
-use quire_server::{Listeners, MemcachedOptions, ServerOptions};
+use quire_server::{Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
@@ -23,6 +23,7 @@ Examples:
   quire serve ./db --listen 127.0.0.1:0                        on a free port, which is printed
   quire serve ./db --listen 0.0.0.0:9200 --token-file token    for other machines
   quire serve ./db --memcached 127.0.0.1:11211                 also to clients of memcached
+  quire serve ./db --tls-cert cert.pem --tls-key key.pem       with TLS on every port
 
   curl http://127.0.0.1:9200/papers/_doc/2101.00001
 
@@ -30,7 +31,8 @@ When it answers requests, it prints `listening on http://ADDRESS` on standard ou
 --memcached `memcached on ADDRESS`. With --json it prints an object with the members \"listening\"
 and \"memcached\".
 After an interrupt (Ctrl-C) or SIGTERM it finishes the requests in flight, makes everything durable
-and stops. A second signal stops it at once.")]
+and stops. A second signal stops it at once. With TLS, SIGHUP makes it read its
+certificates again.")]
 pub(crate) struct Serve {
     /// The directory of the database
     db: PathBuf,
@@ -57,6 +59,15 @@ pub(super) struct Serving {
     /// address that is open to other machines
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// The certificate of this server (PEM), then those of its issuers: every port speaks TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate (PEM, not encrypted)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Clients must have a certificate that one of these has signed (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
     /// Serve the memcached protocol too, on this address; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     memcached: Option<SocketAddr>,
@@ -79,12 +90,12 @@ pub(super) struct Serving {
 
 impl Serve {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let options = self.serving.options()?;
+        let options = self.serving.options(context)?;
         let runtime = runtime()?;
         let database =
             database::open_to_serve(context, &self.db, self.serving.memory, self.create)?;
         let served = runtime.block_on(async {
-            let (listeners, stop) = self.serving.listen(context).await?;
+            let (listeners, stop) = self.serving.listen(context, &options).await?;
             quire_server::serve(database.clone(), listeners, options, stop)
                 .await
                 .map_err(|error| Error::Failed(crate::error::causes(&error)))
@@ -123,7 +134,7 @@ impl Serving {
     ///
     /// # Errors
     /// If an address is open to other machines and there is no token, or it can't be read.
-    pub(super) fn options(&self) -> Result<ServerOptions> {
+    pub(super) fn options(&self, context: &Context) -> Result<ServerOptions> {
         let token = self.token_file.as_deref().map(read_token).transpose()?;
         let is_open = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
         let mut addresses = [Some(self.listen), self.memcached].into_iter().flatten();
@@ -143,10 +154,26 @@ impl Serving {
         Ok(ServerOptions {
             listen: self.listen,
             token,
+            tls: self.tls(context)?,
             backup_dir: self.backup_dir.clone(),
             memcached,
             ..ServerOptions::default()
         })
+    }
+
+    /// The certificates of the server, if it is to speak TLS.
+    fn tls(&self, context: &Context) -> Result<Option<Tls>> {
+        let (Some(certificate), Some(key)) = (self.tls_cert.clone(), self.tls_key.clone()) else {
+            return Ok(None);
+        };
+        let files = TlsFiles {
+            certificate,
+            key,
+            client_ca: self.tls_client_ca.clone(),
+        };
+        let tls = Tls::open(context.env.clone(), files);
+        tls.map(Some)
+            .map_err(|error| Error::Failed(error.to_string()))
     }
 
     /// Listens, and prints the addresses. The future that it returns ends with the first signal.
@@ -156,6 +183,7 @@ impl Serving {
     pub(super) async fn listen(
         &self,
         context: &mut Context,
+        options: &ServerOptions,
     ) -> Result<(Listeners, impl Future<Output = ()> + use<>)> {
         let (http, address) = listen(self.listen).await?;
         let memcached = match self.memcached {
@@ -166,17 +194,24 @@ impl Serving {
         // Before the addresses are printed: a caller may send a signal as soon as it has them.
         let signals = Signals::new()?;
         let stop = signals.first(self.quiet);
+        let scheme = match &options.tls {
+            Some(tls) => {
+                reload_on_hangup(tls.clone(), self.quiet)?;
+                "https"
+            }
+            None => "http",
+        };
         if context.out.is_json() {
             let memcached = memcached_address
                 .map(|address| format!(",\"memcached\":\"{address}\""))
                 .unwrap_or_default();
             context.out.line(format_args!(
-                "{{\"listening\":\"http://{address}\"{memcached}}}"
+                "{{\"listening\":\"{scheme}://{address}\"{memcached}}}"
             ))?;
         } else {
             context
                 .out
-                .line(format_args!("listening on http://{address}"))?;
+                .line(format_args!("listening on {scheme}://{address}"))?;
             if let Some(address) = memcached_address {
                 context.out.line(format_args!("memcached on {address}"))?;
             }
@@ -226,6 +261,28 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Error {
         "cannot listen on {address}: {error}; port 0, as in {}, takes a free port",
         SocketAddr::new(address.ip(), 0)
     ))
+}
+
+/// Reads the certificates again at each SIGHUP. If they can't be used, those before stay.
+fn reload_on_hangup(tls: Tls, quiet: bool) -> Result<()> {
+    let hangup = signal(SignalKind::hangup());
+    let mut hangup =
+        hangup.map_err(|error| Error::Failed(format!("cannot wait for signals: {error}")))?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            let tls = tls.clone();
+            // An error says that the task panicked: then nothing has changed.
+            match tokio::task::spawn_blocking(move || tls.reload()).await {
+                Ok(Ok(())) if quiet => {}
+                Ok(Ok(())) => print_message("quire: the certificates were read again"),
+                Ok(Err(error)) => print_message(format_args!(
+                    "quire: {error}; the certificates stay as they were"
+                )),
+                Err(_) => {}
+            }
+        }
+    });
+    Ok(())
 }
 
 /// The signals that end a server.

@@ -1,14 +1,14 @@
 //! `quire stats`: shows the documents, files and sizes of a database.
 
 use crate::Context;
-use crate::client::Client;
+use crate::client::{ServerAccess, is_url};
 use crate::database;
 use crate::error::{Error, Result};
 use crate::size::{Size, count, counted};
 use crate::table;
 use quiredb::{CollectionStats, DatabaseStats, IndexStats};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Show documents, files and sizes of each collection
 #[derive(Debug, clap::Args)]
@@ -17,29 +17,28 @@ Examples:
   quire stats ./db
   quire stats http://127.0.0.1:9200            of a server; a follower also shows its lag")]
 pub(crate) struct Stats {
-    /// The directory of the database, or http://HOST:PORT of its server
+    /// The directory of the database, or http(s)://HOST:PORT of its server
     db: String,
-    /// A file with the token of the server
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    access: ServerAccess,
 }
 
 impl Stats {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let (stats, following) = match self.db.strip_prefix("http://") {
-            Some(server) => {
-                let client = Client::new(server, self.token_file.as_deref())?;
+        let (stats, following) = match is_url(&self.db) {
+            true => {
+                let client = self.access.client(context, &self.db)?;
                 let mut answer = client.request("GET", "/_quire/stats")?;
                 if context.out.is_json() {
                     return context.out.json_line(&answer);
                 }
                 let following = answer["following"].take();
                 let stats = serde_json::from_value(answer).map_err(|error| {
-                    Error::Failed(format!("http://{server} is no server of Quire: {error}"))
+                    Error::Failed(format!("{} is no server of Quire: {error}", self.db))
                 })?;
                 (stats, following)
             }
-            None => {
+            false => {
                 let database = database::open_existing(context, Path::new(&self.db))?;
                 let stats = database
                     .stats()

@@ -1,14 +1,14 @@
 //! `quire verify`: reads every byte and checks every checksum.
 
 use crate::Context;
-use crate::client::Client;
+use crate::client::{ServerAccess, is_url};
 use crate::database;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::size::{Rate, Size, counted};
 use quiredb::Volumes;
 use quiredb::operations::{VerifyOptions, VerifyReport};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Read every byte; check every checksum, and that the trees agree with the log
 #[derive(Debug, clap::Args)]
@@ -22,22 +22,21 @@ Examples:
 
 Exit code 1 if anything is damaged.")]
 pub(crate) struct Verify {
-    /// The directory of a database, or of keys and values; or http://HOST:PORT of its server
+    /// The directory of a database, or of keys and values; or http(s)://HOST:PORT of its server
     db: String,
     /// The bytes to read in a second, at most: 50MB/s, or none for no limit [default: none; for a
     /// server 64MiB/s]
     #[arg(long)]
     rate: Option<Rate>,
-    /// A file with the token of the server
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    access: ServerAccess,
 }
 
 impl Verify {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let report = match self.db.strip_prefix("http://") {
-            Some(server) => self.verify_on_server(context, server)?,
-            None => self.verify_here(context, Path::new(&self.db))?,
+        let report = match is_url(&self.db) {
+            true => self.verify_on_server(context)?,
+            false => self.verify_here(context, Path::new(&self.db))?,
         };
         if context.out.is_json() {
             context.out.json_line(&report)?;
@@ -74,8 +73,8 @@ impl Verify {
     }
 
     /// Verifies on a server.
-    fn verify_on_server(&self, context: &Context, server: &str) -> Result<VerifyReport> {
-        let client = Client::new(server, self.token_file.as_deref())?;
+    fn verify_on_server(&self, context: &Context) -> Result<VerifyReport> {
+        let client = self.access.client(context, &self.db)?;
         let path = match self.rate {
             Some(Rate(rate)) => format!("/_verify?rate_bytes={}", rate.unwrap_or(0)),
             None => "/_verify".to_string(),

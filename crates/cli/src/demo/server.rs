@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, causes};
 use crate::http::{self, Answer};
-use quire_server::ServerOptions;
+use quire_server::{Remote, ServerOptions};
 use quiredb::Database;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
@@ -59,8 +59,8 @@ impl Server {
     /// # Errors
     /// If there is no answer, or its status is an error.
     pub(super) fn request(&self, method: &str, path: &str, json: &str) -> Result<String> {
-        let Answer { status, body } = http::request(self.address, method, path, json, None)
-            .map_err(|error| {
+        let Answer { status, body } =
+            http::request(&Remote::plain(self.address), method, path, json).map_err(|error| {
                 Error::Failed(format!(
                     "the server does not answer {method} {path}: {error}"
                 ))

@@ -1,8 +1,13 @@
 //! A small blocking HTTP client, enough to call a Quire server.
 
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
+
+use quiredb::Env;
+
+use super::client_tls::{ClientTls, ClientTlsFiles, RemoteError, RemoteStream};
 
 /// The longest head of an answer.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
@@ -15,7 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Response {
     /// The status code.
     pub status: u16,
-    body: BufReader<TcpStream>,
+    body: BufReader<RemoteStream>,
 }
 
 impl Read for Response {
@@ -43,42 +48,116 @@ impl Response {
     /// # Errors
     /// If the operating system can't make another handle.
     pub(crate) fn socket(&self) -> io::Result<TcpStream> {
-        self.body.get_ref().try_clone()
+        self.body.get_ref().socket().try_clone()
     }
 }
 
-/// Sends a request over a new connection to the server at `address`, as `HOST:PORT`, and reads the
-/// head of the answer. `token` is the server's, if it has one. Each read and each write may take up
-/// to `timeout`.
-///
-/// # Errors
-/// Of the connection, and if the answer is not HTTP.
-pub fn request(
-    address: &str,
-    method: &str,
-    path: &str,
-    body: &[u8],
-    token: Option<&str>,
-    timeout: Duration,
-) -> io::Result<Response> {
-    let mut stream = connect(address, timeout.min(CONNECT_TIMEOUT))?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
-    let authorization = match token {
-        Some(token) => format!("Authorization: Bearer {token}\r\n"),
-        None => String::new(),
-    };
-    // HTTP/1.0: the answer ends where the connection does.
-    let head = format!(
-        "{method} {path} HTTP/1.0\r\nHost: {address}\r\n{authorization}Content-Type: \
-         application/json\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body)?;
-    let mut body = BufReader::with_capacity(256 << 10, stream);
-    let status = read_head(&mut body)?;
-    Ok(Response { status, body })
+/// A server of Quire, as its clients see it. Each request has a connection of its own.
+#[derive(Clone)]
+pub struct Remote {
+    /// `HOST:PORT`.
+    address: String,
+    token: Option<String>,
+    tls: Option<ClientTls>,
+}
+
+/// Never shows the token.
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote")
+            .field("url", &self.url())
+            .field("token", &self.token.as_ref().map(|_| "(hidden)"))
+            .finish()
+    }
+}
+
+impl Remote {
+    /// The server at a URL, `http://HOST:PORT` or `https://HOST:PORT`. `token` is for a server that
+    /// needs one, `files` for one that speaks TLS.
+    ///
+    /// # Errors
+    /// If the URL is no such address; for https, if the files can't be used.
+    pub fn new(
+        env: &dyn Env,
+        url: &str,
+        token: Option<String>,
+        files: &ClientTlsFiles,
+    ) -> Result<Remote, RemoteError> {
+        let (is_tls, rest) = match url.strip_prefix("https://") {
+            Some(rest) => (true, Some(rest)),
+            None => (false, url.strip_prefix("http://")),
+        };
+        let address = rest
+            .map(|rest| rest.trim_end_matches('/'))
+            .filter(|address| address.contains(':') && !address.contains('/'))
+            .ok_or_else(|| RemoteError::Url(url.to_owned()))?;
+        let tls = match is_tls {
+            true => Some(ClientTls::new(env, url, address, files)?),
+            false if files.is_empty() => None,
+            false => return Err(RemoteError::NotTls(url.to_owned())),
+        };
+        Ok(Remote {
+            address: address.to_owned(),
+            token,
+            tls,
+        })
+    }
+
+    /// A server without TLS and without a token.
+    pub fn plain(address: SocketAddr) -> Remote {
+        Remote {
+            address: address.to_string(),
+            token: None,
+            tls: None,
+        }
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        match self.tls {
+            Some(_) => format!("https://{}", self.address),
+            None => format!("http://{}", self.address),
+        }
+    }
+
+    /// Sends a request over a new connection, and reads the head of the answer. Each read and each
+    /// write may take up to `timeout`. Redirects are not followed.
+    ///
+    /// # Errors
+    /// Of the connection, if the server's certificate is not trusted, and if the answer is not
+    /// HTTP.
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        timeout: Duration,
+    ) -> io::Result<Response> {
+        let address = &self.address;
+        let stream = connect(address, timeout.min(CONNECT_TIMEOUT))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        let mut stream = match &self.tls {
+            Some(tls) => tls.begin(stream)?,
+            None => RemoteStream::Plain(stream),
+        };
+        let authorization = match &self.token {
+            Some(token) => format!("Authorization: Bearer {token}\r\n"),
+            None => String::new(),
+        };
+        // HTTP/1.0: the answer ends where the connection does.
+        let head = format!(
+            "{method} {path} HTTP/1.0\r\nHost: {address}\r\n{authorization}Content-Type: \
+             application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body)?;
+        stream.flush()?;
+        let mut body = BufReader::with_capacity(256 << 10, stream);
+        let status = read_head(&mut body)?;
+        Ok(Response { status, body })
+    }
 }
 
 fn connect(address: &str, timeout: Duration) -> io::Result<TcpStream> {

@@ -16,7 +16,8 @@ use quiredb::operations::{Applied, FollowerDir, Frame, IncomingCopy, Replica};
 use quiredb::{Database, DatabaseOptions, Env, Error, ErrorKind, Result};
 use serde_json::Value;
 
-use super::client::{self, Response};
+use super::client::{Remote, Response};
+use super::client_tls::ClientTlsFiles;
 use super::status::{FollowStatus, FollowerActivity};
 use crate::engine::Engine;
 use crate::ids::follower_id;
@@ -44,10 +45,12 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How a follower is run.
 #[derive(Clone)]
 pub struct FollowOptions {
-    /// The leader, as `http://HOST:PORT`.
+    /// The leader, as `http://HOST:PORT` or `https://HOST:PORT`.
     pub leader: String,
     /// The leader's token, if it has one.
     pub token: Option<String>,
+    /// For a leader that speaks TLS: whom to trust, and the follower's own certificate.
+    pub tls: ClientTlsFiles,
     /// The follower's directory; made if it is absent or empty.
     pub dir: PathBuf,
     /// How its databases are opened.
@@ -60,6 +63,7 @@ impl std::fmt::Debug for FollowOptions {
         f.debug_struct("FollowOptions")
             .field("leader", &self.leader)
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
+            .field("tls", &self.tls)
             .field("dir", &self.dir)
             .field("database", &self.database)
             .finish()
@@ -69,9 +73,7 @@ impl std::fmt::Debug for FollowOptions {
 /// A follower of a leader, to be served with [`serve_follower`](crate::serve_follower()).
 pub struct Follower {
     env: Arc<dyn Env>,
-    /// `HOST:PORT`.
-    address: String,
-    token: Option<String>,
+    leader: Remote,
     /// Identifies this follower's copies at the leader while it runs.
     id: String,
     options: DatabaseOptions,
@@ -95,32 +97,23 @@ impl Follower {
     /// Opens the follower's directory, and the copy in it if there is one.
     ///
     /// # Errors
-    /// `Invalid` if the leader's address is malformed, or the directory holds something else;
-    /// `Locked` if another process uses the directory; `Corrupt`, `Full` or `Io`.
+    /// `Invalid` if the address of the leader is malformed, the files for TLS can't be used, or the
+    /// directory holds something else; `Locked` if another process uses the directory; `Corrupt`,
+    /// `Full` or `Io`.
     pub fn open(env: Arc<dyn Env>, options: FollowOptions) -> Result<Follower> {
-        let address = options
-            .leader
-            .strip_prefix("http://")
-            .map(|rest| rest.trim_end_matches('/'));
-        let address = address.filter(|address| address.contains(':') && !address.contains('/'));
-        let Some(address) = address else {
-            return Err(Error::Invalid(format!(
-                "`{}` is not the address of a leader: give http://HOST:PORT",
-                options.leader
-            )));
-        };
+        let leader = Remote::new(&*env, &options.leader, options.token, &options.tls)
+            .map_err(|error| Error::Invalid(error.to_string()))?;
         let dir = FollowerDir::open(Arc::clone(&env), &options.dir)?;
         let mut follower = Follower {
             id: follower_id(&*env),
             env,
-            address: address.to_owned(),
-            token: options.token,
             options: DatabaseOptions {
                 create_if_missing: false,
                 retention: false,
                 ..options.database
             },
-            status: Arc::new(FollowStatus::new(format!("http://{address}"))),
+            status: Arc::new(FollowStatus::new(leader.url())),
+            leader,
             dir,
             replica: None,
             engine: None,
@@ -191,18 +184,12 @@ impl Follower {
             return Ok(());
         };
         let hello = replica.hello()?;
-        let answer = call(
-            &self.address,
-            self.token.as_deref(),
-            "POST",
-            "/_follow",
-            &hello,
-        )?;
+        let answer = call(&self.leader, "POST", "/_follow", &hello)?;
         self.status.connects.fetch_add(1, Ordering::Relaxed);
         let (status, env) = (&self.status, &self.env);
         let socket = answer
             .socket()
-            .map_err(|error| no_answer(&self.address, &error))?;
+            .map_err(|error| no_answer(&self.leader, &error))?;
         let ended = std::thread::scope(|threads| {
             let (sender, receiver) = sync_channel(FRAMES_AHEAD);
             threads.spawn(move || {
@@ -255,12 +242,11 @@ impl Follower {
     /// Copies the leader, and serves the copy in place of the one before.
     fn copy(&mut self) -> Result<()> {
         self.status.set_activity(FollowerActivity::Copying);
-        let (address, token) = (self.address.clone(), self.token.clone());
-        let request =
-            |method: &str, path: &str| call(&address, token.as_deref(), method, path, b"");
+        let leader = self.leader.clone();
+        let request = |method: &str, path: &str| call(&leader, method, path, b"");
         let path = format!("/_follow/copy/{}", self.id);
         let plan = request("POST", &path)?.text(PLAN_BYTES_MAX);
-        let plan = plan.map_err(|error| no_answer(&address, &error))?;
+        let plan = plan.map_err(|error| no_answer(&leader, &error))?;
         let copy = self.dir.begin_copy(plan.as_bytes())?;
         let missing = copy.missing()?;
         let (files, bytes) = copy.size();
@@ -336,15 +322,10 @@ fn receive_all(
 }
 
 /// Sends a request to the leader.
-fn call(
-    address: &str,
-    token: Option<&str>,
-    method: &str,
-    path: &str,
-    body: &[u8],
-) -> Result<Response> {
-    let response = client::request(address, method, path, body, token, TIMEOUT)
-        .map_err(|error| no_answer(address, &error))?;
+fn call(leader: &Remote, method: &str, path: &str, body: &[u8]) -> Result<Response> {
+    let response = leader
+        .request(method, path, body, TIMEOUT)
+        .map_err(|error| no_answer(leader, &error))?;
     let status = response.status;
     if (200..300).contains(&status) {
         return Ok(response);
@@ -353,7 +334,7 @@ fn call(
     let json: Value = serde_json::from_str(&body).unwrap_or_default();
     let reason = json["error"]["reason"].as_str().or(json["error"].as_str());
     let reason = reason.unwrap_or(body.trim());
-    let what = format!("http://{address} refuses with status {status}: {reason}");
+    let what = format!("{} refuses with status {status}: {reason}", leader.url());
     Err(match status {
         // The same request would be refused again.
         400..=403 | 405 => Error::Invalid(what),
@@ -361,8 +342,8 @@ fn call(
     })
 }
 
-fn no_answer(address: &str, error: &dyn Display) -> Error {
-    Error::Leader(format!("no answer from http://{address}: {error}"))
+fn no_answer(leader: &Remote, error: &dyn Display) -> Error {
+    Error::Leader(format!("no answer from {}: {error}", leader.url()))
 }
 
 /// Whether a later try may succeed.

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +18,11 @@ use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore, oneshot
 
 use super::connection::{Connection, Run};
 use super::port_state::PortState;
+use super::socket::Socket;
 use crate::net::accept::accept;
 use crate::net::connections::OpenConnection;
 use crate::net::idle::{IdleConnections, Presence};
+use crate::net::tls::Tls;
 
 /// How long a client whose connection is closed may take to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
@@ -61,26 +62,6 @@ struct Client {
     _slot: OwnedSemaphorePermit,
     presence: Arc<Presence>,
     leaving: Leaving,
-}
-
-/// A client's socket, which blocks. A clone is another handle to the same.
-#[derive(Clone)]
-struct Socket(Arc<TcpStream>);
-
-impl Read for Socket {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        (&*self.0).read(buffer)
-    }
-}
-
-impl Write for Socket {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        (&*self.0).write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        (&*self.0).flush()
-    }
 }
 
 #[derive(Default)]
@@ -146,8 +127,9 @@ impl Port {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(IDLE_AFTER.min(self.state.idle_timeout)))?;
         stream.set_write_timeout(Some(self.state.idle_timeout))?;
-        let socket = Socket(Arc::new(stream));
-        let id = self.clients.add(Arc::clone(&socket.0));
+        let tls = self.state.tls.as_ref().map(Tls::memcached);
+        let socket = Socket::new(stream, tls)?;
+        let id = self.clients.add(Arc::clone(&socket.tcp));
         let client = Client {
             connection: Connection::new(Arc::clone(&self.state), socket.clone(), socket.clone()),
             socket,
@@ -230,7 +212,7 @@ impl Client {
 
     /// Waits until the client has sent something. False if its place is wanted before that.
     async fn is_ready(&self) -> bool {
-        let socket = &self.socket.0;
+        let socket = &self.socket.tcp;
         let waiting = socket
             .set_nonblocking(true)
             .and_then(|()| socket.try_clone())
@@ -259,11 +241,12 @@ impl Client {
                 drop(in_service);
                 return Some(self);
             }
-            Ok(Run::Ended) => {}
+            Ok(Run::Ended) => self.socket.finish(),
             Ok(Run::Lingers) => {
+                self.socket.finish();
                 // Errors do not matter here: the connection has ended.
-                let _ = self.socket.0.shutdown(Shutdown::Write);
-                let _ = self.socket.0.set_read_timeout(Some(LINGER));
+                let _ = self.socket.tcp.shutdown(Shutdown::Write);
+                let _ = self.socket.tcp.set_read_timeout(Some(LINGER));
                 self.connection.linger();
             }
             Err(error) => tracing::debug!(%error, "a memcached connection ended early"),

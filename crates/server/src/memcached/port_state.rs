@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::counters::Counters;
 use crate::engine::Engine;
 use crate::http::buffers::Buffers;
+use crate::net::tls::Tls;
 use crate::options::{MemcachedOptions, ServerOptions};
 
 /// What the memcached port uses of the server, shared by its connections.
@@ -14,6 +15,7 @@ pub(crate) struct PortState {
     pub(crate) counters: Counters,
     pub(crate) options: MemcachedOptions,
     pub(crate) token: Option<String>,
+    pub(crate) tls: Option<Tls>,
     pub(crate) connections_max: usize,
     pub(crate) idle_timeout: Duration,
     pub(crate) request_timeout: Duration,
@@ -34,6 +36,7 @@ impl PortState {
             counters: Counters::default(),
             options: options.memcached.clone().unwrap_or_default(),
             token: options.token.clone(),
+            tls: options.tls.clone(),
             connections_max: options.connections_max,
             idle_timeout: options.idle_timeout,
             request_timeout: options.request_timeout,

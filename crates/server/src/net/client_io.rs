@@ -13,18 +13,18 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::connections::Connections;
 use super::lingering::{LINGER_BYTES, LINGER_TIME, Lingering};
+use super::stream::Stream;
 
 /// Length of the HTTP/2 connection preface: hyper needs these bytes to tell HTTP/2 from HTTP/1.
 const PREFACE_BYTES: u64 = 24;
 
 /// A client's socket.
 pub(crate) struct ClientIo {
-    stream: TcpStream,
+    stream: Stream,
     connections: Arc<Connections>,
     timeout: Duration,
     /// The timer of a new connection; none once the preface was read or anything was written.
@@ -40,7 +40,7 @@ pub(crate) struct ClientIo {
 
 impl ClientIo {
     pub(crate) fn new(
-        stream: TcpStream,
+        stream: Stream,
         connections: Arc<Connections>,
         timeout: Duration,
         lingering: Lingering,
@@ -77,20 +77,30 @@ impl ClientIo {
         Poll::Ready(())
     }
 
-    /// Passes on the result of a write: counts its bytes, or starts and checks the timer of a
-    /// stalled client.
+    /// Passes on the result of a write, and counts its bytes.
     fn written(
         &mut self,
         result: Poll<io::Result<usize>>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
+        let result = ready!(self.unstalled(result, cx));
+        self.opening = None;
+        if let Ok(bytes) = &result {
+            self.connections.sent(*bytes as u64);
+        }
+        Poll::Ready(result)
+    }
+
+    /// Passes on the result of sending something, or starts and checks the timer of a stalled
+    /// client. TLS sends what it has buffered in a flush, or before the end.
+    fn unstalled<T>(
+        &mut self,
+        result: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         match result {
             Poll::Ready(result) => {
                 self.is_stalled = false;
-                self.opening = None;
-                if let Ok(bytes) = &result {
-                    self.connections.sent(*bytes as u64);
-                }
                 Poll::Ready(result)
             }
             Poll::Pending => {
@@ -160,13 +170,16 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.stream).poll_flush(cx);
+        this.unstalled(result, cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.linger.is_none() {
-            ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
+            let result = Pin::new(&mut this.stream).poll_shutdown(cx);
+            ready!(this.unstalled(result, cx))?;
             if !this.lingering.is_set() {
                 return Poll::Ready(Ok(()));
             }

@@ -21,6 +21,8 @@ use crate::net::client_io::ClientIo;
 use crate::net::connections::Connections;
 use crate::net::idle::IdleConnections;
 use crate::net::lingering::Lingering;
+use crate::net::stream::Stream;
+use crate::net::tls::Tls;
 use crate::options::ServerOptions;
 
 /// The read buffer of a connection. A header, the line with the URL included, must fit in it: a
@@ -40,6 +42,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// How long a connection that never sent a request may take to end, once its place is wanted.
 const EVICTION_TIME: Duration = Duration::from_millis(500);
 
+/// The longest time for a handshake of TLS.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
 /// How often a place is looked for while none is free.
 const PLACE_EVERY: Duration = Duration::from_millis(100);
 
@@ -47,6 +52,7 @@ const PLACE_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct HttpPort {
     router: Router,
     protocol: Builder<TokioExecutor>,
+    tls: Option<Tls>,
     idle_timeout: Duration,
     counts: Arc<Connections>,
     idle: Arc<IdleConnections>,
@@ -62,6 +68,7 @@ impl HttpPort {
         HttpPort {
             router,
             protocol: protocol(options),
+            tls: options.tls.clone(),
             idle_timeout: options.idle_timeout,
             counts,
             idle: Arc::default(),
@@ -105,23 +112,38 @@ impl HttpPort {
         }
         let (open, counts) = (self.counts.begin(), Arc::clone(&self.counts));
         let lingering = Lingering::default();
-        let client = ClientIo::new(stream, counts, self.idle_timeout, lingering.clone());
         let presence = self.idle.begin();
         let served = Arc::clone(&presence);
+        let held = lingering.clone();
         let service = MapRequest::new(self.router.clone(), move |mut request: Request<_>| {
             let extensions = request.extensions_mut();
-            extensions.insert(lingering.clone());
+            extensions.insert(held.clone());
             // Dropped with the request, when its answer is made.
             extensions.insert(Arc::new(served.serve()));
             request
         });
-        let connection = self
-            .protocol
-            .serve_connection(TokioIo::new(client), TowerToHyperService::new(service))
-            .into_owned();
+        let (protocol, idle_timeout) = (self.protocol.clone(), self.idle_timeout);
+        let acceptor = self.tls.as_ref().map(Tls::http_acceptor);
         let mut is_closing = self.is_closing.subscribe();
         self.tasks.spawn(async move {
             let _held_while_open = (slot, open);
+            let accepted = tokio::select! {
+                biased;
+                accepted = Stream::accept(stream, acceptor, HANDSHAKE_TIME.min(idle_timeout)) =>
+                    accepted,
+                () = presence.evicted() => return,
+                () = closing(&mut is_closing) => return,
+            };
+            let stream = match accepted {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::debug!(%error, "a TLS handshake failed");
+                    return;
+                }
+            };
+            let client = ClientIo::new(stream, counts, idle_timeout, lingering);
+            let connection =
+                protocol.serve_connection(TokioIo::new(client), TowerToHyperService::new(service));
             let mut connection = pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,

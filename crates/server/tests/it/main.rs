@@ -24,4 +24,6 @@ mod search;
 #[cfg(test)]
 mod site;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod update;

@@ -1,0 +1,337 @@
+//! TLS on both ports: what clients must trust and have, and certificates that change.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "files of certificates belong to the test, not to the engine"
+)]
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quire_server::{ClientTlsFiles, MemcachedOptions, Remote, ServerOptions, Tls, TlsFiles};
+use quiredb::{Env, OsEnv};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use crate::site::{Listening, read_all};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// An authority, and the files of those whose certificates it signs.
+pub(crate) struct Authority {
+    dir: TempDir,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate and its key.
+pub(crate) struct Pair {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Authority {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("ca.pem"), issuer.pem()).unwrap();
+        Authority { dir, issuer }
+    }
+
+    pub(crate) fn ca(&self) -> PathBuf {
+        self.dir.path().join("ca.pem")
+    }
+
+    /// A certificate for this machine.
+    pub(crate) fn sign(&self, name: &str) -> Pair {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(names).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let pair = Pair {
+            certificate: self.dir.path().join(format!("{name}.pem")),
+            key: self.dir.path().join(format!("{name}.key")),
+        };
+        std::fs::write(&pair.certificate, certificate.pem()).unwrap();
+        std::fs::write(&pair.key, key.serialize_pem()).unwrap();
+        pair
+    }
+}
+
+fn env() -> Arc<dyn Env> {
+    OsEnv::new().unwrap()
+}
+
+fn tls(pair: &Pair, client_ca: Option<PathBuf>) -> Tls {
+    let files = TlsFiles {
+        certificate: pair.certificate.clone(),
+        key: pair.key.clone(),
+        client_ca,
+    };
+    Tls::open(env(), files).unwrap()
+}
+
+fn with_tls(tls: &Tls) -> ServerOptions {
+    ServerOptions {
+        tls: Some(tls.clone()),
+        ..ServerOptions::default()
+    }
+}
+
+fn trusting(ca: &Path, own: Option<&Pair>) -> ClientTlsFiles {
+    ClientTlsFiles {
+        ca: Some(ca.to_path_buf()),
+        certificate: own.map(|own| own.certificate.clone()),
+        key: own.map(|own| own.key.clone()),
+    }
+}
+
+/// The status of a request, or why there is none.
+async fn call(
+    address: SocketAddr,
+    files: ClientTlsFiles,
+    method: &'static str,
+    path: &'static str,
+    body: &'static str,
+) -> Result<(u16, String), String> {
+    let url = format!("https://localhost:{}", address.port());
+    let remote = Remote::new(&*env(), &url, None, &files).map_err(|error| error.to_string())?;
+    let calling = tokio::task::spawn_blocking(move || {
+        let response = remote.request(method, path, body.as_bytes(), LONG)?;
+        Ok((response.status, response.text(8 << 20)?))
+    });
+    let answer: std::io::Result<_> = calling.await.unwrap();
+    answer.map_err(|error| error.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_tls_only_tls_is_served_and_only_to_clients_that_trust_it() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let site = Listening::new(with_tls(&tls(&authority.sign("server"), None))).await;
+    let trust = || trusting(&authority.ca(), None);
+    let put = call(site.address, trust(), "PUT", "/a/_doc/1", "{\"x\":1}").await;
+    assert_eq!(put.unwrap().0, 201);
+    let got = call(site.address, trust(), "GET", "/a/_source/1", "").await;
+    assert_eq!(got.unwrap(), (200, "{\"x\":1}".to_owned()));
+    let wrong = call(site.address, trusting(&stranger.ca(), None), "GET", "/", "").await;
+    assert!(wrong.unwrap_err().contains("certificate"));
+    // Without TLS there is neither an answer nor a redirect.
+    let plain = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let reply = timeout(LONG, site.exchange(plain)).await.unwrap();
+    assert!(!reply.contains("HTTP/"), "{reply}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_answer_and_a_long_body_pass_through_tls_whole() {
+    let authority = Authority::new();
+    let site = Listening::new(with_tls(&tls(&authority.sign("server"), None))).await;
+    let text = "x".repeat(3 << 20);
+    let body: &'static str = format!("{{\"text\":\"{text}\"}}").leak();
+    let trust = || trusting(&authority.ca(), None);
+    let put = call(site.address, trust(), "PUT", "/a/_doc/1", body).await;
+    assert_eq!(put.unwrap().0, 201);
+    let (status, got) = call(site.address, trust(), "GET", "/a/_source/1", "")
+        .await
+        .unwrap();
+    assert_eq!((status, got.len()), (200, body.len()));
+    assert!(got == body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_client_authority_clients_need_its_certificate() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let tls = tls(&authority.sign("server"), Some(clients.ca()));
+    let site = Listening::new(with_tls(&tls)).await;
+    let own = clients.sign("client");
+    let files = trusting(&authority.ca(), Some(&own));
+    let answer = call(site.address, files, "GET", "/_cluster/health", "").await;
+    assert_eq!(answer.unwrap().0, 200);
+    for own in [None, Some(&authority.sign("of another authority"))] {
+        let files = trusting(&authority.ca(), own);
+        let answer = call(site.address, files, "GET", "/", "").await;
+        assert!(answer.is_err(), "{answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_read_again_while_the_server_runs() {
+    let (before, after) = (Authority::new(), Authority::new());
+    let pair = before.sign("server");
+    let tls = tls(&pair, None);
+    let site = Listening::new(with_tls(&tls)).await;
+    let new = after.sign("server");
+
+    // A key that does not belong to the certificate changes nothing.
+    std::fs::copy(&new.certificate, &pair.certificate).unwrap();
+    let error = tls.reload().unwrap_err().to_string();
+    assert!(error.contains("server.key"), "{error}");
+    let health = "/_cluster/health";
+    let old = call(
+        site.address,
+        trusting(&before.ca(), None),
+        "GET",
+        health,
+        "",
+    )
+    .await;
+    assert_eq!(old.unwrap().0, 200);
+
+    std::fs::copy(&new.key, &pair.key).unwrap();
+    tls.reload().unwrap();
+    let old = call(
+        site.address,
+        trusting(&before.ca(), None),
+        "GET",
+        health,
+        "",
+    )
+    .await;
+    assert!(old.is_err());
+    let fresh = call(site.address, trusting(&after.ca(), None), "GET", health, "").await;
+    assert_eq!(fresh.unwrap().0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_finish_its_handshake_is_disconnected() {
+    let authority = Authority::new();
+    let options = ServerOptions {
+        idle_timeout: Duration::from_millis(100),
+        ..with_tls(&tls(&authority.sign("server"), None))
+    };
+    let site = Listening::new(options).await;
+    for sent in [&b""[..], b"\x16\x03\x01\x02\x00\x01"] {
+        let mut stream = site.connect().await;
+        stream.write_all(sent).await.unwrap();
+        timeout(LONG, read_all(&mut stream)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memcached_is_served_over_tls() {
+    let authority = Authority::new();
+    let options = ServerOptions {
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            collection: Some("cache".to_owned()),
+            field: Some("value".to_owned()),
+        }),
+        ..with_tls(&tls(&authority.sign("server"), None))
+    };
+    let site = Listening::new(options).await;
+    let (address, ca) = (site.memcached.unwrap(), authority.ca());
+    let value = "v".repeat(200 << 10);
+    let talk = tokio::task::spawn_blocking(move || {
+        let mut roots = rustls::RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_file(ca).unwrap())
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = std::net::TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        let mut stream = rustls::StreamOwned::new(client, socket);
+        write!(
+            stream,
+            "set a 0 0 {}\r\n{value}\r\nget a\r\nquit\r\n",
+            value.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer == format!("STORED\r\nVALUE a 0 {}\r\n{value}\r\nEND\r\n", value.len()));
+    });
+    timeout(LONG, talk).await.unwrap().unwrap();
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_with_what_to_do() {
+    let authority = Authority::new();
+    let pair = authority.sign("server");
+    let other = authority.sign("other");
+    let path = |name: &str| authority.ca().with_file_name(name);
+    std::fs::write(path("empty"), "").unwrap();
+    std::fs::write(
+        path("locked"),
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+    )
+    .unwrap();
+    let cases = [
+        (path("absent"), pair.key.clone(), None, "absent"),
+        (path("empty"), pair.key.clone(), None, "no certificate"),
+        (pair.key.clone(), pair.key.clone(), None, "no certificate"),
+        (
+            pair.certificate.clone(),
+            path("empty"),
+            None,
+            "no private key",
+        ),
+        (
+            pair.certificate.clone(),
+            path("locked"),
+            None,
+            "openssl pkey",
+        ),
+        (
+            pair.certificate.clone(),
+            other.key.clone(),
+            None,
+            "other.key",
+        ),
+        (
+            pair.certificate.clone(),
+            pair.key.clone(),
+            Some(path("empty")),
+            "no certificate",
+        ),
+    ];
+    for (certificate, key, client_ca, expected) in cases {
+        let files = TlsFiles {
+            certificate,
+            key,
+            client_ca,
+        };
+        let error = Tls::open(env(), files).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_server_with_https_is_called_only_with_certificates_to_trust() {
+    let none = ClientTlsFiles::default();
+    let new = |url: &str, files: &ClientTlsFiles| {
+        let remote = Remote::new(&*env(), url, None, files);
+        remote.map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert!(new("https://db:9200", &none).unwrap_err().contains("trust"));
+    assert!(
+        new("ftp://db:9200", &none)
+            .unwrap_err()
+            .contains("https://")
+    );
+    assert!(new("http://db:9200", &none).is_ok());
+    let authority = Authority::new();
+    let files = trusting(&authority.ca(), None);
+    assert!(new("http://db:9200", &files).unwrap_err().contains("https"));
+    assert!(new("https://db:9200/", &files).is_ok());
+    let half = ClientTlsFiles {
+        key: Some(authority.ca()),
+        ..files
+    };
+    assert!(
+        new("https://db:9200", &half)
+            .unwrap_err()
+            .contains("together")
+    );
+}
