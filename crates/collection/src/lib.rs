@@ -38,5 +38,5 @@ pub use rows::Rows;
 pub use salvage::{Salvage, Salvaged, SalvagedIndex};
 pub use scan::PartitionScan;
 pub use search::{ID, IndexSettings, IndexedFields, LiveShard};
-pub use types::{Action, Change, Condition, Effect, Found, Write, Written};
+pub use types::{Action, Change, Condition, Effect, Found, Within, Write, Written};
 pub use view::PartitionView;

@@ -1,8 +1,8 @@
 //! Looking documents up as of one position: key → docid → position → record.
 
 use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_position};
-use crate::record::{Kind, Record};
-use crate::{Error, Found, Result};
+use crate::record::{Kind, Record, Row};
+use crate::{Error, Found, Result, Within};
 use bytes::Bytes;
 use quire_lsm::SmallBytes;
 use quire_model::{DocId, Document, Key, Position};
@@ -12,6 +12,13 @@ use std::hint::black_box;
 /// The most bytes of records that are prefetched before they are read: a part of the smallest cache
 /// of a processor's core.
 const PREFETCHED_BYTES_MAX: usize = 16 << 10;
+
+/// A record that was to be read.
+enum Fetched {
+    Record(Position, Bytes),
+    /// It did not fit: its length in bytes.
+    Longer(u64),
+}
 
 /// Looks documents of a partition up.
 #[derive(Debug)]
@@ -69,6 +76,107 @@ impl<'a> DocumentLookup<'a> {
             }
         }
         Ok(found)
+    }
+
+    /// The document under `key`, unless its record is longer than `bytes_max`.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub(crate) fn get_up_to(&self, key: &Key, bytes_max: u64) -> Result<Within> {
+        let Some(docid) = self.store.get(KEYS, key.encoded())? else {
+            return Ok(Within::Absent);
+        };
+        let docid = self.docid(&docid)?;
+        let row = self.store.get(ROWS, &docid_bytes(docid))?;
+        let bytes = record_bytes(row.as_ref());
+        let version = self.version(docid, row)?;
+        if bytes > bytes_max {
+            return Ok(Within::Longer(bytes));
+        }
+        let record = self.store.record(version)?;
+        let found = self.found(key.clone(), docid, version, &record)?;
+        Ok(Within::Found(found))
+    }
+
+    /// The documents under many keys, in the order of `keys`, as far as their records fit in
+    /// `bytes_left`, which is reduced by what was read. No other record is read.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub(crate) fn get_within(&self, keys: &[&Key], bytes_left: &mut u64) -> Result<Vec<Within>> {
+        let encoded: Vec<&[u8]> = keys.iter().map(|key| key.encoded()).collect();
+        let (mut wanted, mut docids) = (Vec::new(), Vec::new());
+        for (index, docid) in self.store.get_many(KEYS, &encoded)?.iter().enumerate() {
+            if let Some(docid) = docid {
+                wanted.push(index);
+                docids.push(self.docid(docid)?);
+            }
+        }
+        let fetched = self.fetch_within(&docids, bytes_left)?;
+        let mut found = Vec::new();
+        found.resize_with(keys.len(), || Within::Absent);
+        let fetched = docids.iter().zip(fetched);
+        for (index, (docid, fetched)) in wanted.into_iter().zip(fetched) {
+            if let (Some(slot), Some(key)) = (found.get_mut(index), keys.get(index)) {
+                *slot = match fetched {
+                    Fetched::Record(version, record) => {
+                        let key = Key::clone(key);
+                        Within::Found(self.found(key, *docid, version, &record)?)
+                    }
+                    Fetched::Longer(bytes) => Within::Longer(bytes),
+                };
+            }
+        }
+        Ok(found)
+    }
+
+    /// The documents of docids, as [`get_within`](Self::get_within).
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset; so too a docid without a document.
+    pub(crate) fn documents_within(
+        &self,
+        docids: &[DocId],
+        bytes_left: &mut u64,
+    ) -> Result<Vec<Within>> {
+        let fetched = self.fetch_within(docids, bytes_left)?;
+        let found = docids.iter().zip(fetched).map(|(docid, fetched)| {
+            Ok(match fetched {
+                Fetched::Record(version, record) => {
+                    Within::Found(self.found_by_docid(*docid, version, &record)?)
+                }
+                Fetched::Longer(bytes) => Within::Longer(bytes),
+            })
+        });
+        found.collect()
+    }
+
+    /// The records of docids that the keys tree names, as far as they fit.
+    fn fetch_within(&self, docids: &[DocId], bytes_left: &mut u64) -> Result<Vec<Fetched>> {
+        let keys: Vec<_> = docids.iter().map(|docid| docid_bytes(*docid)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+        let rows = self.store.get_many(ROWS, &keys)?;
+        let (mut fetched, mut fitting, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, (row, docid)) in rows.into_iter().zip(docids).enumerate() {
+            let bytes = record_bytes(row.as_ref());
+            let version = self.version(*docid, row)?;
+            if bytes > *bytes_left {
+                fetched.push(Fetched::Longer(bytes));
+                continue;
+            }
+            *bytes_left -= bytes;
+            fitting.push(index);
+            versions.push(version);
+            fetched.push(Fetched::Record(version, Bytes::new()));
+        }
+        let records = self.store.records(&versions)?;
+        prefetch(&records);
+        for (index, record) in fitting.into_iter().zip(records) {
+            if let Some(Fetched::Record(_, slot)) = fetched.get_mut(index) {
+                *slot = record;
+            }
+        }
+        Ok(fetched)
     }
 
     /// The docid that the keys tree gives.
@@ -138,6 +246,12 @@ impl<'a> DocumentLookup<'a> {
             what: what.to_string(),
         }
     }
+}
+
+/// The bytes of a row's record; 0 if the row is of the first version, which does not say.
+fn record_bytes(row: Option<&SmallBytes>) -> u64 {
+    let row = row.and_then(|row| Row::decode(row));
+    row.map_or(0, |row| u64::from(row.bytes))
 }
 
 /// Reads a byte of each line of memory that records lie in, so that these are in the processor's

@@ -6,7 +6,7 @@ use crate::lookup::DocumentLookup;
 use crate::record::Record;
 use crate::search::{SearchIndex, SearchState, SearchTree};
 use crate::write::{Decider, GROUP_BYTES, key_of};
-use crate::{Change, Error, Found, IndexSettings, PartitionView, Result, Write, Written};
+use crate::{Change, Error, Found, IndexSettings, PartitionView, Result, Within, Write, Written};
 use bytes::Bytes;
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
@@ -195,6 +195,25 @@ impl Partition {
     /// As of [`get`](Partition::get).
     pub fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
         DocumentLookup::new(self.number, self.store.point_view(&[KEYS, ROWS])?).get_many(keys)
+    }
+
+    /// The document under `key` as of now, unless its record is longer than `bytes_max`.
+    ///
+    /// # Errors
+    /// As of [`get`](Partition::get).
+    pub fn get_up_to(&self, key: &Key, bytes_max: u64) -> Result<Within> {
+        let store = self.store.point_view(&[KEYS, ROWS])?;
+        DocumentLookup::new(self.number, store).get_up_to(key, bytes_max)
+    }
+
+    /// As [`get_many`](Partition::get_many), as far as the documents fit in `bytes_left`, which is
+    /// reduced by the bytes of those read.
+    ///
+    /// # Errors
+    /// As of [`get`](Partition::get).
+    pub fn get_within(&self, keys: &[&Key], bytes_left: &mut u64) -> Result<Vec<Within>> {
+        let store = self.store.point_view(&[KEYS, ROWS])?;
+        DocumentLookup::new(self.number, store).get_within(keys, bytes_left)
     }
 
     /// The last position that views see.

@@ -121,6 +121,17 @@ pub struct Found {
     pub document: Document,
 }
 
+/// What a read of bounded length gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Within {
+    /// There is no document under this key.
+    Absent,
+    /// The document.
+    Found(Found),
+    /// The document was not read, because its record did not fit: the length of that in bytes.
+    Longer(u64),
+}
+
 impl Found {
     /// The document, with its key in the field [`ID`]: an integer if the key is one, else a string.
     ///

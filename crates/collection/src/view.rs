@@ -3,7 +3,7 @@
 use crate::documents::{KEYS, ROWS, Totals};
 use crate::lookup::DocumentLookup;
 use crate::search::{SearchState, SearchTree};
-use crate::{Found, Result};
+use crate::{Found, Result, Within};
 use quire_model::{DocId, Key, Position};
 use std::sync::Arc;
 
@@ -88,6 +88,24 @@ impl PartitionView {
         found
             .map(|((docid, version), record)| lookup.found_by_docid(*docid, version, record))
             .collect()
+    }
+
+    /// The documents under many keys, in the order of `keys`, as far as they fit in `bytes_left`,
+    /// which is reduced by the bytes of those read.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn get_within(&self, keys: &[&Key], bytes_left: &mut u64) -> Result<Vec<Within>> {
+        self.lookup()?.get_within(keys, bytes_left)
+    }
+
+    /// The documents of docids that this view gave, as far as they fit in `bytes_left`, which is
+    /// reduced by the bytes of those read.
+    ///
+    /// # Errors
+    /// As of [`documents`](PartitionView::documents).
+    pub fn documents_within(&self, docids: &[DocId], bytes_left: &mut u64) -> Result<Vec<Within>> {
+        self.lookup()?.documents_within(docids, bytes_left)
     }
 
     pub(crate) fn store_view(&self) -> &quire_store::View<Totals> {

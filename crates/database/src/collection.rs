@@ -11,7 +11,7 @@ use crate::tail::Tail;
 use crate::view::View;
 use crate::{Error, Result};
 use parking_lot::RwLock;
-use quire_collection::{Found, IndexSettings, Partition, Write};
+use quire_collection::{Found, IndexSettings, Partition, Within, Write};
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
 use std::ops::RangeBounds;
@@ -160,9 +160,31 @@ impl Collection {
     /// # Errors
     /// As of [`get`](Collection::get).
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
-        self.state.get_many(keys, |partition, keys| {
-            self.state.partitions[partition].get_many(keys)
-        })
+        let get = |partition: usize, keys: &[&Key]| self.state.partitions[partition].get_many(keys);
+        self.state.get_many(keys, || None, get)
+    }
+
+    /// The document under `key`, unless it takes more than `bytes_max` in the log: a document of
+    /// unknown length is not read before there is memory for it.
+    ///
+    /// # Errors
+    /// As of [`get`](Collection::get).
+    pub fn get_up_to(&self, key: &Key, bytes_max: u64) -> Result<Within> {
+        Ok(self.partition(key).get_up_to(key, bytes_max)?)
+    }
+
+    /// As [`get_many`](Collection::get_many), as far as the documents fit in `bytes_max` together.
+    /// The others are not read.
+    ///
+    /// # Errors
+    /// As of [`get`](Collection::get).
+    pub fn get_within(&self, keys: &[Key], bytes_max: u64) -> Result<Vec<Within>> {
+        let mut left = bytes_max;
+        self.state.get_many(
+            keys,
+            || Within::Absent,
+            |partition, keys| self.state.partitions[partition].get_within(keys, &mut left),
+        )
     }
 
     /// The documents in a range of keys, in key order, as of now.

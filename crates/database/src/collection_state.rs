@@ -4,7 +4,7 @@ use crate::retention::PartitionRetention;
 use crate::settings::CollectionSettings;
 use crate::{Error, Result};
 use parking_lot::RwLock;
-use quire_collection::{Found, Partition};
+use quire_collection::Partition;
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key};
 use std::sync::Arc;
@@ -60,13 +60,14 @@ impl CollectionState {
 
     /// The documents under many keys, in the order of the keys. Calls `get` once for each
     /// partition that has any of them, with the partition's number.
-    pub(crate) fn get_many(
+    pub(crate) fn get_many<T>(
         &self,
         keys: &[Key],
-        get: impl Fn(usize, &[&Key]) -> quire_collection::Result<Vec<Option<Found>>>,
-    ) -> Result<Vec<Option<Found>>> {
-        let mut found: Vec<Option<Found>> = Vec::new();
-        found.resize_with(keys.len(), || None);
+        absent: impl Fn() -> T,
+        mut get: impl FnMut(usize, &[&Key]) -> quire_collection::Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
+        let mut found: Vec<T> = Vec::new();
+        found.resize_with(keys.len(), absent);
         let partitions = self.partitions.len();
         let mut by_partition: Vec<(Vec<usize>, Vec<&Key>)> = vec![Default::default(); partitions];
         for (index, key) in keys.iter().enumerate() {

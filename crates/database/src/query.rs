@@ -9,7 +9,7 @@
 use crate::collection::Collection;
 use crate::view::View;
 use crate::{Error, Result};
-use quire_collection::{Found, ID, PartitionView};
+use quire_collection::{Found, ID, PartitionView, Within};
 use quire_model::DocId;
 use quire_query::{Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
 
@@ -124,21 +124,42 @@ impl View {
     /// # Errors
     /// As of [`documents`](View::documents).
     pub fn documents_of(views: &[View], hits: &[Hit]) -> Result<Vec<Found>> {
-        let mut found: Vec<Option<Found>> = vec![None; hits.len()];
-        for (shard, partition) in (0..).zip(partitions(views)) {
-            let places = || (0..).zip(hits).filter(|(_, hit)| hit.shard == shard);
-            let docids: Vec<DocId> = places().map(|(_, hit)| DocId(hit.doc)).collect();
-            if docids.is_empty() {
-                continue;
-            }
-            for ((place, _), document) in places().zip(partition.documents(&docids)?) {
-                let place: usize = place;
-                found[place] = Some(document);
-            }
-        }
-        let found: Option<Vec<Found>> = found.into_iter().collect();
-        found.ok_or_else(|| Error::Invalid("a hit names a partition that there is not".into()))
+        documents_by(views, hits, |partition, docids| partition.documents(docids))
     }
+
+    /// As [`documents_of`](View::documents_of), as far as the documents fit in `bytes_max`
+    /// together. The others are not read.
+    ///
+    /// # Errors
+    /// As of [`documents`](View::documents).
+    pub fn documents_within(views: &[View], hits: &[Hit], bytes_max: u64) -> Result<Vec<Within>> {
+        let mut left = bytes_max;
+        documents_by(views, hits, |partition, docids| {
+            partition.documents_within(docids, &mut left)
+        })
+    }
+}
+
+/// What `read` gives for the docids of each partition, in the order of `hits`.
+fn documents_by<T: Clone>(
+    views: &[View],
+    hits: &[Hit],
+    mut read: impl FnMut(&PartitionView, &[DocId]) -> quire_collection::Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    let mut found: Vec<Option<T>> = vec![None; hits.len()];
+    for (shard, partition) in (0..).zip(partitions(views)) {
+        let places = || (0..).zip(hits).filter(|(_, hit)| hit.shard == shard);
+        let docids: Vec<DocId> = places().map(|(_, hit)| DocId(hit.doc)).collect();
+        if docids.is_empty() {
+            continue;
+        }
+        for ((place, _), document) in places().zip(read(partition, &docids)?) {
+            let place: usize = place;
+            found[place] = Some(document);
+        }
+    }
+    let found: Option<Vec<T>> = found.into_iter().collect();
+    found.ok_or_else(|| Error::Invalid("a hit names a partition that there is not".into()))
 }
 
 /// The answer by reading documents, one after the other; `None` if it takes more than

@@ -73,9 +73,8 @@ impl View {
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged.
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
-        self.collection.get_many(keys, |partition, keys| {
-            self.partitions[partition].get_many(keys)
-        })
+        let get = |partition: usize, keys: &[&Key]| self.partitions[partition].get_many(keys);
+        self.collection.get_many(keys, || None, get)
     }
 
     /// The documents in a range of keys, in key order.

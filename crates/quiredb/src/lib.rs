@@ -53,7 +53,7 @@ pub mod kv;
 pub mod operations;
 pub mod query;
 
-pub use quire_collection::{Action, Change, Condition, Effect, Found, Write, Written};
+pub use quire_collection::{Action, Change, Condition, Effect, Found, Within, Write, Written};
 pub use quire_database::{
     Batch, Codec, Collection, CollectionFields, CollectionSettings, CollectionStats, Damage,
     Database, DatabaseBuilder, DatabaseOptions, DatabaseStats, Error, ErrorKind, FieldStats,

@@ -178,9 +178,10 @@ impl Bulk {
         self.in_doubt = items.len();
         let filter = Arc::clone(&self.report.filter);
         let wants_refresh = self.wants_refresh;
+        let buffers = self.state.buffers.clone();
         let work = move |engine: &Engine| {
             let mut part = Report::new_part(filter);
-            for mut done in rounds::apply(engine, items) {
+            for mut done in rounds::apply(engine, &buffers, items) {
                 done.outcome = done.outcome.map(|ack| ack.refreshed(wants_refresh));
                 part.add(&done);
             }

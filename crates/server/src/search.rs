@@ -37,10 +37,13 @@ use self::request::Request;
 use self::state::SearchState;
 use crate::collections::selection::{Selection, searched};
 use crate::engine::Engine;
-use crate::http::answer::Answer;
-use crate::http::buffers::{Buffers, Held};
+use crate::http::answer::{Answer, SMALL_BYTES};
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+
+/// What making a piece of the answer may hold.
+const HELD_BYTES: usize = 2 * hits::PIECE_BYTES + 2 * LARGE_BYTES as usize;
 
 /// `GET|POST /_search`, `GET|POST /{collection}/_search`
 pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
@@ -74,39 +77,78 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let id = point.as_ref().map(|(id, _)| ("pit_id", id.as_str()));
         let mut search = Search::begin(views, request, id, stop, Some(held), begun)?;
-        let first = search.next_piece()?;
+        let first = search.next_piece(false)?;
         Ok((search, first))
     };
     let (mut search, first) = engine.search(work).await??;
     if is_filtered {
-        let whole = engine.read(move |_| search.whole(first)).await??;
-        return Ok(Answer::json(StatusCode::OK, whole));
+        let whole = move |_: &_| search.whole(first, &buffers);
+        let (whole, held) = engine.read(whole).await??;
+        return Ok(Answer::held_json(StatusCode::OK, whole, Some(held)));
     }
+    let first = match first.len() > SMALL_BYTES {
+        true => buffers.hold_now(first.capacity())?.keep(first)?,
+        false => Bytes::from(first),
+    };
+    let answering = Answering {
+        engine,
+        buffers,
+        timeout,
+        search,
+    };
     let pieces = stream::unfold(
-        (engine, Some((search, Some(first)))),
-        |(engine, state)| async move {
-            let (mut search, first) = state?;
+        (Some(answering), Some(first)),
+        |(state, first)| async move {
             if let Some(first) = first {
-                return Some((Ok(Bytes::from(first)), (engine, Some((search, None)))));
+                return Some((Ok(first), (state, None)));
             }
-            if search.is_done() {
-                return None;
-            }
-            let made = engine.read(move |_| search.next_piece().map(|piece| (search, piece)));
-            match made.await.and_then(|made| made) {
-                Ok((search, piece)) => {
-                    Some((Ok(Bytes::from(piece)), (engine, Some((search, None)))))
-                }
+            let answering = state.filter(|answering| !answering.search.is_done())?;
+            match answering.next_piece().await {
+                Ok((answering, piece)) => Some((Ok(piece), (Some(answering), None))),
                 // It is too late for a status. The connection is cut, and the client sees that the
                 // answer is not whole.
-                Err(failure) => Some((
-                    Err(io::Error::other(failure.cause().to_string())),
-                    (engine, None),
-                )),
+                Err(failure) => {
+                    let error = io::Error::other(failure.cause().to_string());
+                    Some((Err(error), (None, None)))
+                }
             }
         },
     );
     Ok(Answer::stream(Box::pin(pieces)))
+}
+
+/// A search that is answered piece by piece.
+struct Answering {
+    engine: Engine,
+    buffers: Buffers,
+    /// The longest wait for memory.
+    timeout: Duration,
+    search: Search,
+}
+
+impl Answering {
+    /// Makes the next piece of the answer, once there is memory for it.
+    async fn next_piece(mut self) -> Outcome<(Answering, Bytes)> {
+        loop {
+            let held = match self.search.longer() {
+                Some(bytes) => self.buffers.hold_large(bytes, self.timeout).await?,
+                None => self.buffers.hold(HELD_BYTES, self.timeout).await?,
+            };
+            let engine = self.engine.clone();
+            let made = engine.read(move |_| {
+                let mut piece = self.search.next_piece(true)?;
+                if piece.capacity() > HELD_BYTES {
+                    piece.shrink_to_fit();
+                }
+                Ok::<_, Failure>((self, held.keep(piece)?))
+            });
+            let piece;
+            (self, piece) = made.await??;
+            if !piece.is_empty() || self.search.is_done() {
+                return Ok((self, piece));
+            }
+        }
+    }
 }
 
 /// `GET|POST /_count`, `GET|POST /{collection}/_count`

@@ -10,9 +10,11 @@ use super::action::Op;
 use super::item::{Done, Item};
 use super::prepare::{Collections, Prepared, Task, Work, not_done, prepare};
 use crate::documents::ack::{Ack, write_failure};
+use crate::documents::lookup::get_held_now;
 use crate::documents::update::{Plan, Update};
 use crate::engine::Engine;
-use crate::http::failure::{Failure, Outcome};
+use crate::http::buffers::{Buffers, Held};
+use crate::http::failure::Outcome;
 use quire_pipeline::{Grouper, write_groups};
 use quiredb::{ErrorKind, Key, Write, Written};
 use std::collections::{BTreeMap, HashSet};
@@ -22,7 +24,7 @@ use std::sync::Arc;
 const MERGED_BYTES_MAX: usize = 8 << 20;
 
 /// Applies items. Returns the outcome of each, in their order. Blocks.
-pub(super) fn apply(engine: &Engine, items: Vec<Item>) -> Vec<Done> {
+pub(super) fn apply(engine: &Engine, buffers: &Buffers, items: Vec<Item>) -> Vec<Done> {
     let Prepared {
         done,
         mut tasks,
@@ -30,14 +32,19 @@ pub(super) fn apply(engine: &Engine, items: Vec<Item>) -> Vec<Done> {
     } = prepare(engine, items);
     let mut outcomes = Outcomes(done);
     while !tasks.is_empty() {
-        tasks = round(&collections, tasks, &mut outcomes);
+        tasks = round(&collections, buffers, tasks, &mut outcomes);
     }
     outcomes.0
 }
 
 /// Does what can be done now, and returns the rest. The first task is always done, or loses a
 /// retry, so rounds end.
-fn round(collections: &Collections, tasks: Vec<Task>, outcomes: &mut Outcomes) -> Vec<Task> {
+fn round(
+    collections: &Collections,
+    buffers: &Buffers,
+    tasks: Vec<Task>,
+    outcomes: &mut Outcomes,
+) -> Vec<Task> {
     let (now, updates, mut later) = split(tasks);
     let mut writes = RoundWrites::new(collections);
     for Task {
@@ -49,7 +56,7 @@ fn round(collections: &Collections, tasks: Vec<Task>, outcomes: &mut Outcomes) -
             writes.push(index, write, origin);
         }
     }
-    let mut merged_bytes = 0;
+    let (mut merged_bytes, mut rooms) = (0, Vec::new());
     for task in updates {
         let Task {
             item,
@@ -70,7 +77,7 @@ fn round(collections: &Collections, tasks: Vec<Task>, outcomes: &mut Outcomes) -
             });
             continue;
         }
-        match plan(collections, &index, &key, &update) {
+        match plan(collections, buffers, &mut rooms, &index, &key, &update) {
             Ok(Plan::Write(write)) => {
                 let update = Some((key, update));
                 merged_bytes += writes.push(index, write, Origin { item, update });
@@ -80,16 +87,24 @@ fn round(collections: &Collections, tasks: Vec<Task>, outcomes: &mut Outcomes) -
         }
     }
     writes.write(&mut later, outcomes);
+    drop(rooms);
     later.sort_unstable_by_key(|task| task.item);
     later
 }
 
-/// What an update does to the document as it is now.
-fn plan(collections: &Collections, index: &Arc<str>, key: &Key, update: &Update) -> Outcome<Plan> {
+/// What an update does to the document as it is now. The memory for a large one goes to `rooms`.
+fn plan(
+    collections: &Collections,
+    buffers: &Buffers,
+    rooms: &mut Vec<Held>,
+    index: &Arc<str>,
+    key: &Key,
+    update: &Update,
+) -> Outcome<Plan> {
     let collection = collections.get(index).ok_or_else(not_done)?;
-    let current = collection
-        .get(key)
-        .map_err(|error| Failure::engine(&error, Some(index)))?;
+    let current = get_held_now(collection, buffers, key)?;
+    let (current, room) = current.map_or((None, None), |(found, room)| (Some(found), room));
+    rooms.extend(room);
     update.plan(index, key, current.as_ref())
 }
 

@@ -1,6 +1,12 @@
 //! Reading many documents at a time.
 
-use quiredb::{Collection, Found, Key};
+use std::time::Duration;
+
+use quiredb::{Collection, Found, Key, Within};
+
+use crate::engine::Engine;
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
+use crate::http::failure::{Failure, Outcome};
 
 /// How many documents to read at a time so that about `bytes_wanted` are held: few at first, then
 /// computed from the size of the documents before.
@@ -47,5 +53,81 @@ pub(crate) fn get_each(
     match collection.get_many(keys) {
         Ok(found) => found.into_iter().map(Ok).collect(),
         Err(_) => keys.iter().map(|key| collection.get(key)).collect(),
+    }
+}
+
+/// As [`get_each`], as far as the documents fit in `bytes_max` together.
+pub(crate) fn get_each_within(
+    collection: &Collection,
+    keys: &[Key],
+    bytes_max: u64,
+) -> Vec<quiredb::Result<Within>> {
+    if let [key] = keys {
+        return vec![collection.get_up_to(key, bytes_max)];
+    }
+    let share = bytes_max / keys.len().max(1) as u64;
+    match collection.get_within(keys, bytes_max) {
+        Ok(found) => found.into_iter().map(Ok).collect(),
+        Err(_) => keys
+            .iter()
+            .map(|key| collection.get_up_to(key, share))
+            .collect(),
+    }
+}
+
+/// The document under `key` of a collection. A large one has its memory reserved, waiting up to
+/// `timeout` for it, before it is read.
+///
+/// # Errors
+/// 404 if there is no such collection, 429 if the memory is not free in time.
+pub(crate) async fn get_held(
+    engine: &Engine,
+    buffers: &Buffers,
+    index: &str,
+    key: &Key,
+    timeout: Duration,
+) -> Outcome<(Option<Found>, Option<Held>)> {
+    let (mut held, mut bytes_max) = (None, LARGE_BYTES);
+    loop {
+        let (index, key) = (index.to_owned(), key.clone());
+        let read = move |engine: &Engine| {
+            let found = engine.collection(&index)?.get_up_to(&key, bytes_max);
+            found.map_err(|error| Failure::engine(&error, Some(&index)))
+        };
+        match engine.read(read).await?? {
+            Within::Absent => return Ok((None, None)),
+            Within::Found(found) => return Ok((Some(found), held)),
+            Within::Longer(bytes) => {
+                // Another write may have made it longer: what is reserved is released first.
+                drop(held.take());
+                held = Some(buffers.hold_large(bytes, timeout).await?);
+                bytes_max = bytes;
+            }
+        }
+    }
+}
+
+/// The document under `key`, and the memory reserved for it if it is large.
+///
+/// # Errors
+/// 429 if there is no memory for it now: for a caller that holds some, and so must not wait.
+pub(crate) fn get_held_now(
+    collection: &Collection,
+    buffers: &Buffers,
+    key: &Key,
+) -> Outcome<Option<(Found, Option<Held>)>> {
+    let (mut held, mut bytes_max) = (None, LARGE_BYTES);
+    loop {
+        let found = collection.get_up_to(key, bytes_max);
+        let found = found.map_err(|error| Failure::engine(&error, Some(collection.name())))?;
+        match found {
+            Within::Absent => return Ok(None),
+            Within::Found(found) => return Ok(Some((found, held))),
+            Within::Longer(bytes) => {
+                drop(held.take());
+                held = Some(buffers.hold_large_now(bytes)?);
+                bytes_max = bytes;
+            }
+        }
     }
 }

@@ -4,34 +4,39 @@
 //! that about [`PIECE_BYTES`] are held at a time, however many documents are requested. The first
 //! group is one document, since its size is not known.
 //!
-//! A piece has its memory reserved until the client has taken it. If none is free the answer fails:
-//! one that waited for memory would hold its bytes meanwhile.
+//! The memory of a piece is reserved before it is made, and kept until the client has taken it. A
+//! large document is a piece of its own: its length is known before it is read.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use quiredb::{Collection, Document, Found, Key, ValueRef};
+use quiredb::{Collection, Document, Key, ValueRef, Within};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::found::write_found;
-use super::lookup::{Group, get_each};
+use super::lookup::{Group, get_each_within};
 use super::parse::parse_key;
 use super::source::{Source, SourceBody};
 use crate::bulk::Id;
 use crate::engine::Engine;
 use crate::http::answer::{Answer, write_string};
 use crate::http::body::Whole;
-use crate::http::buffers::{Buffers, Held};
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::Fields;
 
 /// Bytes of the answer that are made at a time.
 const PIECE_BYTES: usize = 256 << 10;
+
+/// Bytes of documents that are read at a time, and what they and a piece of the answer hold.
+const GROUP_BYTES: u64 = LARGE_BYTES;
+const HELD_BYTES: usize = 2 * PIECE_BYTES + 2 * GROUP_BYTES as usize;
 
 /// Documents read at a time: at the start, and at the most.
 const GROUP_FIRST: usize = 1;
@@ -70,7 +75,7 @@ pub(crate) async fn mget(call: Call<Engine>) -> Outcome<Answer> {
     let source = Source::of(&call.params)?;
     let default_index = call.path_param("collection").map(Arc::from);
     let (engine, filter) = (call.state.clone(), call.format.filter.clone());
-    let buffers = call.buffers.clone();
+    let (buffers, timeout) = (call.buffers.clone(), call.body_timeout);
     let body = call.take_small_body().await?;
     let wanted = wanted(&body, default_index)?;
     let mut mget = Mget {
@@ -78,8 +83,11 @@ pub(crate) async fn mget(call: Call<Engine>) -> Outcome<Answer> {
         source,
         filter,
         group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
+        is_begun: false,
         is_first: true,
         buffers,
+        timeout,
+        longer: None,
         _body: body,
     };
     // The first piece is made before the answer begins, so that an error at once gets a status.
@@ -157,22 +165,17 @@ struct Mget {
     source: Source,
     filter: Fields,
     group: Group,
+    /// Whether the beginning of the answer is made.
+    is_begun: bool,
+    /// Whether the next document is the first that is shown.
     is_first: bool,
     buffers: Buffers,
+    /// The longest wait for memory.
+    timeout: Duration,
+    /// The next document is large: its bytes.
+    longer: Option<u64>,
     /// Holds the memory reserved for the list, which is made from it.
     _body: Whole,
-}
-
-/// A part of the answer, with its memory.
-struct Piece {
-    bytes: Vec<u8>,
-    _held: Held,
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 impl Mget {
@@ -180,81 +183,137 @@ impl Mget {
         self.wanted.is_empty()
     }
 
-    async fn next_piece(self, engine: &Engine) -> Outcome<(Mget, Bytes)> {
-        engine.read(move |engine| self.make_piece(engine)).await?
+    /// Makes the next piece of the answer, once there is memory for it.
+    async fn next_piece(mut self, engine: &Engine) -> Outcome<(Mget, Bytes)> {
+        loop {
+            let held = match self.longer {
+                // A filtered one is made twice.
+                Some(bytes) if !self.filter.is_all() => {
+                    let bytes = bytes.saturating_mul(2);
+                    self.buffers.hold_large(bytes, self.timeout).await?
+                }
+                Some(bytes) => self.buffers.hold_large(bytes, self.timeout).await?,
+                None => self.buffers.hold(HELD_BYTES, self.timeout).await?,
+            };
+            let made = engine.read(move |engine| self.make_piece(engine, held));
+            let piece;
+            (self, piece) = made.await??;
+            if !piece.is_empty() || self.is_done() {
+                return Ok((self, piece));
+            }
+        }
     }
 
-    /// Makes the next piece of the answer. Blocks.
-    fn make_piece(mut self, engine: &Engine) -> Outcome<(Mget, Bytes)> {
-        let mut out = Vec::new();
-        if self.is_first {
+    /// Makes the next piece of the answer in the memory `held`. It ends before a large document,
+    /// and is empty if it would begin with one for which there is no memory yet. Blocks.
+    fn make_piece(mut self, engine: &Engine, held: Held) -> Outcome<(Mget, Bytes)> {
+        let large = self.longer.take();
+        let mut out = match large {
+            Some(bytes) => Vec::with_capacity(large_piece(bytes)),
+            None => Vec::new(),
+        };
+        if !std::mem::replace(&mut self.is_begun, true) {
             out.extend_from_slice(b"{\"docs\":[");
         }
-        while out.len() < PIECE_BYTES && !self.wanted.is_empty() {
+        loop {
             let before = out.len();
-            let documents = self.write_group(engine, &mut out)?;
+            let bytes_max = large.unwrap_or(GROUP_BYTES);
+            let documents = self.write_group(engine, bytes_max, &mut out)?;
             self.group.was(documents, out.len() - before);
+            if large.is_some()
+                || self.longer.is_some()
+                || out.len() >= PIECE_BYTES
+                || self.is_done()
+            {
+                break;
+            }
         }
         if self.is_done() {
             out.extend_from_slice(b"]}");
         }
-        let held = self.buffers.hold_now(out.len())?;
-        let piece = Piece {
-            bytes: out,
-            _held: held,
-        };
-        Ok((self, Bytes::from_owner(piece)))
+        if large.is_some() {
+            out.shrink_to_fit();
+        }
+        Ok((self, held.keep(out)?))
     }
 
-    /// Reads and appends the next documents, all of one collection; returns their number.
-    fn write_group(&mut self, engine: &Engine, out: &mut Vec<u8>) -> Outcome<usize> {
+    /// Reads and appends the next documents, all of one collection and together no longer than
+    /// `bytes_max`; returns their number. It ends before one that does not fit.
+    fn write_group(
+        &mut self,
+        engine: &Engine,
+        bytes_max: u64,
+        out: &mut Vec<u8>,
+    ) -> Outcome<usize> {
         let Some(index) = self.wanted.front().map(|wanted| Arc::clone(&wanted.index)) else {
             return Ok(0);
+        };
+        let size = match bytes_max > GROUP_BYTES {
+            true => 1,
+            false => self.group.size(),
         };
         let same = self
             .wanted
             .iter()
-            .take(self.group.size())
+            .take(size)
             .take_while(|wanted| wanted.index == index)
             .count();
         let group: Vec<Wanted> = self.wanted.drain(..same).collect();
         let collection = engine.collection(&index);
         let keys: Vec<Outcome<Key>> = group.iter().map(|wanted| parse_key(&wanted.id)).collect();
         let mut found = match &collection {
-            Ok(collection) => read(collection, &keys).into_iter(),
+            Ok(collection) => read(collection, &keys, bytes_max).into_iter(),
             Err(_) => Vec::new().into_iter(),
         };
-        for (wanted, key) in group.iter().zip(&keys) {
-            let source = wanted.source.as_ref().unwrap_or(&self.source);
-            let mut item = Vec::new();
+        let mut group = group.into_iter().zip(&keys);
+        let mut done = 0;
+        while let Some((wanted, key)) = group.next() {
             match (&collection, key) {
-                (Err(failure), _) | (_, Err(failure)) => write_failed(wanted, failure, &mut item),
-                (Ok(_), Ok(_)) => match found.next().transpose() {
-                    Ok(found) => write_found(
-                        &index,
-                        &wanted.id,
-                        found.flatten().as_ref(),
-                        source,
-                        &mut item,
-                    ),
-                    Err(failure) => write_failed(wanted, &failure, &mut item),
-                },
+                (Err(failure), _) | (_, Err(failure)) => {
+                    self.append(out, |_, item| write_failed(&wanted, failure, item));
+                }
+                (Ok(_), Ok(_)) => {
+                    let found = match found.next() {
+                        Some(Ok(Within::Found(found))) => Ok(Some(found)),
+                        Some(Ok(Within::Longer(bytes))) => {
+                            // The first fits in the memory of a group, if it is not large.
+                            self.longer = (done == 0).then_some(bytes);
+                            let rest = group.map(|(wanted, _)| wanted).collect::<Vec<_>>();
+                            for wanted in rest.into_iter().rev() {
+                                self.wanted.push_front(wanted);
+                            }
+                            self.wanted.push_front(wanted);
+                            return Ok(done);
+                        }
+                        Some(Err(failure)) => Err(failure),
+                        Some(Ok(Within::Absent)) | None => Ok(None),
+                    };
+                    self.append(out, |mget, item| match &found {
+                        Ok(found) => {
+                            let source = wanted.source.as_ref().unwrap_or(&mget.source);
+                            write_found(&index, &wanted.id, found.as_ref(), source, item);
+                        }
+                        Err(failure) => write_failed(&wanted, failure, item),
+                    });
+                }
             }
-            self.append(&item, out);
+            done += 1;
         }
-        Ok(same)
+        Ok(done)
     }
 
-    /// Appends the answer for one document, filtered.
-    fn append(&mut self, item: &[u8], out: &mut Vec<u8>) {
+    /// Appends the answer for one document, which `write` writes, filtered.
+    fn append(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&Mget, &mut Vec<u8>)) {
         let before = out.len();
         if !self.is_first {
             out.push(b',');
         }
         if self.filter.is_all() {
-            out.extend_from_slice(item);
+            write(self, out);
         } else {
-            let shown = Document::from_json(item).is_ok_and(|item| {
+            let mut item = Vec::new();
+            write(self, &mut item);
+            let shown = Document::from_json(&item).is_ok_and(|item| {
                 self.filter
                     .write(ValueRef::Object(item.root()), "docs", out)
             });
@@ -266,14 +325,19 @@ impl Mget {
     }
 }
 
-/// The documents of the valid keys.
-fn read(collection: &Collection, keys: &[Outcome<Key>]) -> Vec<Outcome<Option<Found>>> {
+/// The bytes of a piece that is one document of `bytes`, as a rule.
+fn large_piece(bytes: u64) -> usize {
+    usize::try_from(bytes + bytes / 8).unwrap_or(0)
+}
+
+/// The documents of the valid keys, as far as they fit in `bytes_max` together.
+fn read(collection: &Collection, keys: &[Outcome<Key>], bytes_max: u64) -> Vec<Outcome<Within>> {
     let keys: Vec<Key> = keys
         .iter()
         .filter_map(|key| key.as_ref().ok().cloned())
         .collect();
     let failed = |error| Failure::engine(&error, Some(collection.name()));
-    let found = get_each(collection, &keys).into_iter();
+    let found = get_each_within(collection, &keys, bytes_max).into_iter();
     debug_assert!(found.len() == keys.len(), "each key has one result");
     found.map(|found| found.map_err(failed)).collect()
 }

@@ -6,10 +6,12 @@ use quiredb::{Condition, Found, Position, ValueRef};
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_routing, check_write, condition};
 use super::found::write_found;
+use super::lookup::get_held;
 use super::parse::{key_of, parse_document, parse_key};
 use super::source::Source;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
+use crate::http::buffers::Held;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 
@@ -35,9 +37,10 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
     let condition = condition(&call.params, only_create)?;
     let (engine, index) = (call.state.clone(), call.collection());
     let params = call.params.clone();
-    let body = call.take_body().await?;
+    let mut body = call.take_body().await?;
     let work = move |engine: &Engine| {
         let document = parse_document(&body.bytes)?;
+        body.release_bytes();
         let key = id.as_deref().map(parse_key).transpose()?;
         let collection = engine.collection_or_create(&index)?;
         let (key, is_new) = key_of(engine, &collection, key, &document)?;
@@ -75,58 +78,103 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
 /// `GET /{collection}/_doc/{id}`
 pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let source = Source::of(&call.params)?;
-    let (index, id, found) = read(call).await?;
-    let status = if found.is_some() {
-        StatusCode::OK
-    } else {
-        StatusCode::NOT_FOUND
+    let read = read(call).await?;
+    let status = match read.found {
+        Some(_) => StatusCode::OK,
+        None => StatusCode::NOT_FOUND,
     };
-    let mut json = Vec::new();
-    write_found(&index, &id, found.as_ref(), &source, &mut json);
-    Ok(Answer::json(status, json))
+    read.answer(status, |read, json| {
+        write_found(&read.index, &read.id, read.found.as_ref(), &source, json);
+    })
 }
 
 /// `GET /{collection}/_source/{id}`
 pub(crate) async fn source(call: Call<Engine>) -> Outcome<Answer> {
     let source = Source::of(&call.params)?;
-    let (index, id, found) = read(call).await?;
-    let Some(found) = found else {
-        let reason = format!("Document not found [{index}]/[{id}]");
+    let read = read(call).await?;
+    if read.found.is_none() {
+        let reason = format!("Document not found [{}]/[{}]", read.index, read.id);
         return Err(Failure::new(
             StatusCode::NOT_FOUND,
             "resource_not_found_exception",
             reason,
         ));
-    };
-    let mut json = Vec::new();
-    source
-        .fields
-        .write(ValueRef::Object(found.document.root()), "", &mut json);
-    Ok(Answer::json(StatusCode::OK, json))
+    }
+    read.answer(StatusCode::OK, |read, json| {
+        if let Some(found) = &read.found {
+            let document = ValueRef::Object(found.document.root());
+            source.fields.write(document, "", json);
+        }
+    })
+}
+
+/// A document that was read, and the memory reserved for it and its answer if it is large.
+struct Read {
+    index: String,
+    id: String,
+    found: Option<Found>,
+    held: Option<Held>,
+}
+
+impl Read {
+    /// The answer that `write` makes. The document is released before it is sent.
+    fn answer(
+        mut self,
+        status: StatusCode,
+        write: impl FnOnce(&Read, &mut Vec<u8>),
+    ) -> Outcome<Answer> {
+        let document = self.found.as_ref().map(|found| found.document.as_bytes());
+        // A buffer that grew to a large document would be copied on the way.
+        let capacity = match self.held {
+            Some(_) => document.map_or(0, |bytes| bytes.len() + bytes.len() / 8),
+            None => 0,
+        };
+        let mut json = Vec::with_capacity(capacity);
+        write(&self, &mut json);
+        self.found = None;
+        if let Some(held) = &mut self.held {
+            json.shrink_to_fit();
+            held.resize(json.capacity())?;
+        }
+        Ok(Answer::held_json(status, json, self.held))
+    }
 }
 
 /// Reads the document that the path names.
-async fn read(call: Call<Engine>) -> Outcome<(String, String, Option<Found>)> {
+async fn read(call: Call<Engine>) -> Outcome<Read> {
     let (index, id) = (call.collection(), call.id());
     check_routing(&call.params, Some(&id))?;
     call.params
         .only("version_type", &["internal"], "versions are given by Quire")?;
     let version = call.params.number::<u64>("version")?;
-    let work = move |engine: &Engine| {
-        let collection = engine.collection(&index)?;
-        let found = collection
-            .get(&parse_key(&id)?)
-            .map_err(|error| Failure::engine(&error, Some(&index)))?;
-        match (&found, version) {
-            (Some(found), Some(version)) if found.version != Position(version) => {
-                let what = format!(
-                    "current version [{}] is different than the one provided [{version}]",
-                    found.version
-                );
-                Err(Failure::version_conflict(&index, &id, &what))
-            }
-            _ => Ok((index, id, found)),
+    // A collection that there is not is reported before a key that can't be.
+    let key = parse_key(&id);
+    let (found, held) = match &key {
+        Ok(key) => {
+            let (engine, timeout) = (&call.state, call.body_timeout);
+            get_held(engine, &call.buffers, &index, key, timeout).await?
+        }
+        Err(_) => {
+            let name = index.clone();
+            let known = move |engine: &Engine| engine.collection(&name).map(drop);
+            call.state.read(known).await??;
+            (None, None)
         }
     };
-    call.state.read(work).await?
+    key?;
+    match (&found, version) {
+        (Some(found), Some(version)) if found.version != Position(version) => {
+            let what = format!(
+                "current version [{}] is different than the one provided [{version}]",
+                found.version
+            );
+            Err(Failure::version_conflict(&index, &id, &what))
+        }
+        _ => Ok(Read {
+            index,
+            id,
+            found,
+            held,
+        }),
+    }
 }

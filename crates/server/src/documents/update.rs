@@ -1,7 +1,7 @@
 //! Changing fields of a document: read it, merge, and write if its version is still the same;
 //! otherwise try again.
 
-use quiredb::{Collection, Document, ErrorKind, Found, Key, Position, Write};
+use quiredb::{Collection, Document, ErrorKind, Found, Key, Position, Within, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,6 +11,7 @@ use super::merge::merge;
 use super::parse::{document_failure, parse_key};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
+use crate::http::buffers::LARGE_BYTES;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 
@@ -31,16 +32,35 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
         params.number("if_primary_term")?,
     )?;
     let retries = params.number("retry_on_conflict")?;
-    let engine = call.state.clone();
+    let (engine, buffers, timeout) = (call.state.clone(), call.buffers.clone(), call.body_timeout);
     let params = call.params.clone();
-    let body = call.take_body().await?;
-    let work = move |engine: &Engine| {
-        let update = Update::parse(&body.bytes, version, retries)?;
-        let collection = update.collection(engine, &index)?;
-        let ack = update.run(&collection, &parse_key(&id)?)?;
-        Ok(acknowledge(ack.answered_to(&params), &index, &id))
-    };
-    engine.write(work).await?
+    let mut body = call.take_body().await?;
+    let mut bytes_max = LARGE_BYTES;
+    loop {
+        let (name, at) = (index.clone(), id.clone());
+        let work = move |engine: &Engine| {
+            let update = Update::parse(&body.bytes, version, retries)?;
+            let collection = update.collection(engine, &name)?;
+            let ran = update.run(&collection, &parse_key(&at)?, bytes_max)?;
+            Ok::<_, Failure>((body, ran))
+        };
+        let ran;
+        (body, ran) = engine.write(work).await??;
+        match ran {
+            Ran::Done(ack) => return Ok(acknowledge(ack.answered_to(&params), &index, &id)),
+            Ran::Longer(bytes) => {
+                body.make_room(&buffers, bytes, timeout).await?;
+                bytes_max = bytes;
+            }
+        }
+    }
+}
+
+/// What running an update gave.
+enum Ran {
+    Done(Ack),
+    /// Nothing was done, because the document is longer than allowed: its length in bytes.
+    Longer(u64),
 }
 
 /// An update, as its body describes it.
@@ -175,19 +195,26 @@ impl Update {
         ))
     }
 
-    fn run(&self, collection: &Collection, key: &Key) -> Outcome<Ack> {
+    /// Changes the document under `key`, unless it takes more than `bytes_max`.
+    fn run(&self, collection: &Collection, key: &Key, bytes_max: u64) -> Outcome<Ran> {
         let (index, id) = (collection.name(), key.to_string());
         let mut retries = self.retries;
         loop {
-            let current = collection
-                .get(key)
-                .map_err(|error| Failure::engine(&error, Some(index)))?;
-            let write = match self.plan(index, key, current.as_ref())? {
-                Plan::Noop(version) => return Ok(Ack::noop(version)),
+            let current = collection.get_up_to(key, bytes_max);
+            let current = match current.map_err(|error| Failure::engine(&error, Some(index)))? {
+                Within::Absent => None,
+                Within::Found(found) => Some(found),
+                Within::Longer(bytes) => return Ok(Ran::Longer(bytes)),
+            };
+            let plan = self.plan(index, key, current.as_ref())?;
+            // The memory is for the new document from here on.
+            drop(current);
+            let write = match plan {
+                Plan::Noop(version) => return Ok(Ran::Done(Ack::noop(version))),
                 Plan::Write(write) => write,
             };
             match collection.write().run(write) {
-                Ok(written) => return Ok(Ack::put(written)),
+                Ok(written) => return Ok(Ran::Done(Ack::put(written))),
                 Err(error) if error.kind() == ErrorKind::Conflict && retries > 0 => retries -= 1,
                 Err(error) => return Err(write_failure(&error, index, &id)),
             }

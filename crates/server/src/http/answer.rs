@@ -26,7 +26,10 @@ use super::pretty::Pretty;
 const JSON: &str = "application/json; charset=UTF-8";
 
 /// An answer up to this long reserves no memory: the operating system buffers that much at once.
-const SMALL_BYTES: usize = 64 << 10;
+pub(crate) const SMALL_BYTES: usize = 64 << 10;
+
+/// What filtering an answer holds of it: the answer, its tree, and what is shown of it.
+const FILTER_COPIES: usize = 3;
 
 /// Bytes passed to the connection at a time.
 const PIECE_BYTES: usize = 64 << 10;
@@ -61,7 +64,8 @@ pub(crate) struct Answer {
 }
 
 enum Content {
-    Json(Vec<u8>),
+    /// JSON, and the memory reserved for it.
+    Json(Vec<u8>, Option<Held>),
     /// JSON in pieces, its fields already filtered, and the memory reserved for it.
     Parts(Vec<Bytes>, Option<Held>),
     /// JSON made as the client reads it, its fields already filtered.
@@ -77,7 +81,15 @@ impl Answer {
     pub(crate) fn json(status: StatusCode, json: Vec<u8>) -> Answer {
         Answer {
             status,
-            content: Content::Json(json),
+            content: Content::Json(json, None),
+        }
+    }
+
+    /// JSON whose memory is reserved.
+    pub(crate) fn held_json(status: StatusCode, json: Vec<u8>, held: Option<Held>) -> Answer {
+        Answer {
+            status,
+            content: Content::Json(json, held),
         }
     }
 
@@ -141,7 +153,12 @@ impl Answer {
 
     fn into_body(self, format: &AnswerFormat, buffers: &Buffers) -> Outcome<(&'static str, Body)> {
         let (parts, held) = match self.content {
-            Content::Json(json) => (vec![Bytes::from(filtered(json, &format.filter)?)], None),
+            Content::Json(json, mut held) => {
+                if let Some(held) = held.as_mut().filter(|_| !format.filter.is_all()) {
+                    held.resize(json.len().saturating_mul(FILTER_COPIES))?;
+                }
+                (vec![Bytes::from(filtered(json, &format.filter)?)], held)
+            }
             Content::Lines(lines) => {
                 let held = match lines.len() > SMALL_BYTES {
                     true => Some(buffers.hold_now(lines.len())?),

@@ -1,6 +1,7 @@
 //! A request's body as it arrives: decompressed, and bounded in length and in time.
 
 use std::io::Write;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,7 +14,7 @@ use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::buffers::{Buffers, Held};
+use super::buffers::{Buffers, COPIES, Held, LARGE_BYTES};
 use super::failure::{Failure, Outcome};
 use crate::options::ServerOptions;
 
@@ -32,6 +33,9 @@ const GZIP_STEP_BYTES: usize = 4 << 10;
 /// A body that has taken longer than the time for one piece must come at least so fast, on average
 /// over the time that the server waited for it.
 const RATE_BYTES_MIN: u64 = 1 << 10;
+
+/// A client that sends nothing for this long gives its room back.
+pub(crate) const STALLED_AFTER: Duration = Duration::from_millis(100);
 
 /// How much of a body that no handler needs, and for how long, is read and discarded so that the
 /// connection can be kept. Of a longer one the rest is discarded after the answer: the connection
@@ -104,7 +108,36 @@ impl Drop for BodyReader {
 /// A body held whole, with the memory reserved for it.
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
-    _held: Held,
+    held: Held,
+    /// The memory reserved for a document that is read because of it.
+    room: Option<Held>,
+}
+
+impl Whole {
+    /// Releases the bytes, of which something was made that needs the memory.
+    pub(crate) fn release_bytes(&mut self) {
+        self.bytes = Bytes::new();
+    }
+
+    /// Reserves memory for a document that is read and changed, waiting up to `timeout` for it. A
+    /// large body does not wait, because it holds memory.
+    ///
+    /// # Errors
+    /// 429 if it is not free.
+    pub(crate) async fn make_room(
+        &mut self,
+        buffers: &Buffers,
+        document_bytes: u64,
+        timeout: Duration,
+    ) -> Outcome<()> {
+        self.room = None;
+        if self.bytes.len() as u64 > LARGE_BYTES {
+            let both = document_bytes.saturating_add(self.bytes.len() as u64);
+            return self.held.resize_large(buffers, both);
+        }
+        self.room = Some(buffers.hold_large(document_bytes, timeout).await?);
+        Ok(())
+    }
 }
 
 impl BodyReader {
@@ -217,8 +250,7 @@ impl BodyReader {
 
     /// The whole body, at most [`WHOLE_BYTES_MAX`] bytes, within `timeout`.
     pub(crate) async fn whole(self, buffers: &Buffers, timeout: Duration) -> Outcome<Whole> {
-        // A vector that grows may allocate twice what it needs.
-        self.within(buffers, timeout, WHOLE_BYTES_MAX, 2).await
+        self.within(buffers, timeout, WHOLE_BYTES_MAX, COPIES).await
     }
 
     /// The whole body, at most [`SMALL_BYTES_MAX`] bytes, and memory for the tree it is parsed to.
@@ -257,20 +289,46 @@ impl BodyReader {
         max: usize,
         factor: usize,
     ) -> Outcome<Whole> {
-        let mut held = buffers.hold(1, timeout).await?;
-        let mut all = Vec::new();
-        while let Some(piece) = self.piece().await? {
+        let length = self.length.filter(|_| self.gzip.is_none());
+        let length = length.filter(|length| *length > LARGE_BYTES && *length <= max as u64);
+        // The first bytes arrive before memory is taken for all.
+        let first = self.piece().await?;
+        let (mut held, mut all) = match length {
+            Some(length) if factor == COPIES => {
+                let held = buffers.hold_large(length, timeout).await?;
+                (held, Vec::with_capacity(length as usize))
+            }
+            _ => (buffers.hold(1, timeout).await?, Vec::new()),
+        };
+        let expected = all.capacity();
+        let mut next = first;
+        while let Some(piece) = next {
             let bytes = all.len().saturating_add(piece.len());
             if bytes > max {
                 return Err(body_too_large(max as u64));
             }
-            held.resize(bytes.saturating_mul(factor))?;
+            let wanted = bytes.max(expected).saturating_mul(factor);
+            held.resize(wanted.min(buffers.bytes()))?;
             all.extend_from_slice(&piece);
+            drop(piece);
+            next = self.piece_held(&mut held, all.len()).await?;
         }
         Ok(Whole {
             bytes: all.into(),
-            _held: held,
+            held,
+            room: None,
         })
+    }
+
+    /// The next piece. While the client keeps it waiting, the reservation is for the `bytes` that
+    /// have arrived, and no more: others can have the room.
+    async fn piece_held(&mut self, held: &mut Held, bytes: usize) -> Outcome<Option<Bytes>> {
+        let mut piece = pin!(self.piece());
+        if let Ok(piece) = tokio::time::timeout(STALLED_AFTER, piece.as_mut()).await {
+            return piece;
+        }
+        held.resize(bytes)?;
+        piece.await
     }
 }
 

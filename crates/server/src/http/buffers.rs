@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::{Failure, Outcome};
@@ -16,11 +17,24 @@ use super::failure::{Failure, Outcome};
 /// Memory is reserved in pieces of this many bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
+/// A document whose record is longer has its memory reserved before it is read.
+pub(crate) const LARGE_BYTES: u64 = 256 << 10;
+
+/// What handling a large document holds of it at most: the block of the log that it lies in, the
+/// same before decompression or the document that is made of it, and the answer or the new record.
+pub(crate) const COPIES: usize = 3;
+
+/// How often memory for a large document is looked for while it is not free.
+const LARGE_EVERY: Duration = Duration::from_millis(5);
+
 /// The memory of all requests. A clone is another handle to the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Buffers {
     free: Arc<Semaphore>,
     pieces: usize,
+    /// Has one permit: of the requests that wait for a large document's memory, the one whose turn
+    /// it is.
+    turn: Arc<Semaphore>,
 }
 
 /// Memory reserved by one request; released on drop.
@@ -36,7 +50,13 @@ impl Buffers {
         Buffers {
             free: Arc::new(Semaphore::new(pieces)),
             pieces,
+            turn: Arc::new(Semaphore::new(1)),
         }
+    }
+
+    /// Bytes that can be reserved in all.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pieces * PIECE_BYTES
     }
 
     /// Bytes reserved now.
@@ -60,6 +80,40 @@ impl Buffers {
             }),
             _ => Err(no_memory(bytes)),
         }
+    }
+
+    /// Reserves what handling a document of `document_bytes` takes, waiting up to `timeout` for it.
+    /// Smaller requests do not wait behind this one.
+    ///
+    /// # Errors
+    /// 429 if it is not free in time.
+    pub(crate) async fn hold_large(&self, document_bytes: u64, timeout: Duration) -> Outcome<Held> {
+        let found = async {
+            // The semaphore is never closed.
+            let _turn = self.turn.acquire().await;
+            loop {
+                if let Ok(held) = self.hold_large_now(document_bytes) {
+                    return held;
+                }
+                tokio::time::sleep(LARGE_EVERY).await;
+            }
+        };
+        let found = tokio::time::timeout(timeout, found).await;
+        found.map_err(|_| no_memory(self.large(document_bytes)))
+    }
+
+    /// As [`hold_large`](Self::hold_large), if the memory is free.
+    ///
+    /// # Errors
+    /// 429 if it is not.
+    pub(crate) fn hold_large_now(&self, document_bytes: u64) -> Outcome<Held> {
+        self.hold_now(self.large(document_bytes))
+    }
+
+    /// The bytes that handling a document takes: no more than there are.
+    fn large(&self, document_bytes: u64) -> usize {
+        let bytes = usize::try_from(document_bytes).unwrap_or(usize::MAX);
+        bytes.saturating_mul(COPIES).min(self.bytes())
     }
 
     /// Reserves `bytes` if they are free.
@@ -101,6 +155,38 @@ impl Held {
     }
 }
 
+/// Bytes of an answer with the memory reserved for them.
+struct HeldBytes {
+    bytes: Vec<u8>,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Held {
+    /// Changes the reservation to what handling a document of `document_bytes` takes.
+    ///
+    /// # Errors
+    /// As [`resize`](Self::resize).
+    pub(crate) fn resize_large(&mut self, of: &Buffers, document_bytes: u64) -> Outcome<()> {
+        self.resize(of.large(document_bytes))
+    }
+
+    /// The bytes, for which the reservation is kept until the client has taken them.
+    ///
+    /// # Errors
+    /// 429 if it was too small for them, and more is not free.
+    pub(crate) fn keep(mut self, bytes: Vec<u8>) -> Outcome<Bytes> {
+        self.resize(bytes.capacity())?;
+        let _held = self;
+        Ok(Bytes::from_owner(HeldBytes { bytes, _held }))
+    }
+}
+
 fn pieces_of(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX)
 }
@@ -137,6 +223,24 @@ mod tests {
         assert_eq!(buffers.used_bytes(), PIECE_BYTES as u64);
         drop(buffers.hold(9 * PIECE_BYTES, Duration::ZERO).await.unwrap());
         drop(first);
+        assert_eq!(buffers.used_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_large_document_waits_for_its_memory_and_no_small_request_waits_behind_it() {
+        let buffers = Buffers::new(10 * PIECE_BYTES);
+        let answer = buffers.hold_now(5 * PIECE_BYTES).unwrap();
+        let document_bytes = 2 * PIECE_BYTES as u64;
+        let mut large = std::pin::pin!(buffers.hold_large(document_bytes, Duration::MAX));
+        let none = tokio::time::timeout(Duration::ZERO, large.as_mut()).await;
+        assert!(none.is_err(), "the answer has the memory");
+        let small = buffers.hold(1, Duration::ZERO).await.unwrap();
+        drop(answer);
+        let large = large.await.unwrap();
+        assert_eq!(buffers.used_bytes(), 7 * PIECE_BYTES as u64);
+        drop((large, small));
+        // More than there is in all is as much as there is.
+        drop(buffers.hold_large_now(u64::MAX).unwrap());
         assert_eq!(buffers.used_bytes(), 0);
     }
 }

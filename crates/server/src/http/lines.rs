@@ -2,21 +2,17 @@
 //! memory reservation always matches what it and its user hold.
 
 use std::pin::pin;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::time::timeout;
 
-use super::body::BodyReader;
+use super::body::{BodyReader, STALLED_AFTER};
 use super::buffers::Held;
 use super::failure::Outcome;
 
 /// The longest line that is returned: the largest document.
 const LINE_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
-
-/// A client that sends nothing for this long gives its room back.
-const STALLED_AFTER: Duration = Duration::from_millis(100);
 
 /// One line, without its end.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use quire_model::ordered::Direction;
 use quiredb::query::{Aggregated, Answer, Hit, Options, Order, Path, Query, field, find};
-use quiredb::{ID, Key, ValueRef, View};
+use quiredb::{ID, Key, ValueRef, View, Within};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -17,11 +17,11 @@ use crate::documents::source::Source;
 use crate::engine::timed_out;
 use crate::http::answer::write_string;
 use crate::http::body::WHOLE_BYTES_MAX;
-use crate::http::buffers::Held;
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::failure::{Failure, Outcome};
 
 /// Bytes of the answer that are made at a time.
-const PIECE_BYTES: usize = 256 << 10;
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
 /// Documents read at a time: at the start, and at the most.
 const GROUP_FIRST: usize = 16;
@@ -55,6 +55,8 @@ pub(crate) struct Search {
     tail: Option<Vec<u8>>,
     group: Group,
     is_first: bool,
+    /// The next document is large: its bytes.
+    longer: Option<u64>,
     /// The memory reserved for the hits.
     _held: Option<Held>,
 }
@@ -99,6 +101,7 @@ impl Search {
             tail: Some(tail),
             group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
             is_first: true,
+            longer: None,
             _held: held,
         })
     }
@@ -108,18 +111,39 @@ impl Search {
         self.tail.is_none()
     }
 
-    /// Makes the next piece of the answer. Blocks.
-    pub(crate) fn next_piece(&mut self) -> Outcome<Vec<u8>> {
+    /// The bytes of the next document, if it is large: before it is read, memory for it is to be
+    /// reserved and given to [`next_piece`](Self::next_piece).
+    pub(crate) fn longer(&self) -> Option<u64> {
+        self.longer
+    }
+
+    /// Makes the next piece of the answer. It ends before a large document, unless it begins with
+    /// one for which there is memory: `has_room`. Blocks.
+    pub(crate) fn next_piece(&mut self, has_room: bool) -> Outcome<Vec<u8>> {
+        let large = self.longer.filter(|_| has_room);
         let mut out = self.head.take().unwrap_or_default();
-        while out.len() < PIECE_BYTES && !self.hits.is_empty() {
+        if let Some(bytes) = large {
+            out.reserve_exact(usize::try_from(bytes + bytes / 8).unwrap_or(0));
+            self.longer = None;
+        }
+        while out.len() < PIECE_BYTES && !self.hits.is_empty() && self.longer.is_none() {
             let before = out.len();
             let count = match &mut self.hits {
                 Hits::Places(places) => {
-                    let hits: Vec<Hit> = places.by_ref().take(self.group.size()).collect();
-                    let first = std::mem::take(&mut self.is_first);
-                    self.writer
-                        .write_places(&self.views, &hits, first, &mut out)?;
-                    hits.len()
+                    let (size, bytes_max) = match large {
+                        Some(bytes) => (1, bytes),
+                        None => (self.group.size(), LARGE_BYTES),
+                    };
+                    let hits = places.as_slice();
+                    let hits = hits.get(..size.min(hits.len())).unwrap_or_default();
+                    let (views, first) = (&self.views, self.is_first);
+                    let (count, longer) = self
+                        .writer
+                        .write_places(views, hits, bytes_max, first, &mut out)?;
+                    self.is_first = first && count == 0;
+                    self.longer = longer.filter(|_| count == 0);
+                    places.by_ref().take(count).for_each(drop);
+                    count
                 }
                 Hits::Documents(documents) => {
                     let index = self.views.first().map_or("", View::collection_name);
@@ -133,6 +157,9 @@ impl Search {
                 }
             };
             self.group.was(count, out.len() - before);
+            if large.is_some() {
+                break;
+            }
         }
         if self.hits.is_empty()
             && let Some(tail) = self.tail.take()
@@ -142,13 +169,26 @@ impl Search {
         Ok(out)
     }
 
-    /// The whole answer; `out` is the first piece of it. Blocks.
+    /// The whole answer; `out` is the first piece of it, and its memory is reserved. Blocks.
     ///
     /// # Errors
-    /// 400 if it is too long to be filtered.
-    pub(crate) fn whole(&mut self, mut out: Vec<u8>) -> Outcome<Vec<u8>> {
+    /// 400 if it is too long to be filtered, 429 if there is no memory for it.
+    pub(crate) fn whole(
+        &mut self,
+        mut out: Vec<u8>,
+        buffers: &Buffers,
+    ) -> Outcome<(Vec<u8>, Held)> {
+        let mut held = buffers.hold_now(out.capacity())?;
         while !self.is_done() {
-            out.extend_from_slice(&self.next_piece()?);
+            let room = match self.longer {
+                Some(bytes) => buffers.hold_large_now(bytes)?,
+                None => buffers.hold_now(2 * PIECE_BYTES)?,
+            };
+            let piece = self.next_piece(true)?;
+            // A vector that grows may allocate twice what it needs.
+            held.resize((out.len() + piece.len()).saturating_mul(2))?;
+            out.extend_from_slice(&piece);
+            drop((piece, room));
             if out.len() > WHOLE_BYTES_MAX {
                 return Err(Failure::illegal_argument(
                     "parameter [filter_path] can't be applied to an answer of this length: set a \
@@ -156,7 +196,7 @@ impl Search {
                 ));
             }
         }
-        Ok(out)
+        Ok((out, held))
     }
 }
 
@@ -188,23 +228,31 @@ impl HitWriter {
         }
     }
 
-    /// Reads the documents of hits and appends them, the first without a comma if `is_first`.
+    /// Reads the documents of hits and appends them, the first without a comma if `is_first`. Ends
+    /// before the first that does not fit in `bytes_max` with those before it. Returns the number
+    /// of those written, and the bytes of the one that does not fit.
     pub(crate) fn write_places(
         &self,
         views: &[View],
         hits: &[Hit],
+        bytes_max: u64,
         mut is_first: bool,
         out: &mut Vec<u8>,
-    ) -> Outcome<()> {
-        let found = View::documents_of(views, hits).map_err(failed)?;
+    ) -> Outcome<(usize, Option<u64>)> {
+        let found = View::documents_within(views, hits, bytes_max).map_err(failed)?;
         assert!(found.len() == hits.len(), "each hit has one document");
-        for (hit, found) in hits.iter().zip(&found) {
+        for (count, (hit, found)) in hits.iter().zip(found).enumerate() {
+            let found = match found {
+                Within::Found(found) => found,
+                Within::Longer(bytes) => return Ok((count, Some(bytes))),
+                Within::Absent => continue,
+            };
             if !std::mem::take(&mut is_first) {
                 out.push(b',');
             }
-            self.write(index_of(views, *hit), found, out);
+            self.write(index_of(views, *hit), &found, out);
         }
-        Ok(())
+        Ok((hits.len(), None))
     }
 
     /// Appends a hit.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-use super::execute::views;
+use super::execute::{SEARCH_BYTES_MAX, views};
 use super::filter::{known, unsupported};
 use super::hits::Search;
 use super::request::Request;
@@ -15,6 +15,7 @@ use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::body::WHOLE_BYTES_MAX;
+use crate::http::buffers::Held;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::params::Params;
@@ -48,21 +49,23 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
             }
             match answer(engine, &state, &search, default.as_deref(), &params, stop) {
                 // The whole answer is too long as soon as one more is.
-                Ok(answer) if out.len() + answer.len() > WHOLE_BYTES_MAX => {
+                Ok((answer, _)) if out.len() + answer.len() > WHOLE_BYTES_MAX => {
                     return Err(unsupported(
                         "the answers of this request are too long together: send fewer searches, \
                          or set a smaller [size]",
                     ));
                 }
-                Ok(answer) => {
+                Ok((answer, _held)) => {
                     let end = answer.len().saturating_sub(1);
                     out.extend_from_slice(answer.get(..end).unwrap_or_default());
                     out.extend_from_slice(b",\"status\":200}");
                 }
                 Err(failure) => out.extend_from_slice(failure.to_json().to_string().as_bytes()),
             }
-            held.resize(out.capacity())?;
+            // The next search may need as much again.
+            held.resize(SEARCH_BYTES_MAX + out.capacity())?;
         }
+        held.resize(out.capacity())?;
         Ok((out, held))
     };
     let (out, held) = engine.search(work).await??;
@@ -119,7 +122,7 @@ fn answer(
     default: Option<&str>,
     params: &Params,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Outcome<Vec<u8>> {
+) -> Outcome<(Vec<u8>, Held)> {
     let begun = Instant::now();
     let known_here = [
         "index",
@@ -144,8 +147,8 @@ fn answer(
         }
     };
     let mut search = Search::begin(views, request, None, stop, None, begun)?;
-    let first = search.next_piece()?;
-    search.whole(first)
+    let first = search.next_piece(false)?;
+    search.whole(first, &state.buffers)
 }
 
 /// The collections that a header names.

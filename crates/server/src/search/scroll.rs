@@ -12,7 +12,7 @@ use super::by_key::{PAGE_BYTES_MAX, page_by_key};
 use super::execute::failed;
 use super::hits::{Found, HitWriter, find_hits, head, tail};
 use super::request::Request;
-use crate::http::buffers::Held;
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::failure::{Failure, Outcome};
 
 /// Hits that are read at a time.
@@ -49,6 +49,7 @@ impl Scroll {
         id: &str,
         stop: &(dyn Fn() -> bool + Sync),
         mut held: Held,
+        buffers: &Buffers,
         begun: Instant,
     ) -> Outcome<(Scroll, Vec<u8>)> {
         let size = request.query.limit.unwrap_or_default();
@@ -90,16 +91,20 @@ impl Scroll {
             _held: held,
         };
         let tail = tail(&request, &answer.aggregates)?;
-        let page = scroll.page(id, &tail, stop, begun)?;
+        let page = scroll.page(id, &tail, stop, buffers, begun)?;
         Ok((scroll, page))
     }
 
     /// The next page, whole. Blocks.
+    ///
+    /// # Errors
+    /// 429 if it has a large document and there is no memory for that.
     pub(crate) fn page(
         &mut self,
         id: &str,
         tail: &[u8],
         stop: &(dyn Fn() -> bool + Sync),
+        buffers: &Buffers,
         begun: Instant,
     ) -> Outcome<Vec<u8>> {
         let mut hits = Vec::new();
@@ -107,14 +112,26 @@ impl Scroll {
             Rest::Places(places) => {
                 let mut left = self.size;
                 while left > 0 && hits.len() < PAGE_BYTES_MAX {
-                    let some: Vec<Hit> = places.by_ref().take(left.min(READ_AT_ONCE)).collect();
-                    if some.is_empty() {
+                    let some = places.as_slice();
+                    let some = some.get(..left.min(READ_AT_ONCE).min(some.len()));
+                    let some = some.unwrap_or_default();
+                    let Some(first) = some.get(..1).filter(|first| !first.is_empty()) else {
                         break;
-                    }
-                    left -= some.len();
-                    let is_first = hits.is_empty();
-                    self.writer
-                        .write_places(&self.views, &some, is_first, &mut hits)?;
+                    };
+                    let (views, is_first) = (&self.views, hits.is_empty());
+                    let mut write = |some: &[Hit], bytes_max| {
+                        let writer = &self.writer;
+                        writer.write_places(views, some, bytes_max, is_first, &mut hits)
+                    };
+                    let count = match write(some, LARGE_BYTES)? {
+                        (0, Some(bytes)) => {
+                            let _room = buffers.hold_large_now(bytes)?;
+                            write(first, bytes)?.0
+                        }
+                        (count, _) => count,
+                    };
+                    left -= count;
+                    places.by_ref().take(count).for_each(drop);
                 }
             }
             Rest::Keys { query, view, after } => {

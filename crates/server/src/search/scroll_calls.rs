@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+use super::by_key::PAGE_BYTES_MAX;
 use super::contexts::{Context, Contexts, missing};
 use super::filter::{known, text, unsupported};
 use super::lease::lease;
@@ -19,6 +20,9 @@ use crate::http::buffers::Held;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 
+/// What making a page may hold: its documents, and the page of them.
+const SCROLL_BYTES: usize = 2 * PAGE_BYTES_MAX;
+
 /// Begins a scroll, and answers its first page.
 pub(crate) async fn begin(
     call_state: SearchState,
@@ -29,12 +33,15 @@ pub(crate) async fn begin(
     begun: Instant,
 ) -> Outcome<Answer> {
     let SearchState {
-        engine, contexts, ..
+        engine,
+        contexts,
+        buffers,
+        ..
     } = call_state;
     let id = format!("scroll-{}", engine.new_id());
     let scroll_id = id.clone();
     let work = move |_: &_, stop: &(dyn Fn() -> bool + Sync)| {
-        Scroll::begin(views, request, &scroll_id, stop, held, begun)
+        Scroll::begin(views, request, &scroll_id, stop, held, &buffers, begun)
     };
     let (scroll, page) = engine.search(work).await??;
     contexts.open(&id, Context::Scroll(Arc::new(Mutex::new(scroll))), lease)?;
@@ -45,12 +52,19 @@ pub(crate) async fn begin(
 pub(crate) async fn next(call: Call<SearchState>) -> Outcome<Answer> {
     let begun = Instant::now();
     let SearchState {
-        engine, contexts, ..
+        engine,
+        contexts,
+        buffers,
+        memory_timeout,
     } = call.state.clone();
     let params = call.params.clone();
     let in_path = call.path_param("id").map(str::to_owned);
     let body = call.take_small_body().await?;
-    let body = parse(&body.bytes)?;
+    // The memory of the body is released first: no request waits for memory while it holds some.
+    let body = {
+        let body = body;
+        parse(&body.bytes)?
+    };
     known(&body, "scroll", &["scroll", "scroll_id"])?;
     let member = |name: &str| match (params.text(name), body.get(name)) {
         (Some(given), _) => Ok(Some(given.to_owned())),
@@ -65,10 +79,14 @@ pub(crate) async fn next(call: Call<SearchState>) -> Outcome<Answer> {
     let Context::Scroll(scroll) = contexts.get(&id, lease)? else {
         return Err(missing(&id));
     };
-    let work =
-        move |_: &_, stop: &(dyn Fn() -> bool + Sync)| scroll.lock().page(&id, b"]}}", stop, begun);
-    let page = engine.search(work).await??;
-    Ok(Answer::json(StatusCode::OK, page))
+    let mut held = buffers.hold(SCROLL_BYTES, memory_timeout).await?;
+    let work = move |_: &_, stop: &(dyn Fn() -> bool + Sync)| {
+        let page = scroll.lock().page(&id, b"]}}", stop, &buffers, begun)?;
+        held.resize(page.capacity())?;
+        Ok::<_, Failure>((page, held))
+    };
+    let (page, held) = engine.search(work).await??;
+    Ok(Answer::held_json(StatusCode::OK, page, Some(held)))
 }
 
 /// `DELETE /_search/scroll`

@@ -149,7 +149,8 @@ async fn a_client_that_does_not_read_is_disconnected_and_its_memory_released() {
             .starts_with("HTTP/1.1 201 ")
     );
 
-    // Each answer takes 12 of 64 MiB while its client does not read it.
+    // Each answer takes 12 of 64 MiB while its client does not read it, and three times as much
+    // while it is made: the others wait.
     let mut readers = Vec::new();
     for _ in 0..5 {
         let mut stream = site.connect().await;
@@ -172,14 +173,14 @@ async fn a_client_that_does_not_read_is_disconnected_and_its_memory_released() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    timeout(LONG, held(&|bytes| bytes >= 60 << 20))
+    timeout(LONG, held(&|bytes| bytes >= 36 << 20))
         .await
         .unwrap();
     let one_more = site
         .exchange(b"GET /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .await;
     assert!(
-        one_more.starts_with("HTTP/1.1 429 "),
+        one_more.starts_with("HTTP/1.1 200 "),
         "{}",
         &one_more[..100.min(one_more.len())]
     );
@@ -410,7 +411,7 @@ async fn stalled_bulks_give_their_room_back_and_slow_ones_are_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_multi_get_of_large_documents_holds_its_memory_until_it_is_read() {
+async fn multi_gets_of_large_documents_wait_for_memory_and_are_whole() {
     let site = Listening::new(impatient(5_000)).await;
     let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(12 << 20));
     let put = format!(
@@ -422,10 +423,11 @@ async fn a_multi_get_of_large_documents_holds_its_memory_until_it_is_read() {
     assert!(reply.starts_with("HTTP/1.1 201 "));
     let ids = format!(
         r#"{{"ids":[{}]}}"#,
-        ["1"; 40].map(|id| format!("\"{id}\"")).join(",")
+        ["1"; 2].map(|id| format!("\"{id}\"")).join(",")
     );
     let request = format!(
-        "POST /jobs/_mget HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{ids}",
+        "POST /jobs/_mget HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{ids}",
         ids.len()
     );
     let mut clients = Vec::new();
@@ -434,22 +436,17 @@ async fn a_multi_get_of_large_documents_holds_its_memory_until_it_is_read() {
         stream.write_all(request.as_bytes()).await.unwrap();
         clients.push(stream);
     }
-    // 64 MiB hold five pieces of 12 MiB: the others are told to come again.
-    let (mut begun, mut refused) = (0, 0);
-    for client in &mut clients {
-        let mut status = [0; 12];
-        timeout(LONG, client.read_exact(&mut status))
-            .await
-            .unwrap()
-            .unwrap();
-        match &status {
-            b"HTTP/1.1 200" => begun += 1,
-            b"HTTP/1.1 429" => refused += 1,
-            other => panic!("{}", String::from_utf8_lossy(other)),
-        }
+    // 64 MiB are enough to make one at a time, with two that are being read.
+    let clients = clients.into_iter().map(|mut client| {
+        tokio::spawn(async move { timeout(LONG, read_all(&mut client)).await.unwrap() })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        let answer = client.await.unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.1 200 "),
+            "{:?}",
+            answer.get(..300)
+        );
+        assert!(answer.len() > 24 << 20, "{} bytes", answer.len());
     }
-    assert!(
-        begun <= 5 && refused >= 7,
-        "{begun} begun, {refused} refused"
-    );
 }
