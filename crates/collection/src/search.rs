@@ -11,6 +11,7 @@
 //! documents that changed since out of every posting, and tests them directly: an answer is that of
 //! the partition's position, however far behind the index is.
 
+mod changed;
 mod column;
 mod column_blocks;
 mod column_changes;
@@ -34,6 +35,7 @@ mod tests;
 mod tree_postings;
 mod values;
 
+pub(crate) use changed::{Change, Changed};
 pub(crate) use column_blocks::{COLUMN_BLOCK_BITS, ColumnBlocks, FieldBlock, damaged};
 pub(crate) use field_set::{FieldSet, is_listed, refused_fields, refuses_some};
 pub use fields::IndexedFields;
@@ -43,8 +45,8 @@ pub(crate) use indexer::Indexer;
 pub(crate) use key::{entry_words, is_of_list, term_hash};
 pub(crate) use live_columns::LiveColumns;
 pub(crate) use postings::each_pair;
+pub(crate) use shard::Documents;
 pub use shard::LiveShard;
-pub(crate) use shard::{Changed, Documents};
 pub use state::IndexSettings;
 pub(crate) use state::{CachedChanges, SearchState, SearchTree, is_search_tree};
 pub(crate) use tree_postings::tree_error;

@@ -3,7 +3,8 @@
 use crate::documents::{ROWS, docid_bytes, parse_position};
 use crate::record::{Kind, Record};
 use crate::search::{
-    COLUMN_BLOCK_BITS, CachedChanges, Changed, Documents, ID, LiveColumns, LiveShard, SearchTree,
+    COLUMN_BLOCK_BITS, CachedChanges, Change, Changed, Documents, ID, LiveColumns, LiveShard,
+    SearchTree,
 };
 use crate::search::{is_listed, refused_fields, refuses_some};
 use crate::types::with_key;
@@ -13,17 +14,12 @@ use quire_model::{DocId, Document, Key, Position};
 use quire_query::Prepared;
 use quire_seeded::{Bug, seeded};
 use quire_store::{TreeId, TreeState, WeakStore};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of the documents that an index is behind. Where there are more, queries read all
-/// documents, one after the other.
+/// Bytes of the documents that an index is behind; values that queries take out of them take as
+/// much again at most. Where there are more, queries read all documents, one after the other.
 const CHANGED_BYTES_MAX: usize = 16 << 20;
-
-/// Bytes of memory that a changed document takes.
-fn kept_bytes(document: &Option<Document>) -> usize {
-    let of_document = document.as_ref().map_or(0, |one| one.as_bytes().len());
-    of_document + 2 * size_of::<(u32, Option<Document>)>()
-}
 
 impl PartitionView {
     /// The view as a shard of a query, which finds documents by the search index; `None` if there
@@ -137,40 +133,36 @@ impl PartitionView {
     /// The documents that changed after a position, as they are in this view; `None` if they take
     /// too much memory.
     fn changed_after(&self, after: Position, with_keys: bool) -> Result<Option<Arc<Changed>>> {
-        let (state, to) = (self.search_state(), self.position());
-        let cached = state.cached_changes(after, to, with_keys);
-        let (mut changed, seen) = match cached {
-            Some(cached) if cached.to == to => return Ok(Some(cached.changed)),
-            Some(cached) => (Changed::clone(&cached.changed), cached.to),
-            None => (Changed::default(), after),
+        let find = |known: &CachedChanges| self.changes_since(known);
+        let state = self.search_state();
+        state.changes(after, self.position(), with_keys, find)
+    }
+
+    /// What changed after what is known, up to this view; `None` if all together takes too much
+    /// memory.
+    fn changes_since(&self, known: &CachedChanges) -> Result<Option<BTreeMap<u32, Change>>> {
+        let seen = match seeded(Bug::ChangeMissed) && known.to == known.after {
+            true => known.to.next(),
+            false => known.to,
         };
-        let seen = match seeded(Bug::ChangeMissed) && seen == after {
-            true => seen.next(),
-            false => seen,
-        };
-        let mut bytes_kept: usize = changed.values().map(kept_bytes).sum();
+        let mut added: BTreeMap<u32, Change> = BTreeMap::new();
+        let mut bytes_kept = known.changed.bytes();
         for item in self.store_view().log_from(seen.next()) {
             let (position, bytes) = item?;
             let record = self.record(position, &bytes)?;
             let document = match record.kind {
                 Kind::Delete => None,
-                Kind::Put | Kind::Patch => Some(document(&record, &bytes, with_keys)?),
+                Kind::Put | Kind::Patch => Some(document(&record, &bytes, known.with_keys)?),
             };
-            bytes_kept += kept_bytes(&document);
-            let before = changed.insert(record.docid.0, document);
-            bytes_kept -= before.as_ref().map_or(0, kept_bytes);
+            let change = Change { position, document };
+            bytes_kept += change.bytes();
+            let before = added.insert(record.docid.0, change);
+            bytes_kept -= before.as_ref().map_or(0, Change::bytes);
             if bytes_kept > CHANGED_BYTES_MAX {
                 return Ok(None);
             }
         }
-        let changed = Arc::new(changed);
-        state.cache_changes(CachedChanges {
-            after,
-            to,
-            with_keys,
-            changed: Arc::clone(&changed),
-        });
-        Ok(Some(changed))
+        Ok(Some(added))
     }
 
     pub(crate) fn record<'a>(&self, position: Position, bytes: &'a Bytes) -> Result<Record<'a>> {

@@ -1,9 +1,10 @@
 //! Columns of a live partition's segments: a layer of a block, or documents one by one.
 
 use super::column_blocks::{FieldBlock, damaged};
-use quire_index::{ColumnBlock, IndexDamage, Numbers};
-use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result};
+use quire_index::{ColumnBlock, DocSet, IndexDamage, Numbers};
+use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result, TermBounds};
 use quire_seeded::{Bug, seeded};
+use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
 /// A packed layer of a block. The documents that are wanted of it are all contained.
@@ -86,9 +87,12 @@ impl Column for LayerColumn<'_> {
     }
 }
 
-/// The values of some documents, in memory.
+/// The values of some documents, in memory. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct ListedColumn(Arc<Listed>);
+
 #[derive(Debug, Default)]
-pub(crate) struct ListedColumn {
+struct Listed {
     /// Ascending.
     docs: Vec<u32>,
     /// Where the ordinals of each document end.
@@ -108,7 +112,7 @@ impl ListedColumn {
         let mut terms: Vec<Vec<u8>> = pairs.iter().map(|(_, term)| term.clone()).collect();
         terms.sort_unstable();
         terms.dedup();
-        let mut column = ListedColumn::default();
+        let mut column = Listed::default();
         for of_doc in pairs.chunk_by(|(a, _), (b, _)| a == b) {
             column.docs.extend(of_doc.first().map(|(doc, _)| *doc));
             column.has_many |= of_doc.len() > 1;
@@ -118,31 +122,91 @@ impl ListedColumn {
             }
             column.ends.push(column.ordinals.len() as u32);
         }
-        ListedColumn { terms, ..column }
+        ListedColumn(Arc::new(Listed { terms, ..column }))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_same(&self, other: &ListedColumn) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_term = |term: &Vec<u8>| size_of::<Vec<u8>>() + term.capacity();
+        let Listed {
+            docs,
+            ends,
+            ordinals,
+            terms,
+            ..
+        } = &*self.0;
+        let numbers = docs.capacity() + ends.capacity() + ordinals.capacity();
+        numbers * size_of::<u32>() + terms.iter().map(of_term).sum::<usize>()
+    }
+
+    /// The documents with a value between two bounds.
+    pub(crate) fn docs_between(&self, (lower, upper): TermBounds<'_>) -> DocSet {
+        let terms = &self.0.terms;
+        let place = |term: &[u8]| terms.partition_point(|other| other.as_slice() < term);
+        let after = |term: &[u8]| terms.partition_point(|other| other.as_slice() <= term);
+        let start = match lower {
+            Bound::Unbounded => 0,
+            Bound::Included(lower) => place(lower),
+            Bound::Excluded(lower) => after(lower),
+        };
+        let end = match upper {
+            Bound::Unbounded => terms.len(),
+            Bound::Included(upper) => after(upper),
+            Bound::Excluded(upper) => place(upper),
+        };
+        if start >= end {
+            return DocSet::empty();
+        }
+        let is_in = |ordinal: &u32| (start..end).contains(&(*ordinal as usize));
+        let mut begin = 0;
+        let docs = self.0.docs.iter().zip(&self.0.ends);
+        let found = docs.filter(|(_, end)| {
+            let end = **end as usize;
+            let ordinals = self.0.ordinals.get(begin..end).unwrap_or_default();
+            begin = end;
+            ordinals.iter().any(is_in)
+        });
+        found.map(|(doc, _)| *doc).collect()
+    }
+
+    /// Shows the terms of some documents, ascending, each once.
+    pub(crate) fn each_term(&self, docs: &DocSet, see: &mut dyn FnMut(u32, &[u8])) {
+        for doc in docs {
+            for ordinal in self.of(doc) {
+                if let Some(term) = self.0.terms.get(*ordinal as usize) {
+                    see(doc, term);
+                }
+            }
+        }
     }
 
     fn of(&self, doc: u32) -> &[u32] {
-        let Ok(at) = self.docs.binary_search(&doc) else {
+        let Ok(at) = self.0.docs.binary_search(&doc) else {
             return &[];
         };
-        let start = at.checked_sub(1).and_then(|before| self.ends.get(before));
+        let start = at.checked_sub(1).and_then(|before| self.0.ends.get(before));
         let start = start.copied().unwrap_or(0) as usize;
-        let end = self.ends.get(at).map_or(start, |end| *end as usize);
-        self.ordinals.get(start..end).unwrap_or_default()
+        let end = self.0.ends.get(at).map_or(start, |end| *end as usize);
+        self.0.ordinals.get(start..end).unwrap_or_default()
     }
 }
 
 impl Column for ListedColumn {
     fn zone(&self) -> Option<(&[u8], &[u8])> {
-        Some((self.terms.first()?, self.terms.last()?))
+        Some((self.0.terms.first()?, self.0.terms.last()?))
     }
 
     fn has_many(&self) -> bool {
-        self.has_many
+        self.0.has_many
     }
 
     fn ordinal_end(&self) -> u64 {
-        self.terms.len() as u64
+        self.0.terms.len() as u64
     }
 
     fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()> {
@@ -170,12 +234,15 @@ impl Column for ListedColumn {
 
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
         let place = usize::try_from(ordinal).ok();
-        let term = place.and_then(|place| self.terms.get(place));
+        let term = place.and_then(|place| self.0.terms.get(place));
         out.extend_from_slice(term.map_or(&[], Vec::as_slice));
         Ok(())
     }
 
     fn ordinal_of(&self, term: &[u8]) -> Result<u64> {
-        Ok(self.terms.partition_point(|other| other.as_slice() < term) as u64)
+        Ok(self
+            .0
+            .terms
+            .partition_point(|other| other.as_slice() < term) as u64)
     }
 }

@@ -107,7 +107,7 @@ impl LiveShard<'_> {
             }
             from = next;
         }
-        for document in self.all_changed().values().flatten() {
+        for document in self.all_changed().documents() {
             fields.add(document);
         }
         fields.by_path.retain(|_, figures| figures.documents > 0);

@@ -2,8 +2,10 @@
 //!
 //! # Invariants
 //! 1. Each wanted document is in one segment.
-//! 2. A document that changed since the index, that is marked, or that is in a plain or small layer
-//!    of one of the fields, is in the one segment in memory, with all its values as they are now.
+//! 2. A document that changed since the index is in the segment of the layer of changes that it is
+//!    live in.
+//! 3. Of the others, one that is marked, or that is in a plain or small layer of one of the fields,
+//!    is in the one segment that is made in memory for the query, with all its values.
 
 use super::column::{LayerColumn, ListedColumn};
 use super::column_blocks::{FieldBlock, damaged};
@@ -26,8 +28,8 @@ impl LiveShard<'_> {
     /// See [`Shard::segments`](quire_query::Shard::segments).
     pub(crate) fn segments_of(&self, paths: &[&Path], docs: &DocSet) -> Result<Vec<Segment<'_>>> {
         let mut segments = Vec::new();
-        let mut listed = docs & self.changed_docs();
-        let unchanged = docs - &listed;
+        let mut listed = DocSet::empty();
+        let unchanged = docs - self.changed_docs();
         for block in self.columns.blocks_of(&unchanged) {
             let fields = paths.iter().map(|path| self.columns.block(path, block));
             let fields: Vec<Arc<FieldBlock>> = fields.collect::<Result<_>>()?;
@@ -72,7 +74,27 @@ impl LiveShard<'_> {
         if !listed.is_empty() {
             segments.push(self.listed(paths, listed)?);
         }
+        self.push_changed(paths, docs, &mut segments);
         Ok(segments)
+    }
+
+    /// Adds a segment of each layer of changes.
+    fn push_changed(&self, paths: &[&Path], docs: &DocSet, segments: &mut Vec<Segment<'_>>) {
+        for layer in self.all_changed().layers() {
+            let own = docs & layer.live();
+            if own.is_empty() {
+                continue;
+            }
+            let columns = paths.iter().map(|path| {
+                let column = layer.column(path);
+                let has_values = column.zone().is_some();
+                has_values.then(|| Box::new(column) as Box<dyn Column + '_>)
+            });
+            segments.push(Segment {
+                columns: columns.collect(),
+                docs: Some(own),
+            });
+        }
     }
 
     /// The segment of documents whose values are brought into memory.
@@ -89,13 +111,7 @@ impl LiveShard<'_> {
                     ControlFlow::Continue(())
                 });
             };
-            let changed = &docs & self.changed_docs();
-            for doc in &changed {
-                if let Some(Some(document)) = self.changed(doc) {
-                    push(doc, document);
-                }
-            }
-            let unchanged = &docs - &changed;
+            let unchanged = &docs - self.changed_docs();
             let mut marked = DocSet::empty();
             let blocks = self.columns.blocks_of(&unchanged);
             for block in &blocks {
@@ -107,6 +123,10 @@ impl LiveShard<'_> {
                 let block = self.columns.block(path, block)?;
                 let see = &mut |doc: u32, term: &[u8]| pairs.push((doc, term.to_vec()));
                 block.each_term(&unchanged, see).map_err(damaged)?;
+            }
+            for layer in self.all_changed().layers() {
+                let see = &mut |doc: u32, term: &[u8]| pairs.push((doc, term.to_vec()));
+                layer.column(path).each_term(&(&docs & layer.live()), see);
             }
             let column = ListedColumn::new(pairs);
             columns.push(column.zone().is_some().then(|| Box::new(column) as Box<_>));

@@ -7,6 +7,7 @@
 //! 2. A test on long values is decided by reading the documents: a posting of a hash only says
 //!    which to read.
 
+use super::changed::Changed;
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings};
 use super::{key, postings::SeePosting};
@@ -22,7 +23,7 @@ use quire_query::{
 use quire_seeded::{Bug, seeded};
 use quire_store::TreeId;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, OnceLock};
 
@@ -58,7 +59,6 @@ pub struct LiveShard<'v> {
     documents: Box<dyn Documents + 'v>,
     doc_end: u32,
     changed: Arc<Changed>,
-    changed_docs: DocSet,
     /// All documents, once a query needs to know them.
     docs: OnceLock<DocSet>,
     /// How many they are, where that is known without them.
@@ -67,7 +67,7 @@ pub struct LiveShard<'v> {
     /// A range with this many postings or more is broad.
     pub(crate) broad_postings_min: usize,
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
-    /// What was estimated: a query asks more than once.
+    /// What was estimated: a query is planned before it is known whether it is executed here.
     estimates: Mutex<Vec<(Leaf, Estimate)>>,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
@@ -82,9 +82,6 @@ pub(super) type EachPosting<'a> = dyn FnMut(
     ) -> std::result::Result<ControlFlow<()>, quire_index::IndexDamage>
     + 'a;
 
-/// Documents that changed, by docid; none for one that was deleted.
-pub(crate) type Changed = BTreeMap<u32, Option<Document>>;
-
 impl<'v> LiveShard<'v> {
     /// A shard of the docids below `doc_end`.
     pub(crate) fn new(
@@ -95,16 +92,13 @@ impl<'v> LiveShard<'v> {
         columns: LiveColumns<'v>,
     ) -> LiveShard<'v> {
         assert!(
-            changed
-                .last_key_value()
-                .is_none_or(|(doc, _)| *doc < doc_end),
+            changed.docs().max().is_none_or(|doc| doc < doc_end),
             "a changed document has a docid below the end"
         );
         LiveShard {
             postings,
             documents,
             doc_end,
-            changed_docs: changed.keys().copied().collect(),
             changed,
             docs: OnceLock::new(),
             doc_count: None,
@@ -126,7 +120,7 @@ impl<'v> LiveShard<'v> {
         let mut everything = key::field("");
         key::push_present(&mut everything);
         let indexed = self.postings_of(&everything)?;
-        let docs = self.with_changed(indexed, |_| true);
+        let docs = self.with_changed(indexed, &self.changed.there());
         Ok(self.docs.get_or_init(|| docs))
     }
 
@@ -145,12 +139,7 @@ impl<'v> LiveShard<'v> {
 
     /// The documents that changed since the index.
     pub(crate) fn changed_docs(&self) -> &DocSet {
-        &self.changed_docs
-    }
-
-    /// A document that changed; none inside for one that was deleted.
-    pub(crate) fn changed(&self, doc: u32) -> Option<&Option<Document>> {
-        self.changed.get(&doc)
+        self.changed.docs()
     }
 
     /// What is wrong with the index, if an answer failed because of that.
@@ -171,21 +160,17 @@ impl<'v> LiveShard<'v> {
         quire_query::Error::shard(error)
     }
 
-    /// What postings say, with the changed documents decided by `accepts` instead.
-    fn with_changed(&self, mut docs: DocSet, mut accepts: impl FnMut(&Document) -> bool) -> DocSet {
+    /// What postings say, with those of the changed documents instead that are found in `changed`.
+    fn with_changed(&self, mut docs: DocSet, changed: &DocSet) -> DocSet {
         if !seeded(Bug::ChangedCountedTwice) {
-            docs -= &self.changed_docs;
+            docs -= self.changed_docs();
         }
-        let changed = self.changed.iter();
-        docs.extend(changed.filter_map(|(doc, document)| {
-            document.as_ref().is_some_and(&mut accepts).then_some(*doc)
-        }));
+        docs |= changed;
         docs
     }
 
     fn accepting(&self, docs: DocSet, leaf: &Leaf) -> DocSet {
-        let mut scratch = Vec::new();
-        self.with_changed(docs, |document| leaf.accepts(document.root(), &mut scratch))
+        self.with_changed(docs, &self.changed.matching(&leaf.path, &leaf.test))
     }
 
     /// The documents of all clusters of the postings under `prefix`.
@@ -312,7 +297,7 @@ impl<'v> LiveShard<'v> {
 
     /// Shows the documents of docids that did not change, batch by batch.
     pub(crate) fn read(&self, docs: &DocSet, see: &mut dyn FnMut(u32, &Document)) -> Result<()> {
-        let unchanged = docs - &self.changed_docs;
+        let unchanged = docs - self.changed_docs();
         let (mut batch, mut left) = ([0; 256], unchanged.iter());
         loop {
             let count = left.next_many(&mut batch);
@@ -367,12 +352,7 @@ impl<'v> LiveShard<'v> {
     /// Those of `docs` that fulfil the leaf, by reading them.
     fn by_documents(&self, leaf: &Leaf, docs: &DocSet) -> Result<DocSet> {
         let mut kept = self.read_and_test(docs, leaf)?;
-        let mut scratch = Vec::new();
-        let changed = self.changed.iter().filter(|(doc, _)| docs.contains(**doc));
-        kept.extend(changed.filter_map(|(doc, document)| {
-            let accepts = |one: &Document| leaf.accepts(one.root(), &mut scratch);
-            document.as_ref().is_some_and(accepts).then_some(*doc)
-        }));
+        kept |= &(&self.changed.matching(&leaf.path, &leaf.test) & docs);
         Ok(kept)
     }
 
@@ -426,18 +406,9 @@ impl<'v> LiveShard<'v> {
         let several = [field.as_slice(), &[key::SEVERAL]].concat();
         let null = self.postings_of_term(&field, term::NULL)?;
         let docs = &self.postings_of(&present)? | &null;
-        let mut values = 0usize;
-        let mut has_values = |document: &Document| {
-            let mut count = 0;
-            let _ = path.visit(document.root(), &mut |_| {
-                count += 1;
-                ControlFlow::Continue(())
-            });
-            values = values.max(count);
-            count > 0
-        };
-        let docs = self.with_changed(docs, &mut has_values);
-        let many = values > 1 || !self.postings_of(&several)?.is_empty();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let docs = self.with_changed(docs, &self.changed.between(path, all));
+        let many = self.changed.has_many(path) || !self.postings_of(&several)?.is_empty();
         Ok((!docs.is_empty()).then(|| FieldInfo {
             filterable: true,
             sortable: true,
@@ -466,7 +437,7 @@ impl<'v> LiveShard<'v> {
             };
             let term = entry.get(field.len()..).unwrap_or_default();
             if last.as_deref() != Some(term) {
-                docs -= &self.changed_docs;
+                docs -= self.changed_docs();
                 if docs.len() >= docs_min && last.is_some() {
                     return ControlFlow::Break(());
                 }
@@ -487,25 +458,18 @@ impl<'v> LiveShard<'v> {
         if let Some(what) = damaged {
             return Err(Error::Index { what });
         }
-        docs -= &self.changed_docs;
+        docs -= self.changed_docs();
         let is_all = docs.len() < docs_min;
-        let is_first = |term: &[u8]| match (&last, order.direction) {
-            _ if is_all => true,
-            (None, _) => true,
-            (Some(last), Direction::Ascending) => term <= last.as_slice(),
-            (Some(last), Direction::Descending) => term >= last.as_slice(),
+        let bounds = match (&last, order.direction) {
+            _ if is_all => (Bound::Unbounded, Bound::Unbounded),
+            (None, _) => (Bound::Unbounded, Bound::Unbounded),
+            (Some(last), Direction::Ascending) => (Bound::Unbounded, Bound::Included(&**last)),
+            (Some(last), Direction::Descending) => (Bound::Included(&**last), Bound::Unbounded),
         };
-        let mut scratch = Vec::new();
-        Ok(Some(self.with_changed(docs, |document| {
-            let found = order.path.visit(document.root(), &mut |value| {
-                scratch.clear();
-                match term::encode(value, &mut scratch) && is_first(&scratch) {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            });
-            found.is_break()
-        })))
+        Ok(Some(self.with_changed(
+            docs,
+            &self.changed.between(&order.path, bounds),
+        )))
     }
 }
 
@@ -664,8 +628,8 @@ impl Shard for LiveShard<'_> {
     }
 
     fn document(&self, doc: u32) -> quire_query::Result<Option<Document>> {
-        if let Some(changed) = self.changed.get(&doc) {
-            return Ok(changed.clone());
+        if let Some(change) = self.changed.change(doc) {
+            return Ok(change.document.clone());
         }
         let docs = self.all_docs().map_err(|error| self.failed(error))?;
         if !docs.contains(doc) {

@@ -8,12 +8,13 @@
 //! 3. What is cached is of the records between two positions, and of nothing else.
 
 use super::IndexedFields;
-use super::shard::Changed;
+use super::changed::{Change, Changed};
 use crate::Result;
 use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
 use quire_model::Position;
 use quire_store::{TreeId, WeakStore};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// The ids of search trees and their columns begin here; the trees of documents have lesser ones.
@@ -130,28 +131,60 @@ impl SearchState {
         Ok(refuses)
     }
 
-    /// What is cached of the changes after a position, up to a position at or before `to`.
-    pub(crate) fn cached_changes(
+    /// The changes after a position up to another. Those after what is known of them are added by
+    /// `find`; the result is `None` if that is.
+    pub(crate) fn changes(
         &self,
         after: Position,
         to: Position,
         with_keys: bool,
-    ) -> Option<CachedChanges> {
-        let cached = self.changed.lock();
+        find: impl FnOnce(&CachedChanges) -> Result<Option<BTreeMap<u32, Change>>>,
+    ) -> Result<Option<Arc<Changed>>> {
         let is_of = |cached: &&CachedChanges| {
-            (cached.after, cached.with_keys) == (after, with_keys) && cached.to <= to
+            cached.with_keys == with_keys && cached.after <= after && cached.to >= after
         };
-        cached.as_ref().filter(is_of).cloned()
+        let known = self.changed.lock().as_ref().filter(is_of).cloned();
+        let mut known = known.unwrap_or_else(|| CachedChanges {
+            after,
+            to: after,
+            with_keys,
+            changed: Arc::default(),
+        });
+        if (known.after, known.to) == (after, to) {
+            return Ok(Some(known.changed));
+        }
+        let changed = Arc::make_mut(&mut known.changed);
+        if known.to > to {
+            let last = changed.truncate(to);
+            known.to = last.unwrap_or(after).max(after);
+        }
+        if known.after < after {
+            changed.retain_after(after);
+            known.after = after;
+        }
+        if known.to < to {
+            let Some(added) = find(&known)? else {
+                return Ok(None);
+            };
+            Arc::make_mut(&mut known.changed).push(added);
+            known.to = to;
+        }
+        let changed = Arc::clone(&known.changed);
+        self.cache_changes(known);
+        Ok(Some(changed))
     }
 
-    /// Keeps changes, unless what is there is newer.
-    pub(crate) fn cache_changes(&self, changes: CachedChanges) {
+    /// Keeps changes, unless what is there is newer, or begins later.
+    fn cache_changes(&self, changes: CachedChanges) {
         let mut cached = self.changed.lock();
         let is_newer = cached
             .as_ref()
-            .is_none_or(|cached| (cached.after, cached.to) <= (changes.after, changes.to));
+            .is_none_or(|cached| cached.after <= changes.after && cached.to <= changes.to);
         if is_newer {
             *cached = Some(changes);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! A live shard answers as the definition says, however far behind its postings are.
 
+use super::changed::{Change, Changed};
 use super::column_blocks::{ColumnBlocks, block_key};
 use super::column_changes::ColumnChanges;
 use super::column_merger::MergeColumns;
@@ -7,7 +8,6 @@ use super::indexer::Indexer;
 use super::inversion::Inversion;
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings, SeePosting};
-use super::shard::Changed;
 use super::shard::{Documents, LiveShard};
 use super::values::{Slot, Values, each_changed};
 use super::{FieldSet, IndexedFields};
@@ -15,7 +15,7 @@ use crate::Result;
 use proptest::prelude::*;
 use quire_index::Posting;
 use quire_lsm::{Merger, SmallBytes, ValueParts};
-use quire_model::{DocId, Document};
+use quire_model::{DocId, Document, Position};
 use quire_query::testing::{Case, naive};
 use quire_query::{Aggregate, Answer, Hit, Measure, Options, Query, field, find, find_all};
 use quire_seeded::Bug;
@@ -215,8 +215,8 @@ fn check_moments(
     let now = &moments[2];
     let is_changed = |doc: &usize| indexed.0.get(*doc) != Some(&now.0[*doc]);
     let changed = (0..now.0.len()).filter(is_changed);
-    let changed = changed.map(|doc| (doc as u32, now.0[doc].clone()));
-    let changed: Arc<Changed> = Arc::new(changed.collect());
+    let changed: Vec<usize> = changed.collect();
+    let changed = Arc::new(in_layers(&changed, now, shape.batch));
     for query in queries {
         let mut shard = LiveShard::new(
             &postings,
@@ -231,6 +231,25 @@ fn check_moments(
         let found = prepared.answer(&[&shard], &Options::default()).unwrap();
         assert_eq!(found, right(now, query), "{}", text(query));
     }
+}
+
+/// Documents that changed, as layers; some have changed before in an older one.
+fn in_layers(docs: &[usize], now: &Kept, batch: usize) -> Changed {
+    let (mut changed, mut position) = (Changed::default(), Position(0));
+    for start in (0..docs.len()).step_by(batch) {
+        let mut added = BTreeMap::new();
+        for (place, doc) in docs.iter().enumerate().skip(start) {
+            let is_last = place < start + batch;
+            if is_last || place % 3 == 0 {
+                position = position.next();
+                let as_of = if is_last { *doc } else { start };
+                let document = now.0[as_of].clone();
+                added.insert(*doc as u32, Change { position, document });
+            }
+        }
+        changed.push(added);
+    }
+    changed
 }
 
 fn any_shape() -> impl Strategy<Value = Shape> {

@@ -1,0 +1,332 @@
+//! [`Changed`]: the documents that changed after one position up to another, as they are then.
+//!
+//! ```text
+//!  layers   | 4,000 documents | 900 | 150 | 12 |   the oldest first; a query shares them
+//! ```
+//! # Invariants
+//! 1. Records of a layer come after those of the layers before it. A layer has a document once, by
+//!    its newest record in the layer.
+//! 2. A document is *live* in the newest layer that has it and in no other. Each document of `docs`
+//!    is live in one layer.
+//! 3. A layer does not change. One that is added is joined with those before it that have fewer
+//!    than [`GROWTH`] times its documents, so there are few, and a document is copied a few times.
+//! 4. Values of a field are taken out of the documents of a layer once, and shared by all queries.
+
+use super::column::ListedColumn;
+use parking_lot::Mutex;
+use quire_index::{DocSet, term};
+use quire_model::{Document, Position};
+use quire_query::{Column, Path, TermBounds, Test};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// A layer has this many times the documents of the next one.
+const GROWTH: usize = 4;
+
+/// Bytes of columns that a layer keeps, if its documents have fewer.
+const COLUMNS_BYTES_MIN: usize = 64 << 10;
+
+/// A document that changed: the position of its record, and what it is then; none if it was
+/// deleted.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    pub(crate) position: Position,
+    pub(crate) document: Option<Document>,
+}
+
+impl Change {
+    /// Bytes of memory that it takes in a layer.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_document = self.document.as_ref().map_or(0, |one| one.as_bytes().len());
+        of_document + size_of::<(u32, Change)>()
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Changed {
+    layers: Vec<LiveLayer>,
+    docs: Arc<DocSet>,
+    bytes: usize,
+}
+
+/// A layer, and the documents that are live in it.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveLayer {
+    layer: Arc<Layer>,
+    live: Arc<DocSet>,
+}
+
+#[derive(Debug)]
+struct Layer {
+    /// Ascending by docid.
+    changes: Vec<(u32, Change)>,
+    /// The positions of the first and of the last record.
+    first: Position,
+    last: Position,
+    docs: Arc<DocSet>,
+    /// Those that were not deleted.
+    there: DocSet,
+    bytes: usize,
+    columns: Mutex<Columns>,
+}
+
+/// Columns of a layer that queries have read.
+#[derive(Debug, Default)]
+struct Columns {
+    by_path: HashMap<Path, ListedColumn>,
+    bytes: usize,
+}
+
+impl Layer {
+    /// Of changes that ascend by docid; none if there are none.
+    fn new(changes: Vec<(u32, Change)>) -> Option<Arc<Layer>> {
+        debug_assert!(
+            changes.is_sorted_by(|(a, _), (b, _)| a < b),
+            "a layer has a document once"
+        );
+        let positions = || changes.iter().map(|(_, change)| change.position);
+        let (first, last) = (positions().min()?, positions().max()?);
+        let there = changes.iter().filter(|(_, one)| one.document.is_some());
+        Some(Arc::new(Layer {
+            first,
+            last,
+            docs: Arc::new(changes.iter().map(|(doc, _)| *doc).collect()),
+            there: there.map(|(doc, _)| *doc).collect(),
+            bytes: changes.iter().map(|(_, change)| change.bytes()).sum(),
+            columns: Mutex::default(),
+            changes,
+        }))
+    }
+
+    fn change(&self, doc: u32) -> Option<&Change> {
+        let place = self.changes.binary_search_by_key(&doc, |(doc, _)| *doc);
+        let (_, change) = self.changes.get(place.ok()?)?;
+        Some(change)
+    }
+
+    /// The changes after a position.
+    fn kept(&self, after: Position) -> Vec<(u32, Change)> {
+        let changes = self.changes.iter();
+        let kept = changes.filter(|(_, change)| change.position > after);
+        kept.cloned().collect()
+    }
+
+    /// The values of a field.
+    fn column(&self, path: &Path) -> ListedColumn {
+        if let Some(column) = self.columns.lock().by_path.get(path) {
+            return column.clone();
+        }
+        let mut pairs: Vec<(u32, Vec<u8>)> = Vec::with_capacity(self.changes.len());
+        for (doc, change) in &self.changes {
+            let Some(document) = &change.document else {
+                continue;
+            };
+            let _ = path.visit(document.root(), &mut |value| {
+                let mut bytes = Vec::new();
+                if term::encode(value, &mut bytes) {
+                    pairs.push((*doc, bytes));
+                }
+                ControlFlow::Continue(())
+            });
+        }
+        let column = ListedColumn::new(pairs);
+        let bytes = column.bytes() + path.as_str().len() + size_of::<(Path, ListedColumn)>();
+        self.keep(path, &column, bytes);
+        column
+    }
+
+    /// Keeps a column, if there is room for it.
+    fn keep(&self, path: &Path, column: &ListedColumn, bytes: usize) {
+        let bytes_max = self.bytes.max(COLUMNS_BYTES_MIN);
+        let mut columns = self.columns.lock();
+        if bytes > bytes_max || columns.by_path.contains_key(path) {
+            return;
+        }
+        if columns.bytes + bytes > bytes_max {
+            *columns = Columns::default();
+        }
+        columns.bytes += bytes;
+        columns.by_path.insert(path.clone(), column.clone());
+    }
+}
+
+impl LiveLayer {
+    /// The documents that are live in it.
+    pub(crate) fn live(&self) -> &DocSet {
+        &self.live
+    }
+
+    /// The values of a field; of documents that are not live too.
+    pub(crate) fn column(&self, path: &Path) -> ListedColumn {
+        self.layer.column(path)
+    }
+
+    fn all_live(&self) -> bool {
+        Arc::ptr_eq(&self.live, &self.layer.docs)
+    }
+
+    /// Those of some documents of the layer that are live.
+    fn only_live(&self, mut docs: DocSet) -> DocSet {
+        if !self.all_live() {
+            docs &= &self.live;
+        }
+        docs
+    }
+}
+
+impl Changed {
+    /// How many documents there are, deleted ones too.
+    pub(crate) fn len(&self) -> usize {
+        self.docs.len() as usize
+    }
+
+    /// Their docids.
+    pub(crate) fn docs(&self) -> &DocSet {
+        &self.docs
+    }
+
+    /// Bytes of memory that it takes, but for columns: these take as much again at most, or
+    /// [`COLUMNS_BYTES_MIN`] for each layer.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The newest change of a document.
+    pub(crate) fn change(&self, doc: u32) -> Option<&Change> {
+        let mut newest_first = self.layers.iter().rev();
+        newest_first.find_map(|LiveLayer { layer, .. }| layer.change(doc))
+    }
+
+    /// The documents that were not deleted, in no order.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &Document> {
+        self.layers.iter().flat_map(|LiveLayer { layer, live }| {
+            let changes = layer.changes.iter();
+            let live = changes.filter(|(doc, _)| live.contains(*doc));
+            live.filter_map(|(_, change)| change.document.as_ref())
+        })
+    }
+
+    pub(crate) fn layers(&self) -> &[LiveLayer] {
+        &self.layers
+    }
+
+    /// The documents that were not deleted.
+    pub(crate) fn there(&self) -> DocSet {
+        self.live_docs(|one| one.layer.there.clone())
+    }
+
+    /// The documents that pass a test with a value of a field.
+    pub(crate) fn matching(&self, path: &Path, test: &Test) -> DocSet {
+        self.live_docs(|one| match test {
+            Test::In(values) => {
+                let column = one.column(path);
+                let mut docs = DocSet::empty();
+                for value in values {
+                    let term = Bound::Included(value.term());
+                    docs |= &column.docs_between((term, term));
+                }
+                docs
+            }
+            // All terms between the bounds pass.
+            Test::Eq(_) | Test::Range(_) | Test::Exists => {
+                one.column(path).docs_between(test.bounds())
+            }
+        })
+    }
+
+    /// The documents that have a value of a field between two bounds.
+    pub(crate) fn between(&self, path: &Path, bounds: TermBounds<'_>) -> DocSet {
+        self.live_docs(|one| one.column(path).docs_between(bounds))
+    }
+
+    /// Whether a document has, or has had since, several values of a field.
+    pub(crate) fn has_many(&self, path: &Path) -> bool {
+        let mut layers = self.layers.iter();
+        layers.any(|one| one.column(path).has_many())
+    }
+
+    fn live_docs(&self, of_layer: impl Fn(&LiveLayer) -> DocSet) -> DocSet {
+        let mut docs = DocSet::empty();
+        for one in &self.layers {
+            let found = of_layer(one);
+            if !found.is_empty() {
+                docs |= &one.only_live(found);
+            }
+        }
+        docs
+    }
+
+    /// Adds what changed after all that is here.
+    pub(crate) fn push(&mut self, changes: BTreeMap<u32, Change>) {
+        let Some(mut added) = Layer::new(changes.into_iter().collect()) else {
+            return;
+        };
+        let before = self.layers.last().map(|one| one.layer.last);
+        assert!(
+            before.is_none_or(|last| last < added.first),
+            "changes are added in the order of their records"
+        );
+        let docs = Arc::make_mut(&mut self.docs);
+        *docs |= &added.docs;
+        while let Some(last) = self
+            .layers
+            .pop_if(|last| last.layer.changes.len() < GROWTH * added.changes.len())
+        {
+            added = joined(&last.layer, added);
+        }
+        for one in &mut self.layers {
+            if one.live.intersection_len(&added.docs) > 0 {
+                one.live = Arc::new(&*one.live - &added.docs);
+            }
+        }
+        let live = Arc::clone(&added.docs);
+        self.layers.push(LiveLayer { layer: added, live });
+        self.bytes = self.layers.iter().map(|one| one.layer.bytes).sum();
+    }
+
+    /// Removes the changes at `after` and before it.
+    pub(crate) fn retain_after(&mut self, after: Position) {
+        let layers = self.layers.drain(..).map(|one| one.layer);
+        let kept = layers.filter_map(|layer| match layer.first > after {
+            true => Some(layer),
+            false => Layer::new(layer.kept(after)),
+        });
+        let kept = kept.collect();
+        self.set_layers(kept);
+    }
+
+    /// Removes the layers with a record after `to`, and returns the position of the last record
+    /// that is left: all changes up to there are here, and later ones that were may not be.
+    pub(crate) fn truncate(&mut self, to: Position) -> Option<Position> {
+        let layers = self.layers.drain(..).map(|one| one.layer);
+        let kept = layers.filter(|layer| layer.last <= to).collect();
+        self.set_layers(kept);
+        self.layers.last().map(|one| one.layer.last)
+    }
+
+    /// Takes these layers; what newer ones have is live no longer in older ones.
+    fn set_layers(&mut self, layers: Vec<Arc<Layer>>) {
+        let mut docs = DocSet::empty();
+        self.bytes = layers.iter().map(|layer| layer.bytes).sum();
+        let newest_first = layers.into_iter().rev().map(|layer| {
+            let live = match docs.intersection_len(&layer.docs) {
+                0 => Arc::clone(&layer.docs),
+                _ => Arc::new(&*layer.docs - &docs),
+            };
+            docs |= &layer.docs;
+            LiveLayer { layer, live }
+        });
+        self.layers = newest_first.collect();
+        self.layers.reverse();
+        self.docs = Arc::new(docs);
+    }
+}
+
+/// A layer and the next one as one.
+fn joined(older: &Layer, newer: Arc<Layer>) -> Arc<Layer> {
+    let mut changes: BTreeMap<u32, Change> = older.changes.iter().cloned().collect();
+    changes.extend(newer.changes.iter().cloned());
+    Layer::new(changes.into_iter().collect()).unwrap_or(newer)
+}

@@ -1,0 +1,168 @@
+//! Changes between any two positions are those of the log, whatever was queried before.
+
+use super::*;
+use crate::search::Change;
+use proptest::prelude::*;
+use quire_index::{DocSet, term};
+use quire_model::{Document, ValueRef};
+use quire_query::{Path, TermRange, Test};
+use std::ops::Bound;
+
+/// Docids are below this.
+const DOCS: u32 = 40;
+
+/// A record: the document, and its number; none if it is deleted.
+type Logged = (u32, Option<u8>);
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(Vec<Logged>),
+    /// The index moves on by part of what it is behind.
+    Follow(u8),
+    /// A query of a view that is older by some records, and saw the index some records behind.
+    Query {
+        older: u8,
+        behind: u8,
+        with_keys: bool,
+    },
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let record = (
+        0..DOCS,
+        prop_oneof![1 => Just(None), 4 => (0u8..6).prop_map(Some)],
+    );
+    let few = prop_oneof![3 => Just(0u8), 1 => 0u8..30];
+    prop_oneof![
+        3 => proptest::collection::vec(record, 0..30).prop_map(Step::Write),
+        1 => any::<u8>().prop_map(Step::Follow),
+        4 => (few.clone(), few, proptest::bool::weighted(0.1)).prop_map(
+            |(older, behind, with_keys)| Step::Query { older, behind, with_keys }
+        ),
+    ]
+}
+
+fn document(number: u8) -> Document {
+    // Two values, one, or none.
+    let text = match number {
+        0 => "{}".to_string(),
+        1 => r#"{"n":[1,3]}"#.to_string(),
+        other => format!(r#"{{"n":{other}}}"#),
+    };
+    Document::from_json(text.as_bytes()).unwrap()
+}
+
+fn number_range(from: i64, to: i64) -> Test {
+    let bound = |number| {
+        let mut bytes = Vec::new();
+        assert!(term::encode(ValueRef::Int(number), &mut bytes));
+        Bound::Included(bytes.into())
+    };
+    Test::Range(TermRange {
+        lower: bound(from),
+        upper: bound(to),
+    })
+}
+
+/// The newest records of documents between two positions; a position is a place in the log plus 1.
+fn newest(log: &[Logged], after: usize, to: usize) -> BTreeMap<u32, Change> {
+    let records = log.iter().enumerate().take(to).skip(after);
+    let change = |place: usize, number: &Option<u8>| Change {
+        position: Position(place as u64 + 1),
+        document: number.map(document),
+    };
+    records
+        .map(|(place, (doc, number))| (*doc, change(place, number)))
+        .collect()
+}
+
+fn check(state: &SearchState, log: &[Logged], after: usize, to: usize, with_keys: bool) {
+    let position = |place: usize| Position(place as u64);
+    let found = state.changes(position(after), position(to), with_keys, |known| {
+        assert!(known.after == position(after) && known.to >= known.after);
+        Ok(Some(newest(log, known.to.0 as usize, to)))
+    });
+    let changed = found.unwrap().unwrap();
+    let expected = newest(log, after, to);
+    let docids: Vec<u32> = expected.keys().copied().collect();
+    assert_eq!(changed.docs().iter().collect::<Vec<_>>(), docids);
+    for (doc, change) in &expected {
+        let found = changed.change(*doc).unwrap();
+        assert_eq!(
+            (found.position, &found.document),
+            (change.position, &change.document)
+        );
+    }
+    let docs_where = |is: &dyn Fn(&Document) -> bool| -> DocSet {
+        let matching = expected
+            .iter()
+            .filter(|(_, one)| one.document.as_ref().is_some_and(is));
+        matching.map(|(doc, _)| *doc).collect()
+    };
+    assert_eq!(changed.there(), docs_where(&|_| true));
+    assert_eq!(changed.documents().count() as u64, changed.there().len());
+    let (path, mut scratch) = (Path::new("n"), Vec::new());
+    for test in [number_range(2, 3), number_range(3, 9), Test::Exists] {
+        let leaf = quire_query::Leaf {
+            path: path.clone(),
+            test,
+        };
+        let mut right = DocSet::empty();
+        for (doc, change) in &expected {
+            let document = change.document.as_ref();
+            if document.is_some_and(|one| leaf.accepts(one.root(), &mut scratch)) {
+                right.insert(*doc);
+            }
+        }
+        assert_eq!(changed.matching(&path, &leaf.test), right);
+    }
+    let live = changed.layers().iter().map(|layer| layer.live().len());
+    assert_eq!(
+        live.sum::<u64>(),
+        changed.len() as u64,
+        "each is live in one layer"
+    );
+}
+
+proptest! {
+    #[test]
+    fn changes_are_those_of_the_log_whatever_was_queried_before(
+        steps in proptest::collection::vec(any_step(), 0..80),
+    ) {
+        let state = SearchState::default();
+        let (mut log, mut built): (Vec<Logged>, usize) = (Vec::new(), 0);
+        for step in steps {
+            match step {
+                Step::Write(records) => log.extend(records),
+                Step::Follow(part) => built += (log.len() - built) * usize::from(part) / 255,
+                Step::Query { older, behind, with_keys } => {
+                    let to = log.len().saturating_sub(older.into());
+                    let after = built.saturating_sub(behind.into()).min(to);
+                    check(&state, &log, after, to, with_keys);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_query_of_a_new_position_shares_the_layers_of_the_one_before() {
+    let state = SearchState::default();
+    let log: Vec<Logged> = (0..1000).map(|place| (place % 900, Some(2))).collect();
+    let find = |to: usize| {
+        let log = &log;
+        move |known: &CachedChanges| Ok(Some(newest(log, known.to.0 as usize, to)))
+    };
+    let (after, old, new) = (Position(0), Position(800), Position(803));
+    let before = state
+        .changes(after, old, false, find(800))
+        .unwrap()
+        .unwrap();
+    let column = before.layers()[0].column(&Path::new("n"));
+    let now = state
+        .changes(after, new, false, find(803))
+        .unwrap()
+        .unwrap();
+    assert_eq!((before.len(), now.len(), now.layers().len()), (800, 803, 2));
+    assert!(now.layers()[0].column(&Path::new("n")).is_same(&column));
+}
