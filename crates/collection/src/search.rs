@@ -26,6 +26,7 @@ mod inversion;
 mod key;
 mod live_columns;
 mod merger;
+mod new_documents;
 mod postings;
 mod segments;
 mod shard;

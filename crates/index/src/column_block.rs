@@ -37,17 +37,20 @@
 
 mod block;
 mod format;
+mod inverted;
 mod layer;
 mod layers;
 mod merge;
 mod numbers;
 mod plain;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use block::ColumnBlock;
 pub use format::{BLOCK_LOWS, TERM_BYTES_MAX, VALUES_MAX};
+pub use inverted::{Inverted, InvertedBlock};
 pub use layer::{ColumnLayer, ColumnLayers};
 pub use layers::{combine_layers, fold_layers};
 pub use numbers::{Number, Numbers};

@@ -24,8 +24,8 @@ mod varint;
 
 pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Zone};
 pub use column_block::{
-    BLOCK_LOWS, ColumnBlock, ColumnBlockWriter, ColumnLayer, ColumnLayers, Number, Numbers,
-    PlainLayer, TERM_BYTES_MAX, VALUES_MAX, combine_layers, fold_layers,
+    BLOCK_LOWS, ColumnBlock, ColumnBlockWriter, ColumnLayer, ColumnLayers, Inverted, InvertedBlock,
+    Number, Numbers, PlainLayer, TERM_BYTES_MAX, VALUES_MAX, combine_layers, fold_layers,
 };
 pub use damage::IndexDamage;
 pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryWriter, shared};

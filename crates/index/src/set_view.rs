@@ -16,7 +16,7 @@
 //!   runs   4 bytes for each run: its first and its last low half
 //! ```
 
-use crate::cluster::{CLUSTER_DOCS, Cluster, Owned, WORDS_MAX};
+use crate::cluster::{CLUSTER_DOCS, Cluster, Lows, Owned, WORDS_MAX};
 use crate::side_by_side::{and_count, side_by_side};
 use crate::{DocSet, IndexDamage, le};
 
@@ -220,33 +220,102 @@ pub fn encode_set(set: &DocSet, out: &mut Vec<u8>) {
 
 /// Appends a cluster in the form that takes fewest bytes, and returns which.
 pub(crate) fn encode_cluster(cluster: &Owned, out: &mut Vec<u8>) -> u32 {
-    let (mut runs, mut count) = (Vec::new(), 0);
-    for low in cluster.lows() {
-        count += 1;
+    match cluster {
+        Owned::List(lows) => encode_list(lows, out),
+        Owned::Bits { words, count } => encode_bits(words, *count as usize, out),
+    }
+}
+
+/// Appends the docids of a list in the form that takes fewest bytes.
+fn encode_list(lows: &[[u8; 2]], out: &mut Vec<u8>) -> u32 {
+    let mut runs: Vec<(u16, u16)> = Vec::new();
+    for low in lows.iter().map(|low| u16::from_le_bytes(*low)) {
         match runs.last_mut() {
             Some((_, last)) if u32::from(low) == u32::from(*last) + 1 => *last = low,
             _ => runs.push((low, low)),
         }
     }
-    debug_assert!(
-        count == cluster.count() as usize,
-        "a cluster counts its docids"
-    );
     let words = runs
         .last()
         .map_or(0, |(_, last)| usize::from(*last) / 64 + 1);
-    let (list_bytes, bits_bytes, runs_bytes) = (2 * count, 8 * words, 4 * runs.len());
+    match form(lows.len(), words, runs.len()) {
+        RUNS => {
+            let ends = runs.iter().flat_map(|(first, last)| [*first, *last]);
+            out.extend(ends.flat_map(u16::to_le_bytes));
+            RUNS
+        }
+        LIST => {
+            out.extend_from_slice(lows.as_flattened());
+            LIST
+        }
+        _ => {
+            let mut bits = Vec::with_capacity(words);
+            Cluster::List(lows).add_to(&mut bits);
+            out.extend_from_slice(bits.as_flattened());
+            BITS
+        }
+    }
+}
+
+/// As [`encode_list`], of `count` docids as bits, of which the last word is not zero. Runs are
+/// counted word by word.
+fn encode_bits(words: &[[u8; 8]], count: usize, out: &mut Vec<u8>) -> u32 {
+    let bounds = bounds(words).map(|word| word.count_ones() as usize);
+    let bounds: usize = bounds.sum();
+    match form(count, words.len(), bounds.div_ceil(2)) {
+        RUNS => {
+            append_runs(words, out);
+            RUNS
+        }
+        LIST => {
+            out.extend(Lows::of_words(words).flat_map(u16::to_le_bytes));
+            LIST
+        }
+        _ => {
+            out.extend_from_slice(words.as_flattened());
+            BITS
+        }
+    }
+}
+
+/// Of each word, the bits that differ from the one before: a run begins there, or has ended. A run
+/// that ends with the last bit has no such bit for its end.
+fn bounds(words: &[[u8; 8]]) -> impl Iterator<Item = u64> {
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    words.scan(0, |before, word| {
+        let bounds = word ^ (word << 1 | *before);
+        *before = word >> 63;
+        Some(bounds)
+    })
+}
+
+/// Appends the first and the last docid of each run.
+fn append_runs(words: &[[u8; 8]], out: &mut Vec<u8>) {
+    let mut is_in_run = false;
+    for (at, mut bounds) in (0u32..).zip(bounds(words)) {
+        while bounds != 0 {
+            let low = 64 * at + bounds.trailing_zeros();
+            let low = if is_in_run { low - 1 } else { low };
+            out.extend_from_slice(&(low as u16).to_le_bytes());
+            is_in_run = !is_in_run;
+            bounds &= bounds - 1;
+        }
+    }
+    if is_in_run {
+        let last = 64 * words.len() as u32 - 1;
+        out.extend_from_slice(&(last as u16).to_le_bytes());
+    }
+}
+
+/// The form that takes fewest bytes, of `count` docids that are `words` words of bits or `runs`
+/// runs.
+fn form(count: usize, words: usize, runs: usize) -> u32 {
+    let (list_bytes, bits_bytes, runs_bytes) = (2 * count, 8 * words, 4 * runs);
     if runs_bytes < list_bytes.min(bits_bytes) {
-        let ends = runs.iter().flat_map(|(first, last)| [*first, *last]);
-        out.extend(ends.flat_map(u16::to_le_bytes));
         RUNS
     } else if list_bytes < bits_bytes {
-        out.extend(cluster.lows().flat_map(u16::to_le_bytes));
         LIST
     } else {
-        let mut bits = Vec::with_capacity(words);
-        cluster.view().add_to(&mut bits);
-        out.extend_from_slice(bits.as_flattened());
         BITS
     }
 }

@@ -11,6 +11,7 @@ use super::column_changes::ColumnChanges;
 use super::column_merger::MergeColumns;
 use super::inversion::Inversion;
 use super::merger::MergePostings;
+use super::new_documents::{NewChanges, NewDocuments};
 use super::values::{Slot, Values, each_changed};
 use super::{FieldSet, IndexSettings, Indexer};
 use crate::documents::{ROWS, docid_bytes, parse_docid, parse_position};
@@ -48,11 +49,31 @@ pub(crate) struct SearchIndex {
 #[derive(Debug)]
 struct Changes {
     indexer: Indexer,
+    new: NewDocuments,
     inversion: Inversion,
     columns: ColumnChanges,
+    /// Those of the last new document: their memory is used again.
+    values: Values,
 }
 
 impl Changes {
+    /// Takes a document that was not there before, by its record.
+    fn add_new(&mut self, docid: DocId, position: Position, bytes: &Bytes) -> Result<()> {
+        let mut values = std::mem::take(&mut self.values);
+        self.take_values(position, bytes, &mut values)?;
+        if values.is_there() {
+            self.inversion.add_document(docid);
+        }
+        for (slot, terms) in values.fields() {
+            if !self.new.add(slot, docid, terms) {
+                self.inversion.add_field(slot, docid, terms);
+                self.columns.add(slot.0, docid, terms.iter());
+            }
+        }
+        self.values = values;
+        Ok(())
+    }
+
     fn add(&mut self, docid: DocId, before: &Values, after: &Values) {
         self.inversion.add(docid, before, after);
         each_changed(before, after, |slot, _, after| {
@@ -62,17 +83,27 @@ impl Changes {
 
     /// Whether it is as large as one that is to be written.
     fn is_full(&self) -> bool {
-        let bytes = self.indexer.bytes() + self.inversion.bytes() + self.columns.bytes();
-        bytes >= CHANGES_BYTES_MAX
+        let of_values = self.new.bytes() + self.inversion.bytes() + self.columns.bytes();
+        self.indexer.bytes() + of_values >= CHANGES_BYTES_MAX
     }
 
     fn write(self, index: &SearchIndex, batch: &mut TreeBatch) {
         let Changes {
             indexer,
+            new,
             inversion,
             columns,
+            ..
         } = self;
         index.fields.write(index.tree, batch);
+        new.write(
+            &indexer,
+            &mut Written {
+                indexer: &indexer,
+                index,
+                batch,
+            },
+        );
         let mut operand = Vec::new();
         inversion.each_change(&indexer, |key, change| {
             operand.clear();
@@ -88,15 +119,50 @@ impl Changes {
 
     /// The values of the document in a record of the log; none if it deleted the document.
     fn values_of(&mut self, position: Position, bytes: &Bytes) -> Result<Values> {
+        let mut values = Values::default();
+        self.take_values(position, bytes, &mut values)?;
+        Ok(values)
+    }
+
+    /// As [`values_of`](Self::values_of), in place of others.
+    fn take_values(
+        &mut self,
+        position: Position,
+        bytes: &Bytes,
+        values: &mut Values,
+    ) -> Result<()> {
         let refused = |what: String| Error::derived(position, what);
         let record = Record::decode(bytes).map_err(refused)?;
         if record.kind == Kind::Delete {
-            return Ok(Values::default());
+            *values = Values::default();
+            return Ok(());
         }
         let said = |error: quire_model::Error| refused(error.to_string());
         let document = Document::from_stored(record.document_bytes(bytes)).map_err(said)?;
         let key = Key::decode(record.key).map_err(said)?;
-        Ok(self.indexer.values(&document, &key.to_string()))
+        self.indexer
+            .take_values(&document, &key.to_string(), values);
+        Ok(())
+    }
+}
+
+/// Writes what new documents change.
+struct Written<'a> {
+    indexer: &'a Indexer,
+    index: &'a SearchIndex,
+    batch: &'a mut TreeBatch,
+}
+
+impl NewChanges for Written<'_> {
+    fn posting(&mut self, key: &[u8], operand: &[u8]) {
+        self.batch.merge(self.index.tree, key, operand);
+    }
+
+    fn column(&mut self, slot: Slot, block: u32, operand: &[u8]) {
+        if let Some(field) = self.indexer.field(slot) {
+            let key = block_key(&field.key, block);
+            self.batch.merge(self.index.columns, &key, operand);
+        }
     }
 }
 
@@ -113,6 +179,8 @@ impl SearchIndex {
     fn begin(&self) -> Changes {
         Changes {
             indexer: Indexer::new(Arc::clone(&self.fields)),
+            new: NewDocuments::default(),
+            values: Values::default(),
             inversion: Inversion::default(),
             columns: ColumnChanges::new(COLUMN_BLOCK_BITS),
         }
@@ -172,8 +240,7 @@ impl DerivedTrees for SearchIndex {
                 _ => (at_once / 2).max(1),
             };
             for ((docid, position), record) in found.iter().zip(records) {
-                let values = changes.values_of(*position, &record)?;
-                changes.add(*docid, &Values::default(), &values);
+                changes.add_new(*docid, *position, &record)?;
             }
             if changes.is_full() {
                 changes.write(self, batch);
@@ -254,34 +321,25 @@ impl SearchIndex {
             let is_built = difference
                 .built
                 .is_none_or(|cursor| docid_bytes(docid).as_slice() < cursor);
-            if is_newest && is_built {
-                if !seeded(Bug::OldValueKept) {
-                    before.extend(old.map(|old| (docid, old)));
+            if !is_newest || !is_built {
+                continue;
+            }
+            match old.filter(|_| !seeded(Bug::OldValueKept)) {
+                Some(old) => {
+                    before.push(old);
+                    after.push((docid, changes.values_of(*position, bytes)?));
                 }
-                after.push((docid, changes.values_of(*position, bytes)?));
+                None => changes.add_new(docid, *position, bytes)?,
             }
         }
-        let positions: Vec<Position> = before.iter().map(|(_, position)| *position).collect();
-        let mut before = before.into_iter();
         let mut after = after.into_iter();
-        for positions in positions.chunks(READ_AT_ONCE_MIN) {
-            for record in difference.old.records(positions)? {
-                let Some((of, position)) = before.next() else {
-                    break;
-                };
-                let old = changes.values_of(position, &record)?;
-                // Those before it were not there.
-                for (docid, new) in after.by_ref() {
-                    if docid == of {
-                        changes.add(docid, &old, &new);
-                        break;
-                    }
-                    changes.add(docid, &Values::default(), &new);
-                }
+        for positions in before.chunks(READ_AT_ONCE_MIN) {
+            let records = difference.old.records(positions)?;
+            for ((position, record), (docid, new)) in positions.iter().zip(records).zip(&mut after)
+            {
+                let old = changes.values_of(*position, &record)?;
+                changes.add(docid, &old, &new);
             }
-        }
-        for (docid, new) in after {
-            changes.add(docid, &Values::default(), &new);
         }
         Ok(())
     }

@@ -44,8 +44,6 @@ pub(crate) struct Indexer {
     known: Vec<Known>,
     by_path: HashMap<Box<str>, usize, BuildHasherDefault<Xxh3Default>>,
     bytes: usize,
-    /// Bytes and number of the terms of the last document.
-    room: (usize, usize),
 }
 
 impl Indexer {
@@ -57,14 +55,19 @@ impl Indexer {
             known: Vec::new(),
             by_path: HashMap::default(),
             bytes: 0,
-            room: (0, 0),
         }
     }
 
     /// The values of a document. `id` is its key as text.
     pub(crate) fn values(&mut self, document: &Document, id: &str) -> Values {
-        let (bytes, terms) = self.room;
-        let mut values = Values::with_room(bytes + bytes / 4, terms + terms / 4);
+        let mut values = Values::default();
+        self.take_values(document, id, &mut values);
+        values
+    }
+
+    /// As [`values`](Self::values), in place of others, whose memory is used again.
+    pub(crate) fn take_values(&mut self, document: &Document, id: &str, values: &mut Values) {
+        values.begin();
         let mut last = None;
         let mut add = |path: &str, value: ValueRef<'_>| {
             let at = self.find(path, last);
@@ -80,8 +83,6 @@ impl Indexer {
         });
         add(ID, id_value(id));
         values.finish();
-        self.room = values.room();
-        values
     }
 
     /// A field.

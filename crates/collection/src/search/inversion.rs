@@ -76,17 +76,41 @@ struct Move {
     is_removal: bool,
 }
 
-impl Inversion {
-    /// Takes the values of a document before and after. Documents may come in any order.
-    pub(crate) fn add(&mut self, docid: DocId, before: &Values, after: &Values) {
-        let leaves = Move {
+impl Move {
+    fn entering(docid: DocId) -> Move {
+        Move {
             cluster: (docid.0 >> 16) as u16,
             low: docid.0 as u16,
-            is_removal: true,
-        };
-        let enters = Move {
             is_removal: false,
-            ..leaves
+        }
+    }
+}
+
+impl Inversion {
+    /// Takes a document that was not there before, but none of its values.
+    pub(crate) fn add_document(&mut self, docid: DocId) {
+        self.push(EVERYTHING, &[PRESENT], Move::entering(docid));
+    }
+
+    /// Takes what a document that was not there before has in a field.
+    pub(crate) fn add_field(&mut self, slot: Slot, docid: DocId, terms: Terms<'_>) {
+        let enters = Move::entering(docid);
+        if terms.has_value() {
+            self.push_present(slot, enters);
+        }
+        if terms.len() > 1 {
+            self.push(slot, &[SEVERAL], enters);
+        }
+        let suffixes = terms.iter().map(key::of_term);
+        suffixes.for_each(|suffix| self.push(slot, &suffix, enters));
+    }
+
+    /// Takes the values of a document before and after. Documents may come in any order.
+    pub(crate) fn add(&mut self, docid: DocId, before: &Values, after: &Values) {
+        let enters = Move::entering(docid);
+        let leaves = Move {
+            is_removal: true,
+            ..enters
         };
         match (before.is_there(), after.is_there()) {
             (false, true) => self.push(EVERYTHING, &[PRESENT], enters),

@@ -47,19 +47,12 @@ impl Values {
         })
     }
 
-    /// Those of a document without values, with room for as many as another one has.
-    pub(super) fn with_room(bytes: usize, terms: usize) -> Values {
-        Values {
-            is_there: true,
-            bytes: Vec::with_capacity(bytes),
-            terms: Vec::with_capacity(terms),
-            fields: Vec::with_capacity(terms),
-        }
-    }
-
-    /// Bytes and number of its terms.
-    pub(super) fn room(&self) -> (usize, usize) {
-        (self.bytes.len(), self.terms.len())
+    /// Becomes those of a document without values.
+    pub(super) fn begin(&mut self) {
+        self.is_there = true;
+        self.bytes.clear();
+        self.terms.clear();
+        self.fields.clear();
     }
 
     /// Adds a value, whose term `encode` appends, or not if it has none.

@@ -18,7 +18,7 @@ pub(crate) enum Lows<'a> {
 }
 
 impl<'a> Lows<'a> {
-    pub(super) fn of_words(words: &'a [Word]) -> Lows<'a> {
+    pub(crate) fn of_words(words: &'a [Word]) -> Lows<'a> {
         Lows::Bits {
             current: words.first().map_or(0, |bits| word(*bits)),
             words,

@@ -17,7 +17,7 @@ use super::writer::ColumnBlockWriter;
 use crate::IndexDamage;
 
 /// An operand has at most this many layers.
-const LAYERS_MAX: usize = 8;
+const LAYERS_MAX: usize = 16;
 
 /// Layers of fewer bytes than this are joined when they meet.
 const SMALL_BYTES: usize = 1 << 10;

@@ -197,6 +197,48 @@ proptest! {
     }
 
     #[test]
+    fn an_inverted_block_is_a_layer_and_the_postings_of_its_values(
+        model in any_layer(),
+        is_backwards in any::<bool>(),
+    ) {
+        let mut model = with_values(&model);
+        model.retain(|_, terms| terms.is_some());
+        let mut order: Vec<_> = model.iter().collect();
+        if is_backwards {
+            order.reverse();
+        }
+        let mut block = InvertedBlock::new();
+        let mut postings: BTreeMap<&[u8], BTreeSet<u16>> = BTreeMap::new();
+        for (low, terms) in order {
+            block.add(*low, terms.iter().flatten().map(Vec::as_slice));
+            for term in terms.iter().flatten() {
+                postings.entry(term).or_default().insert(*low);
+            }
+        }
+        let inverted = block.finish();
+        let lows = |is_in: fn(&Terms) -> bool| {
+            let of = model.iter().filter(|(_, terms)| terms.as_ref().is_some_and(is_in));
+            of.map(|(low, _)| *low).collect::<Vec<_>>()
+        };
+        let is_there = |terms: &Terms| terms.iter().any(|term| term != crate::term::NULL);
+        prop_assert_eq!(inverted.present(), lows(is_there));
+        prop_assert_eq!(inverted.several(), lows(|terms| terms.len() > 1));
+        let mut found = Vec::new();
+        inverted.each_posting(|term, lows| found.push((term.to_vec(), lows.to_vec())));
+        let postings = postings.into_iter();
+        let postings = postings.map(|(term, lows)| (term.to_vec(), lows.into_iter().collect()));
+        prop_assert_eq!(found, postings.collect::<Vec<(Vec<u8>, Vec<u16>)>>());
+        let mut operand = Vec::new();
+        inverted.encode_operand(&mut operand);
+        let mut layers = Vec::new();
+        ColumnLayers::new(&operand).append_to(&mut layers).unwrap();
+        prop_assert_eq!(layers.len(), usize::from(!model.is_empty()));
+        for layer in layers {
+            prop_assert_eq!(&decoded(&ColumnLayer::new(layer).unwrap()), &model);
+        }
+    }
+
+    #[test]
     fn the_newest_layer_counts_however_layers_are_merged(
         models in vec(any_layer(), 0..7),
         cuts in vec(0usize..4, 0..7),

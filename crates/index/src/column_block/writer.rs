@@ -5,17 +5,16 @@ use super::numbers::{
     EXACT_MAX, Number, NumberKind, Numbers, SCALE_MAX, key_of_float, key_of_int, scaled,
 };
 use super::plain::{PLAIN, push_row};
+use super::terms::Terms;
 use crate::column::ColumnWriter;
 use crate::dictionary::{DictionaryEncoding, DictionaryWriter};
 use crate::packed::width_of;
 use crate::term;
 use hashbrown::HashTable;
 use quire_model::ordered::OrderedValue;
-use std::ops::Range;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Layers of fewer documents than this are plain.
-const PACKED_ROWS_MIN: usize = 64;
+pub(super) const PACKED_ROWS_MIN: usize = 64;
 
 /// Bytes of different terms that a layer holds; documents past it are marked.
 const TERMS_BYTES_MAX: usize = 16 << 20;
@@ -41,6 +40,20 @@ pub(super) enum Cell {
 }
 
 impl Cell {
+    /// The cell of a term that is null or a number.
+    pub(super) fn of_term(term: &[u8]) -> Option<Cell> {
+        let value = match term.first() {
+            Some(first) if *first < STRINGS_MIN => term::decode(term),
+            _ => None,
+        };
+        match value {
+            Some(OrderedValue::Null) => Some(Cell::Null),
+            Some(OrderedValue::Int(value)) => Some(Cell::Int(value)),
+            Some(OrderedValue::Float(value)) => Some(Cell::Float(value)),
+            _ => None,
+        }
+    }
+
     pub(super) fn of_number(number: Option<Number>) -> Cell {
         match number {
             None => Cell::Null,
@@ -53,70 +66,25 @@ impl Cell {
     }
 }
 
+/// A document.
 #[derive(Debug, Clone, Copy)]
-struct Row {
-    low: u16,
-    is_marked: bool,
+pub(super) struct Row {
+    pub(super) low: u16,
+    pub(super) is_marked: bool,
     /// Where its cells end.
-    end: u32,
+    pub(super) end: u32,
     /// Where they begin: documents come in any order.
-    start: u32,
+    pub(super) start: u32,
 }
 
 /// Writes a layer.
 #[derive(Debug, Default)]
 pub struct ColumnBlockWriter {
-    rows: Vec<Row>,
-    cells: Vec<Cell>,
-    terms: Terms,
+    pub(super) rows: Vec<Row>,
+    pub(super) cells: Vec<Cell>,
+    pub(super) terms: Terms,
     /// The document that is ended next is marked.
     is_marking: bool,
-}
-
-/// Different terms, numbered as they come.
-#[derive(Debug, Default)]
-struct Terms {
-    bytes: Vec<u8>,
-    ends: Vec<u32>,
-    places: HashTable<u32>,
-}
-
-impl Terms {
-    fn range(ends: &[u32], number: u32) -> Range<usize> {
-        let at = number as usize;
-        let start = at.checked_sub(1).and_then(|before| ends.get(before));
-        let start = start.copied().unwrap_or(0) as usize;
-        start..ends.get(at).map_or(start, |end| *end as usize)
-    }
-
-    fn get(&self, number: u32) -> &[u8] {
-        let range = Terms::range(&self.ends, number);
-        self.bytes.get(range).unwrap_or_default()
-    }
-
-    fn number(&mut self, term: &[u8]) -> u32 {
-        let Terms {
-            bytes,
-            ends,
-            places,
-        } = self;
-        let of = |number: u32| bytes.get(Terms::range(ends, number)).unwrap_or_default();
-        let entry = places.entry(
-            xxh3_64(term),
-            |number| of(*number) == term,
-            |number| xxh3_64(of(*number)),
-        );
-        match entry {
-            hashbrown::hash_table::Entry::Occupied(known) => *known.get(),
-            hashbrown::hash_table::Entry::Vacant(free) => {
-                let number = ends.len() as u32;
-                free.insert(number);
-                bytes.extend_from_slice(term);
-                ends.push(bytes.len() as u32);
-                number
-            }
-        }
-    }
 }
 
 impl ColumnBlockWriter {
@@ -135,7 +103,7 @@ impl ColumnBlockWriter {
     /// About how many bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let of_terms = self.terms.bytes.len() + 12 * self.terms.ends.len();
+        let of_terms = self.terms.memory_bytes();
         self.cells.len() * size_of::<Cell>() + self.rows.len() * size_of::<Row>() + of_terms
     }
 
@@ -147,20 +115,12 @@ impl ColumnBlockWriter {
 
     /// As [`push`](Self::push); the cell, to push it again.
     pub(super) fn push_term(&mut self, bytes: &[u8]) -> Cell {
-        if bytes.len() > TERM_BYTES_MAX || self.terms.bytes.len() > TERMS_BYTES_MAX {
+        if bytes.len() > TERM_BYTES_MAX || self.terms.term_bytes() > TERMS_BYTES_MAX {
             self.is_marking = true;
             return Cell::Null;
         }
-        let value = match bytes.first() {
-            Some(first) if *first < STRINGS_MIN => term::decode(bytes),
-            _ => None,
-        };
-        let cell = match value {
-            Some(OrderedValue::Null) => Cell::Null,
-            Some(OrderedValue::Int(value)) => Cell::Int(value),
-            Some(OrderedValue::Float(value)) => Cell::Float(value),
-            _ => Cell::Term(self.terms.number(bytes)),
-        };
+        let number = |terms: &mut Terms| Cell::Term(terms.number(bytes));
+        let cell = Cell::of_term(bytes).unwrap_or_else(|| number(&mut self.terms));
         self.push_cell(cell);
         cell
     }
@@ -193,13 +153,7 @@ impl ColumnBlockWriter {
         if is_bottom {
             self.rows.retain(|row| row.is_marked || row.end > row.start);
         }
-        if !self.rows.is_sorted_by_key(|row| row.low) {
-            self.rows.sort_unstable_by_key(|row| row.low);
-        }
-        assert!(
-            self.rows.is_sorted_by(|a, b| a.low < b.low),
-            "a layer has each document once"
-        );
+        sort_rows(&mut self.rows);
         match self.rows.len() {
             0 => {}
             1..PACKED_ROWS_MIN => self.encode_plain(out),
@@ -222,7 +176,7 @@ impl ColumnBlockWriter {
         term::encode_ordered(value, out);
     }
 
-    fn encode_plain(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode_plain(&self, out: &mut Vec<u8>) {
         out.push(PLAIN);
         for row in &self.rows {
             let terms = self.cells_of(row).iter().map(|cell| {
@@ -238,10 +192,22 @@ impl ColumnBlockWriter {
     }
 
     fn encode_packed(mut self, is_bottom: bool, out: &mut Vec<u8>) {
-        let (values, ordinals) = match self.numbers() {
+        let used = || self.rows.iter().flat_map(|row| self.cells_of(row));
+        let (values, ordinals) = match numbers_of(used, self.cells.len()) {
             Some(numbers) => (Encoded::Numbers(numbers), self.ordinals_of(&numbers)),
             None => self.dictionary(),
         };
+        self.encode_ordinals(is_bottom, &values, &ordinals, out);
+    }
+
+    /// Appends the layer. What `ordinals` has at the place of each cell is the value's ordinal.
+    pub(super) fn encode_ordinals(
+        &self,
+        is_bottom: bool,
+        values: &Encoded,
+        ordinals: &[u64],
+        out: &mut Vec<u8>,
+    ) {
         let mut codes = Vec::with_capacity(ordinals.len());
         let mut ends = Vec::with_capacity(self.rows.len());
         let (mut own, mut many) = (Vec::new(), false);
@@ -261,89 +227,12 @@ impl ColumnBlockWriter {
             }
             ends.push(codes.len());
         }
-        self.write(is_bottom, &values, &codes, &ends, many, out);
-    }
-
-    /// The numbers that stand for all values, unless a dictionary suits better.
-    fn numbers(&self) -> Option<Numbers> {
-        let mut used = self
-            .rows
-            .iter()
-            .flat_map(|row| self.cells_of(row))
-            .peekable();
-        used.peek()?;
-        let (mut has_null, mut has_floats, mut is_exact, mut is_any) = (false, false, true, false);
-        let mut scale = 0;
-        let (mut least, mut greatest) = (i64::MAX, i64::MIN);
-        let mut different = Different::default();
-        for cell in used {
-            match *cell {
-                Cell::Term(_) => return None,
-                Cell::Null => has_null = true,
-                Cell::Int(value) => {
-                    is_any = true;
-                    (least, greatest) = (least.min(value), greatest.max(value));
-                    is_exact &= (-EXACT_MAX..=EXACT_MAX).contains(&value);
-                    different.add(value as u64);
-                }
-                Cell::Float(value) => {
-                    (is_any, has_floats) = (true, true);
-                    while scale <= SCALE_MAX && scaled(value, scale).is_none() {
-                        scale += 1;
-                    }
-                    different.add(value.to_bits());
-                }
-            }
-        }
-        let cells = || self.rows.iter().flat_map(|row| self.cells_of(row));
-        let kind = match (has_floats, is_exact) {
-            (false, _) => NumberKind::Integers,
-            (true, true) if scale <= SCALE_MAX => {
-                // A scale that suits each one suits all, if the greatest does.
-                let suits = |cell: &Cell| match *cell {
-                    Cell::Float(value) => scaled(value, scale).is_some(),
-                    Cell::Int(value) => scaled(value as f64, scale).is_some(),
-                    _ => true,
-                };
-                match cells().all(suits) {
-                    true => NumberKind::Decimals(scale),
-                    false => NumberKind::Floats,
-                }
-            }
-            (true, true) => NumberKind::Floats,
-            (true, false) => return None,
-        };
-        if !is_any {
-            return None;
-        }
-        let keys = || cells().filter_map(|cell| key_of(kind, *cell));
-        let (base, last) = (keys().min()?, keys().max()?);
-        let length = (last - base).checked_add(2)?;
-        let of_numbers = width_of(length) as usize * self.cells.len() / 8;
-        let of_dictionary = |count: usize| {
-            let width = width_of(count as u64 + 1) as usize;
-            width * self.cells.len() / 8 + DICTIONARY_BYTES + 10 * count
-        };
-        if different
-            .count()
-            .is_some_and(|count| of_dictionary(count) < of_numbers)
-        {
-            return None;
-        }
-        Some(Numbers {
-            kind,
-            base,
-            has_null,
-            end: last - base + 1 + u64::from(has_null),
-        })
+        self.write(is_bottom, values, &codes, &ends, many, out);
     }
 
     /// The ordinals of all cells that documents have.
     fn ordinals_of(&self, numbers: &Numbers) -> Vec<u64> {
-        let ordinal = |cell: &Cell| match key_of(numbers.kind, *cell) {
-            Some(key) => numbers.ordinal_of_key(key),
-            None => 0,
-        };
+        let ordinal = |cell: &Cell| ordinal_of(numbers, *cell);
         self.cells.iter().map(ordinal).collect()
     }
 
@@ -361,7 +250,7 @@ impl ColumnBlockWriter {
                 }
             });
         }
-        let mut is_used = vec![false; self.terms.ends.len()];
+        let mut is_used = vec![false; self.terms.len()];
         for row in &self.rows {
             let own = numbers.get(row.start as usize..row.end as usize);
             for number in own.unwrap_or_default() {
@@ -370,36 +259,10 @@ impl ColumnBlockWriter {
         }
         let mut sorted: Vec<u32> = (0..is_used.len() as u32).collect();
         sorted.retain(|number| is_used[*number as usize]);
-        sorted.sort_unstable_by(|a, b| self.terms.get(*a).cmp(self.terms.get(*b)));
-        let mut places = vec![0u64; is_used.len()];
-        for (place, number) in (0..).zip(&sorted) {
-            places[*number as usize] = place;
-        }
-        let all = || sorted.iter().map(|number| self.terms.get(*number));
-        let length = all().next().map_or(0, <[u8]>::len);
-        let is_integer = |term: &[u8]| matches!(term::decode(term), Some(OrderedValue::Int(_)));
-        let encoding = if all().all(is_integer) {
-            DictionaryEncoding::Integers
-        } else if all().all(|term| term.len() == length) {
-            DictionaryEncoding::Fixed(length as u32)
-        } else {
-            DictionaryEncoding::Blocks
-        };
-        let (mut writer, mut bytes) = (DictionaryWriter::new(encoding), Vec::new());
-        for term in all() {
-            let pushed = writer.push(term, &mut bytes);
-            assert!(pushed.is_ok(), "sorted terms ascend, and suit the encoding");
-        }
-        writer.finish(&mut bytes);
-        let bound = |number: Option<&u32>| number.map(|number| self.terms.get(*number).to_vec());
-        let encoded = Encoded::Dictionary {
-            bytes,
-            len: sorted.len() as u64,
-            least: bound(sorted.first()).unwrap_or_default(),
-            greatest: bound(sorted.last()).unwrap_or_default(),
-        };
+        self.terms.sort(&mut sorted);
+        let places = places_of(&sorted, is_used.len());
         let ordinals = numbers.iter().map(|number| places[*number as usize]);
-        (encoded, ordinals.collect())
+        (dictionary_of(&self.terms, &sorted), ordinals.collect())
     }
 
     fn write(
@@ -497,8 +360,126 @@ impl ColumnBlockWriter {
     }
 }
 
+/// The numbers that stand for all values, unless a dictionary suits better. `values` are those
+/// of `count` cells, each once or more; a repetition changes nothing.
+pub(super) fn numbers_of<'c, V: Iterator<Item = &'c Cell>>(
+    values: impl Fn() -> V,
+    count: usize,
+) -> Option<Numbers> {
+    let (mut has_null, mut has_floats, mut is_exact, mut is_any) = (false, false, true, false);
+    let mut scale = 0;
+    let (mut least, mut greatest) = (i64::MAX, i64::MIN);
+    let mut different = Different::default();
+    for cell in values() {
+        match *cell {
+            Cell::Term(_) => return None,
+            Cell::Null => has_null = true,
+            Cell::Int(value) => {
+                is_any = true;
+                (least, greatest) = (least.min(value), greatest.max(value));
+                is_exact &= (-EXACT_MAX..=EXACT_MAX).contains(&value);
+                different.add(value as u64);
+            }
+            Cell::Float(value) => {
+                (is_any, has_floats) = (true, true);
+                while scale <= SCALE_MAX && scaled(value, scale).is_none() {
+                    scale += 1;
+                }
+                different.add(value.to_bits());
+            }
+        }
+    }
+    let kind = match (has_floats, is_exact) {
+        (false, _) => NumberKind::Integers,
+        (true, true) if scale <= SCALE_MAX => {
+            // A scale that suits each one suits all, if the greatest does.
+            let suits = |cell: &Cell| match *cell {
+                Cell::Float(value) => scaled(value, scale).is_some(),
+                Cell::Int(value) => scaled(value as f64, scale).is_some(),
+                _ => true,
+            };
+            match values().all(suits) {
+                true => NumberKind::Decimals(scale),
+                false => NumberKind::Floats,
+            }
+        }
+        (true, true) => NumberKind::Floats,
+        (true, false) => return None,
+    };
+    if !is_any {
+        return None;
+    }
+    let keys = || values().filter_map(|cell| key_of(kind, *cell));
+    let (base, last) = (keys().min()?, keys().max()?);
+    let length = (last - base).checked_add(2)?;
+    let of_numbers = width_of(length) as usize * count / 8;
+    let of_dictionary = |values: usize| {
+        let width = width_of(values as u64 + 1) as usize;
+        width * count / 8 + DICTIONARY_BYTES + 10 * values
+    };
+    if different
+        .count()
+        .is_some_and(|count| of_dictionary(count) < of_numbers)
+    {
+        return None;
+    }
+    Some(Numbers {
+        kind,
+        base,
+        has_null,
+        end: last - base + 1 + u64::from(has_null),
+    })
+}
+
+/// Sorts the documents of a layer.
+pub(super) fn sort_rows(rows: &mut [Row]) {
+    if !rows.is_sorted_by_key(|row| row.low) {
+        rows.sort_unstable_by_key(|row| row.low);
+    }
+    assert!(
+        rows.is_sorted_by(|a, b| a.low < b.low),
+        "a layer has each document once"
+    );
+}
+
+/// By number, of `count`, where it is in a list of different numbers.
+pub(super) fn places_of(sorted: &[u32], count: usize) -> Vec<u64> {
+    let mut places = vec![0u64; count];
+    for (place, number) in (0..).zip(sorted) {
+        places[*number as usize] = place;
+    }
+    places
+}
+
+/// A dictionary of terms, whose numbers are sorted.
+pub(super) fn dictionary_of(terms: &Terms, sorted: &[u32]) -> Encoded {
+    let all = || sorted.iter().map(|number| terms.get(*number));
+    let length = all().next().map_or(0, <[u8]>::len);
+    let is_integer = |term: &[u8]| matches!(term::decode(term), Some(OrderedValue::Int(_)));
+    let encoding = if all().all(is_integer) {
+        DictionaryEncoding::Integers
+    } else if all().all(|term| term.len() == length) {
+        DictionaryEncoding::Fixed(length as u32)
+    } else {
+        DictionaryEncoding::Blocks
+    };
+    let (mut writer, mut bytes) = (DictionaryWriter::new(encoding), Vec::new());
+    for term in all() {
+        let pushed = writer.push(term, &mut bytes);
+        assert!(pushed.is_ok(), "sorted terms ascend, and suit the encoding");
+    }
+    writer.finish(&mut bytes);
+    let bound = |number: Option<&u32>| number.map(|number| terms.get(*number).to_vec());
+    Encoded::Dictionary {
+        bytes,
+        len: sorted.len() as u64,
+        least: bound(sorted.first()).unwrap_or_default(),
+        greatest: bound(sorted.last()).unwrap_or_default(),
+    }
+}
+
 /// What the ordinals of a layer stand for.
-enum Encoded {
+pub(super) enum Encoded {
     Numbers(Numbers),
     Dictionary {
         bytes: Vec<u8>,
@@ -527,6 +508,14 @@ impl Encoded {
                 (numbers.end, term(0), term(numbers.end - 1))
             }
         }
+    }
+}
+
+/// The ordinal of a number, or of null.
+pub(super) fn ordinal_of(numbers: &Numbers, cell: Cell) -> u64 {
+    match key_of(numbers.kind, cell) {
+        Some(key) => numbers.ordinal_of_key(key),
+        None => 0,
     }
 }
 
