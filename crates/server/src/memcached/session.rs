@@ -26,6 +26,7 @@ use super::refusal::Refusal;
 use super::request::{Change, Reply, Request, Write};
 use super::stats;
 use super::write::write_all;
+use crate::access::role::Action;
 use crate::documents::lookup::Group;
 
 /// Answers of more bytes are sent before the next is made.
@@ -68,7 +69,7 @@ pub(crate) struct Session {
 impl Session {
     /// The session of a new client, with its parser. The client may have to authenticate first.
     pub(crate) fn new(state: Arc<PortState>) -> (Session, Parser) {
-        let admission = Admission::new(state.token.as_deref());
+        let admission = Admission::new(&state.access);
         let session = Session {
             keyspace: Keyspace::new(state.engine.clone(), &state.options),
             tally: Tally::default(),
@@ -106,9 +107,18 @@ impl Session {
         output: &mut dyn Output,
     ) -> std::io::Result<Flow> {
         let mut rest = requests;
+        if let Some(grant) = self.admission.grant() {
+            self.keyspace.grant = grant;
+        }
         while let Some(first) = rest.first() {
             if !self.admission.is_admitted() {
-                let flow = self.admission.check(first, output.buffer());
+                let database = self.state.engine.database();
+                let flow = self
+                    .admission
+                    .check(&**database.env(), first, output.buffer());
+                if let Some(grant) = self.admission.grant() {
+                    self.keyspace.grant = grant;
+                }
                 if flow != Flow::Continue {
                     self.tally.add(Count::Refused, 1);
                     return Ok(flow);
@@ -146,6 +156,11 @@ impl Session {
             Request::MetaNoop => line("MN", out),
             Request::Version => line(&format!("VERSION {}", stats::VERSION), out),
             Request::Verbosity { noreply: false } => line("OK", out),
+            Request::Stats | Request::StatsReset
+                if self.keyspace.grant.check_all(Action::Read).is_err() =>
+            {
+                line("CLIENT_ERROR no permissions for statistics", out);
+            }
             Request::Stats => stats::write(&self.state, out),
             Request::StatsReset => {
                 self.state.counters.reset();
