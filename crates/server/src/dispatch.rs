@@ -15,6 +15,7 @@ use tower::util::MapRequest;
 
 use crate::access::grant::Grant;
 use crate::http::answer::{Answer, AnswerFormat};
+use crate::http::audited;
 use crate::http::auth;
 use crate::http::body::BodyReader;
 use crate::http::call::Call;
@@ -100,6 +101,8 @@ async fn answer(
     let (parts, body) = request.into_parts();
     let is_body_left = !body.is_end_stream() || framing::check(&parts.headers).is_err();
     let admitted = admit(&parts, server);
+    let audit = server.options.audit.as_ref();
+    audited::authentication(audit, &parts, &admitted);
     slow_down(&admitted, &parts).await;
     let body = admitted.and_then(|grant| {
         let body = BodyReader::new(&parts.headers, body, &server.options)?;
@@ -116,13 +119,17 @@ async fn answer(
             };
         }
     };
+    let by = Arc::clone(&grant);
     let call = || {
         let path_params = path_params(path)?;
         if !path_params.iter().any(is_api) {
             let named = path_params.iter().find(|(name, _)| name == "collection");
             let named = named.map(|(_, text)| text.as_str());
             let allowed = route.endpoint.needs.check(&grant, named);
-            allowed.map_err(Failure::forbidden)?;
+            allowed.map_err(|refused| {
+                audited::refused(audit, &parts, &grant);
+                Failure::forbidden(refused)
+            })?;
         }
         if route.endpoint.changes_documents(&parts.method) {
             server.check_writable()?;
@@ -150,6 +157,9 @@ async fn answer(
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
+    if route.endpoint.needs.is_admin() {
+        audited::admin(audit, &parts, &by, response.status());
+    }
     match rest.drain().await {
         true => response,
         false => closing(response, &parts),
@@ -212,6 +222,7 @@ async fn refuse(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let admitted = admit(&parts, &server);
+    audited::authentication(server.options.audit.as_ref(), &parts, &admitted);
     slow_down(&admitted, &parts).await;
     let failure = match admitted {
         Ok(_) => failure(&parts.method, &parts.uri),

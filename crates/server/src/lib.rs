@@ -47,6 +47,7 @@
 
 mod access;
 mod admin;
+mod audit;
 mod bulk;
 mod collections;
 mod dispatch;
@@ -70,6 +71,7 @@ pub use access::lifetime::parse_lifetime;
 pub use access::record::TokenRecord;
 pub use access::role::Role;
 pub use access::tokens::{NewToken, Tokens, TokensError};
+pub use audit::{Audit, AuditError, AuditOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use follow::{ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response};
 pub use memcached::memcached;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::access::caller::Access;
 use crate::access::tokens::Tokens;
+use crate::audit::Audit;
 use crate::net::tls::Tls;
 use crate::{Error, Result};
 
@@ -25,6 +26,8 @@ pub struct ServerOptions {
     pub token: Option<String>,
     /// Named tokens with roles, beside `token`, with which everything is allowed. Default none.
     pub tokens: Option<Tokens>,
+    /// Where it is noted who was admitted, refused, and changed what. Default none.
+    pub audit: Option<Audit>,
     /// Default none: HTTP and memcached without TLS. With it every port speaks TLS alone.
     pub tls: Option<Tls>,
     /// The largest bulk body in bytes, counted after decompression. Default 100 MiB, as in
@@ -90,6 +93,7 @@ impl Default for ServerOptions {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9200)),
             token: None,
             tokens: None,
+            audit: None,
             tls: None,
             body_bytes_max: 100 << 20,
             buffer_bytes_max: 64 << 20,
@@ -113,6 +117,7 @@ impl fmt::Debug for ServerOptions {
             .field("listen", &self.listen)
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
             .field("tokens", &self.tokens)
+            .field("audit", &self.audit)
             .field("tls", &self.tls)
             .field("body_bytes_max", &self.body_bytes_max)
             .field("buffer_bytes_max", &self.buffer_bytes_max)

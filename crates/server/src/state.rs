@@ -143,6 +143,7 @@ impl FromRef<Server> for MetricsState {
     fn from_ref(server: &Server) -> MetricsState {
         let is_memcached_served = server.options.memcached.is_some();
         MetricsState {
+            audit: server.options.audit.clone(),
             engine: server.engine.clone(),
             connections: Arc::clone(&server.connections),
             requests: Arc::clone(&server.requests),

@@ -4,7 +4,9 @@ use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::size::Size;
 use crate::{Context, database, files};
-use quire_server::{Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens};
+use quire_server::{
+    Audit, AuditOptions, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
+};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
@@ -67,6 +69,10 @@ pub(super) struct Serving {
     /// once
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
+    /// Note in this file who was admitted and refused, and who changed what: lines of JSON. Files
+    /// of 16 MiB, FILE.1 to FILE.7 before it
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
     /// The certificate of this server (PEM), then those of its issuers: every port speaks TLS
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -99,6 +105,7 @@ pub(super) struct Serving {
 impl Serve {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let options = self.serving.options(context)?;
+        let audit = options.audit.clone();
         let runtime = runtime()?;
         let database =
             database::open_to_serve(context, &self.db, self.serving.memory, self.create)?;
@@ -108,6 +115,9 @@ impl Serve {
                 .await
                 .map_err(|error| Error::Failed(crate::error::causes(&error)))
         });
+        if let Some(audit) = audit {
+            audit.flush();
+        }
         let closed = database
             .close()
             .map_err(Error::engine("cannot close the database"));
@@ -174,11 +184,18 @@ impl Serving {
             listen: self.listen,
             token,
             tokens,
+            audit: self.audit(context)?,
             tls: self.tls(context)?,
             backup_dir: self.backup_dir.clone(),
             memcached,
             ..ServerOptions::default()
         })
+    }
+
+    fn audit(&self, context: &Context) -> Result<Option<Audit>> {
+        let open = |path: &PathBuf| Audit::open(context.env.clone(), AuditOptions::new(path));
+        let audit = self.audit.as_ref().map(open).transpose();
+        audit.map_err(|error| Error::Failed(error.to_string()))
     }
 
     /// The certificates of the server, if it is to speak TLS.

@@ -20,6 +20,14 @@ pub(crate) enum Needs {
 }
 
 impl Needs {
+    /// Whether it changes something other than documents.
+    pub(crate) fn is_admin(self) -> bool {
+        let (Needs::Named(action) | Needs::Items(action) | Needs::Whole(action)) = self else {
+            return false;
+        };
+        matches!(action, Action::Manage | Action::Follow | Action::Tokens)
+    }
+
     /// Checks what can be checked before the body is read. `named` is what the path names.
     pub(crate) fn check(self, grant: &Grant, named: Option<&str>) -> Result<(), Refused> {
         match self {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::counters::Counters;
 use crate::access::caller::Access;
+use crate::audit::Audit;
 use crate::engine::Engine;
 use crate::http::buffers::Buffers;
 use crate::net::tls::Tls;
@@ -17,6 +18,7 @@ pub(crate) struct PortState {
     pub(crate) counters: Counters,
     pub(crate) options: MemcachedOptions,
     pub(crate) access: Arc<Access>,
+    pub(crate) audit: Option<Audit>,
     pub(crate) tls: Option<Tls>,
     pub(crate) connections_max: usize,
     pub(crate) idle_timeout: Duration,
@@ -39,6 +41,7 @@ impl PortState {
             counters: Counters::default(),
             options: options.memcached.clone().unwrap_or_default(),
             access,
+            audit: options.audit.clone(),
             tls: options.tls.clone(),
             connections_max: options.connections_max,
             idle_timeout: options.idle_timeout,

@@ -8,6 +8,7 @@
 //! 3. A write is answered when it is as durable as the collection's setting says.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use quire_model::DOCUMENT_BYTES_MAX;
@@ -27,6 +28,7 @@ use super::request::{Change, Reply, Request, Write};
 use super::stats;
 use super::write::write_all;
 use crate::access::role::Action;
+use crate::audit::Event;
 use crate::documents::lookup::Group;
 
 /// Answers of more bytes are sent before the next is made.
@@ -58,6 +60,7 @@ pub(crate) struct Session {
     pub(crate) state: Arc<PortState>,
     keyspace: Keyspace,
     admission: Admission,
+    pub(super) address: Option<SocketAddr>,
     pub(crate) tally: Tally,
     group: Group,
     /// The line of keys that is being answered had an error.
@@ -78,6 +81,7 @@ impl Session {
             value: Vec::new(),
             state,
             admission,
+            address: None,
         };
         let parser = Parser::new(session.value_bytes_max());
         (session, parser)
@@ -119,6 +123,7 @@ impl Session {
                 if let Some(grant) = self.admission.grant() {
                     self.keyspace.grant = grant;
                 }
+                self.note_authentication(flow);
                 if flow != Flow::Continue {
                     self.tally.add(Count::Refused, 1);
                     return Ok(flow);
@@ -148,6 +153,23 @@ impl Session {
             rest = rest.get(done..).unwrap_or_default();
         }
         Ok(Flow::Continue)
+    }
+
+    /// Notes in the audit log whether the client was admitted.
+    fn note_authentication(&self, flow: Flow) {
+        if let Some(audit) = &self.state.audit
+            && flow != Flow::Quit
+        {
+            let is_admitted = self.admission.is_admitted();
+            audit.note(&Event {
+                event: "authentication",
+                protocol: "memcached",
+                address: self.address,
+                token: is_admitted.then_some(self.keyspace.grant.name.as_str()),
+                status: if is_admitted { 200 } else { 401 },
+                ..Event::default()
+            });
+        }
     }
 
     /// Answers a request that needs no document.

@@ -1,11 +1,15 @@
 //! Named tokens: what each role may do on each kind of route, and in each collection.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads the audit log as its readers do"
+)]
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
-use quire_server::{MemcachedOptions, NewToken, Role, ServerOptions, Tokens};
+use quire_server::{Audit, AuditOptions, MemcachedOptions, NewToken, Role, ServerOptions, Tokens};
 use quiredb::OsEnv;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -371,4 +375,69 @@ async fn memcached_clients_do_what_their_token_grants_until_it_is_revoked() {
         wrong.await.unwrap(),
         "CLIENT_ERROR authentication failure\r\n"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_says_who_was_admitted_and_refused_and_who_changed_what() {
+    let (options, tokens, dir) = options();
+    let path = dir.path().join("audit.log");
+    let env = OsEnv::new().unwrap();
+    let audit = Audit::open(env, AuditOptions::new(&path)).unwrap();
+    let options = ServerOptions {
+        audit: Some(audit.clone()),
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..MemcachedOptions::default()
+        }),
+        ..options
+    };
+    let site = Listening::new(options).await;
+    let secret = make(&tokens, "reader", Role::Read, &["*"]);
+    let line_of = |token: &str, method: &str, path: &str| {
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: 0\r\n\r\n"
+        )
+    };
+    let last = line_of("wrong", "GET", "/cars").replace("Content-Length", "Connection: close\r\nX");
+    let requests = [
+        line_of(&secret, "GET", "/_count"),
+        line_of(&secret, "GET", "/_count"),
+        line_of(&secret, "PUT", "/cars"),
+        line_of("root", "PUT", "/cars"),
+        last,
+    ];
+    site.exchange(requests.concat().as_bytes()).await;
+    let mut memcached = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
+    let lines = "set a 0 0 6\r\nx root\r\nversion\r\n";
+    talk(&mut memcached, lines, "VERSION").await;
+    audit.flush();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains(&secret) && !text.contains("wrong"), "{text}");
+    let noted: Vec<_> = text
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            assert!(line["address"].is_string() && line["time_micros"].is_number());
+            let text = |name: &str| line[name].as_str().unwrap_or("-").to_owned();
+            format!(
+                "{} {} {} {} {}",
+                text("event"),
+                text("token"),
+                text("method"),
+                text("path"),
+                line["status"]
+            )
+        })
+        .collect();
+    let expected = [
+        "authentication reader GET /_count 200",
+        "refused reader PUT /cars 403",
+        "admin reader PUT /cars 403",
+        "authentication  PUT /cars 200",
+        "admin  PUT /cars 200",
+        "authentication - GET /cars 401",
+        "authentication  - - 200",
+    ];
+    assert_eq!(noted, expected, "{text}");
 }
