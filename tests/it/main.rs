@@ -10,6 +10,7 @@
 
 use quire_tests::{http, words};
 
+mod access;
 mod backup;
 mod bad_input;
 mod concurrency;

@@ -106,8 +106,16 @@ impl Client {
     /// # Errors
     /// If there is no answer, or its status is an error.
     pub(crate) fn request(&self, method: &str, path: &str) -> Result<Value> {
+        self.send(method, path, "")
+    }
+
+    /// Sends a request with a body of JSON. Returns the JSON of the answer.
+    ///
+    /// # Errors
+    /// As for [`request`](Client::request).
+    pub(crate) fn send(&self, method: &str, path: &str, json: &str) -> Result<Value> {
         let Answer { status, body } =
-            http::request(&self.server, method, path, "").map_err(|error| {
+            http::request(&self.server, method, path, json).map_err(|error| {
                 Error::Failed(format!("no answer from {}: {error}", self.server.url()))
             })?;
         let json: Value = serde_json::from_str(&body).unwrap_or_default();

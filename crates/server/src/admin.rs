@@ -3,3 +3,4 @@
 pub(crate) mod cat;
 pub(crate) mod cluster;
 pub(crate) mod stats;
+pub(crate) mod tokens;

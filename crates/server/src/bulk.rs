@@ -17,6 +17,8 @@ mod state;
 
 use std::sync::Arc;
 
+use crate::access::grant::Grant;
+use crate::access::role::Action as AccessAction;
 use crate::documents::ack::wants_refresh;
 use crate::documents::conditions::check_write;
 use crate::engine::Engine;
@@ -51,7 +53,9 @@ pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
         ..
     } = &call.state;
     let held = buffers.hold(HELD_BYTES_LEAST, *memory_timeout).await?;
+    let grant = Arc::clone(&call.grant);
     let mut bulk = Bulk {
+        grant,
         default_index,
         lines: Lines::new(call.body, held, HELD_BYTES_LEAST),
         items: Vec::new(),
@@ -81,6 +85,7 @@ pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
 
 /// A bulk request as it is read and applied.
 struct Bulk {
+    grant: Arc<Grant>,
     state: BulkState,
     default_index: Option<Arc<str>>,
     lines: Lines,
@@ -158,6 +163,8 @@ impl Bulk {
                 }
             },
         };
+        let allowed = self.grant.check(AccessAction::Write, &index);
+        let version = allowed.map_err(Failure::forbidden).and(version);
         Ok(Item {
             op,
             index,

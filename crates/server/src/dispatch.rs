@@ -7,13 +7,15 @@ use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{MatchedPath, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, Uri, Version, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http_body::Body as _;
 use tower::util::MapRequest;
 
+use crate::access::grant::Grant;
 use crate::http::answer::{Answer, AnswerFormat};
+use crate::http::audited;
 use crate::http::auth;
 use crate::http::body::BodyReader;
 use crate::http::call::Call;
@@ -26,6 +28,9 @@ use crate::state::Server;
 
 /// The label of requests that no route serves, in the metrics.
 const NO_ROUTE: &str = "none";
+
+/// The pause before the answer to a wrong token.
+const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
 
 /// All routes as one service.
 pub(crate) fn router(server: Arc<Server>) -> Router {
@@ -96,8 +101,14 @@ async fn answer(
     let (parts, body) = request.into_parts();
     let is_body_left = !body.is_end_stream() || framing::check(&parts.headers).is_err();
     let admitted = admit(&parts, server);
-    let body = admitted.and_then(|()| BodyReader::new(&parts.headers, body, &server.options));
-    let (body, rest) = match body {
+    let audit = server.options.audit.as_ref();
+    audited::authentication(audit, &parts, &admitted);
+    slow_down(&admitted, &parts).await;
+    let body = admitted.and_then(|grant| {
+        let body = BodyReader::new(&parts.headers, body, &server.options)?;
+        Ok((grant, body))
+    });
+    let (grant, (body, rest)) = match body {
         Ok(both) => both,
         Err(failure) => {
             let answer = Answer::from(failure);
@@ -108,8 +119,18 @@ async fn answer(
             };
         }
     };
+    let by = Arc::clone(&grant);
     let call = || {
         let path_params = path_params(path)?;
+        if !path_params.iter().any(is_api) {
+            let named = path_params.iter().find(|(name, _)| name == "collection");
+            let named = named.map(|(_, text)| text.as_str());
+            let allowed = route.endpoint.needs.check(&grant, named);
+            allowed.map_err(|refused| {
+                audited::refused(audit, &parts, &grant);
+                Failure::forbidden(refused)
+            })?;
+        }
         if route.endpoint.changes_documents(&parts.method) {
             server.check_writable()?;
         }
@@ -120,6 +141,7 @@ async fn answer(
         let format = AnswerFormat::of(&params)?;
         Ok(Call {
             state: (),
+            grant,
             path_params,
             params,
             body,
@@ -135,6 +157,9 @@ async fn answer(
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
+    if route.endpoint.needs.is_admin() {
+        audited::admin(audit, &parts, &by, response.status());
+    }
     match rest.drain().await {
         true => response,
         false => closing(response, &parts),
@@ -142,9 +167,21 @@ async fn answer(
 }
 
 /// Decides whether a request may be answered.
-fn admit(parts: &Parts, server: &Server) -> Outcome<()> {
+fn admit(parts: &Parts, server: &Server) -> Outcome<Arc<Grant>> {
     framing::check(&parts.headers)?;
-    auth::admit(parts, server.options.token.as_deref())
+    auth::admit(parts, &server.access)
+}
+
+/// Waits before the answer to a wrong token, so that tokens can't be tried fast.
+async fn slow_down(admitted: &Outcome<Arc<Grant>>, parts: &Parts) {
+    let is_refused = matches!(admitted, Err(failure) if failure.status == StatusCode::UNAUTHORIZED);
+    if is_refused && auth::has_token(&parts.headers) {
+        tracing::warn!(
+            path = parts.uri.path(),
+            "a request with a wrong token is refused"
+        );
+        tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
+    }
 }
 
 /// The response to a request whose body was not read to its end: nothing can follow it on the
@@ -184,8 +221,11 @@ async fn refuse(
     failure: impl FnOnce(&Method, &Uri) -> Failure,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let failure = match admit(&parts, &server) {
-        Ok(()) => failure(&parts.method, &parts.uri),
+    let admitted = admit(&parts, &server);
+    audited::authentication(server.options.audit.as_ref(), &parts, &admitted);
+    slow_down(&admitted, &parts).await;
+    let failure = match admitted {
+        Ok(_) => failure(&parts.method, &parts.uri),
         Err(failure) => failure,
     };
     server

@@ -1,6 +1,7 @@
 //! HTTP: a request as handlers see it, its body and parameters, its answer, and its errors.
 
 pub(crate) mod answer;
+pub(crate) mod audited;
 pub(crate) mod auth;
 pub(crate) mod body;
 pub(crate) mod buffers;

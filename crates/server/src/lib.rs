@@ -24,9 +24,10 @@
 //!
 //! # Modules
 //! `serve` opens the ports, `dispatch` finds the route of a request in `routes` and calls its
-//! handler. The handlers are in `documents`, `bulk`, `search`, `collections`, `admin`, `jobs` and
-//! `follow`. Each gets what it uses of `state`; most get only the `engine`, the way to the
-//! database. `http` and `net` are what all of them share, and `memcached` is the other protocol.
+//! handler, if `access` says that the caller may call it. The handlers are in `documents`, `bulk`,
+//! `search`, `collections`, `admin`, `jobs` and `follow`. Each gets what it uses of `state`; most
+//! get only the `engine`, the way to the database. `http` and `net` are what all of them share, and
+//! `memcached` is the other protocol.
 //!
 //! ```no_run
 //! use quire_server::{ServerOptions, bind, serve};
@@ -44,7 +45,9 @@
 //! # }
 //! ```
 
+mod access;
 mod admin;
+mod audit;
 mod bulk;
 mod collections;
 mod dispatch;
@@ -64,6 +67,11 @@ mod search;
 mod serve;
 mod state;
 
+pub use access::lifetime::parse_lifetime;
+pub use access::record::TokenRecord;
+pub use access::role::Role;
+pub use access::tokens::{NewToken, Tokens, TokensError};
+pub use audit::{Audit, AuditError, AuditOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use follow::{ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response};
 pub use memcached::memcached;

@@ -75,7 +75,7 @@ pub fn memcached(
     options.check(options.listen).map_err(io::Error::other)?;
     let engine = Engine::new(database, &options);
     let buffers = Buffers::new(options.buffer_bytes_max);
-    let state = PortState::new(&options, engine, buffers, None);
+    let state = PortState::new(&options, Arc::new(options.access()), engine, buffers, None);
     Connection::new(Arc::new(state), reader, writer).run(&|| true)?;
     Ok(())
 }

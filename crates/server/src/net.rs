@@ -1,5 +1,4 @@
-//! What the ports of both protocols share: accepting connections, counting them, checking a token,
-//! stopping.
+//! What the ports of both protocols share: accepting connections, counting them, TLS, stopping.
 
 pub(crate) mod accept;
 pub(crate) mod client_io;
@@ -10,4 +9,3 @@ pub(crate) mod pem;
 pub(crate) mod stop;
 pub(crate) mod stream;
 pub(crate) mod tls;
-pub(crate) mod token;

@@ -5,6 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::access::caller::Access;
+use crate::access::tokens::Tokens;
+use crate::audit::Audit;
 use crate::net::tls::Tls;
 use crate::{Error, Result};
 
@@ -21,6 +24,10 @@ pub struct ServerOptions {
     /// Default none: every program of this machine may call, but no page of another site in a web
     /// browser.
     pub token: Option<String>,
+    /// Named tokens with roles, beside `token`, with which everything is allowed. Default none.
+    pub tokens: Option<Tokens>,
+    /// Where it is noted who was admitted, refused, and changed what. Default none.
+    pub audit: Option<Audit>,
     /// Default none: HTTP and memcached without TLS. With it every port speaks TLS alone.
     pub tls: Option<Tls>,
     /// The largest bulk body in bytes, counted after decompression. Default 100 MiB, as in
@@ -85,6 +92,8 @@ impl Default for ServerOptions {
         ServerOptions {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9200)),
             token: None,
+            tokens: None,
+            audit: None,
             tls: None,
             body_bytes_max: 100 << 20,
             buffer_bytes_max: 64 << 20,
@@ -107,6 +116,8 @@ impl fmt::Debug for ServerOptions {
         f.debug_struct("ServerOptions")
             .field("listen", &self.listen)
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
+            .field("tokens", &self.tokens)
+            .field("audit", &self.audit)
             .field("tls", &self.tls)
             .field("body_bytes_max", &self.body_bytes_max)
             .field("buffer_bytes_max", &self.buffer_bytes_max)
@@ -124,6 +135,11 @@ impl fmt::Debug for ServerOptions {
 }
 
 impl ServerOptions {
+    /// Who may call.
+    pub(crate) fn access(&self) -> Access {
+        Access::new(self.token.clone(), self.tokens.clone())
+    }
+
     /// Checks that a server with these options may listen on `address`.
     ///
     /// # Errors
@@ -131,7 +147,9 @@ impl ServerOptions {
     /// [`Error::InvalidOption`] names an option that is out of its bounds.
     pub(crate) fn check(&self, address: SocketAddr) -> Result<()> {
         match &self.token {
-            None if !is_loopback(address) => return Err(Error::TokenRequired { address }),
+            None if self.tokens.is_none() && !is_loopback(address) => {
+                return Err(Error::TokenRequired { address });
+            }
             Some(token)
                 if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) =>
             {
@@ -158,7 +176,8 @@ impl ServerOptions {
             });
         }
         if let Some(memcached) = &self.memcached {
-            let is_token_missing = self.token.is_none() && !is_loopback(memcached.listen);
+            let has_token = self.token.is_some() || self.tokens.is_some();
+            let is_token_missing = !has_token && !is_loopback(memcached.listen);
             if is_token_missing {
                 return Err(Error::TokenRequired {
                     address: memcached.listen,

@@ -5,12 +5,14 @@ use axum::extract::FromRef;
 use axum::http::Method;
 use futures_util::future::BoxFuture;
 
-use crate::admin::{cat, cluster, stats};
+use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
+use crate::admin::{cat, cluster, stats, tokens};
 use crate::documents::{by_query, changes, mget, one as documents, update};
 use crate::follow::leader;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::endpoint::Endpoint;
+use crate::http::endpoint::Needs::{Any, Items, Named, Whole};
 use crate::http::failure::Outcome;
 use crate::http::openapi::{self, Endpoints};
 use crate::jobs::{backup, verify};
@@ -244,9 +246,12 @@ const CAT: &[&str] = &[
 ];
 
 macro_rules! routes {
-    ($($methods:expr, $path:literal, $params:expr, $handler:path, $summary:literal;)*) => {
+    ($(
+        $needs:expr, $methods:expr, $path:literal, $params:expr, $handler:path, $summary:literal;
+    )*) => {
         &[$(Route {
             endpoint: Endpoint {
+                needs: $needs,
                 methods: $methods,
                 path: $path,
                 summary: $summary,
@@ -267,87 +272,125 @@ impl FromRef<Server> for Endpoints {
 
 /// Every route.
 pub(crate) static ROUTES: &[Route] = routes! {
-    GET, "/", &[], cluster::info, "What is served here";
-    GET, "/_cluster/health", HEALTH, cluster::health, "Whether the database serves";
-    GET, "/_cluster/health/{collection}", HEALTH, cluster::health, "Whether collections are served";
-    GET, "/_cat/indices", CAT, cat::indices, "A table of collections";
-    GET, "/_cat/indices/{collection}", CAT, cat::indices, "A table of some collections";
-    GET, "/_quire/stats", &[], stats::stats, "What the database holds and has done";
-    GET, "/metrics", &[], stats::metrics, "Metrics for Prometheus";
-    GET, "/_backup", &[], backup::state, "The backup being made, and the one made last";
-    POST, "/_backup/{name}", BACKUP, backup::begin,
+    Any, GET, "/", &[], cluster::info,
+        "What is served here";
+    Any, GET, "/_cluster/health", HEALTH, cluster::health,
+        "Whether the database serves";
+    Named(Read), GET, "/_cluster/health/{collection}", HEALTH, cluster::health,
+        "Whether collections are served";
+    Whole(Read), GET, "/_cat/indices", CAT, cat::indices,
+        "A table of collections";
+    Named(Read), GET, "/_cat/indices/{collection}", CAT, cat::indices,
+        "A table of some collections";
+    Whole(Tokens), GET, "/_quire/tokens", &[], tokens::list,
+        "The named tokens, without their secrets";
+    Whole(Tokens), &[Method::PUT], "/_quire/tokens/{name}", &[], tokens::create,
+        "Make a token; the answer has its secret, once";
+    Whole(Tokens), DELETES, "/_quire/tokens/{name}", &[], tokens::revoke,
+        "Revoke a token";
+    Whole(Read), GET, "/_quire/stats", &[], stats::stats,
+        "What the database holds and has done";
+    Whole(Read), GET, "/metrics", &[], stats::metrics,
+        "Metrics for Prometheus";
+    Whole(Manage), GET, "/_backup", &[], backup::state,
+        "The backup being made, and the one made last";
+    Whole(Manage), POST, "/_backup/{name}", BACKUP, backup::begin,
         "Begin a backup, below the directory that the server was given";
-    GET, "/_verify", &[], verify::state,
+    Whole(Manage), GET, "/_verify", &[], verify::state,
         "The progress of the verification, and what the last one found";
-    POST, "/_verify", &["rate_bytes"], verify::begin,
+    Whole(Manage), POST, "/_verify", &["rate_bytes"], verify::begin,
         "Begin to read and check every byte, while the database is served";
-    POST, "/_follow", &[], leader::follow,
+    Whole(Follow), POST, "/_follow", &[], leader::follow,
         "The records that a follower lacks, and new ones as they come";
-    POST, "/_follow/copy/{id}", &[], leader::copy, "All files as of now, for a follower to take";
-    GET, "/_follow/copy/{id}/{name}", &[], leader::file, "One of these files";
-    &[Method::DELETE], "/_follow/copy/{id}", &[], leader::drop_copy,
+    Whole(Follow), POST, "/_follow/copy/{id}", &[], leader::copy,
+        "All files as of now, for a follower to take";
+    Whole(Follow), GET, "/_follow/copy/{id}/{name}", &[], leader::file,
+        "One of these files";
+    Whole(Follow), &[Method::DELETE], "/_follow/copy/{id}", &[], leader::drop_copy,
         "The follower has them: release them";
-    GET, "/openapi.json", &[], openapi::document, "This description";
+    Any, GET, "/openapi.json", &[], openapi::document,
+        "This description";
 
-    &[Method::PUT], "/{collection}", ADMIN, collections::create, "Create a collection";
-    GET, "/{collection}", LOOKUP, collections::get,
+    Named(Manage), &[Method::PUT], "/{collection}", ADMIN, collections::create,
+        "Create a collection";
+    Named(Read), GET, "/{collection}", LOOKUP, collections::get,
         "A collection's settings; HEAD tells whether it exists";
-    &[Method::DELETE], "/{collection}", DROP, collections::delete,
+    Named(Manage), &[Method::DELETE], "/{collection}", DROP, collections::delete,
         "Drop a collection and all that is in it";
-    &[Method::PUT], "/{collection}/_settings", ADMIN, collections::change_settings,
+    Named(Manage), &[Method::PUT], "/{collection}/_settings", ADMIN, collections::change_settings,
         "Change a collection's settings";
-    GET, "/_mapping", MAPPING, collections::mapping,
+    Whole(Read), GET, "/_mapping", MAPPING, collections::mapping,
         "The fields of documents and the types of their values";
-    GET, "/{collection}/_mapping", MAPPING, collections::mapping,
+    Named(Read), GET, "/{collection}/_mapping", MAPPING, collections::mapping,
         "The fields of a collection's documents and the types of their values";
-    GET, "/_stats", STATS, collections::stats, "What collections hold";
-    GET, "/{collection}/_stats", STATS, collections::stats, "What a collection holds";
-    GET, "/{collection}/_changes", CHANGES, changes::changes,
+    Whole(Read), GET, "/_stats", STATS, collections::stats,
+        "What collections hold";
+    Named(Read), GET, "/{collection}/_stats", STATS, collections::stats,
+        "What a collection holds";
+    Named(Read), GET, "/{collection}/_changes", CHANGES, changes::changes,
         "Changes after a cursor, and new ones while the caller waits; lines of JSON";
-    GET_POST, "/_refresh", SELECT, collections::refresh,
+    Whole(Read), GET_POST, "/_refresh", SELECT, collections::refresh,
         "Changes nothing: every acknowledged write is already seen";
-    GET_POST, "/{collection}/_refresh", SELECT, collections::refresh,
+    Named(Read), GET_POST, "/{collection}/_refresh", SELECT, collections::refresh,
         "Changes nothing: every acknowledged write is already seen";
-    GET_POST, "/_flush", SELECT, collections::flush, "Write memtables to files";
-    GET_POST, "/{collection}/_flush", SELECT, collections::flush, "Write memtables to files";
-    POST, "/_forcemerge", MERGE, collections::force_merge,
+    Whole(Manage), GET_POST, "/_flush", SELECT, collections::flush,
+        "Write memtables to files";
+    Named(Manage), GET_POST, "/{collection}/_flush", SELECT, collections::flush,
+        "Write memtables to files";
+    Whole(Manage), POST, "/_forcemerge", MERGE, collections::force_merge,
         "Free the disk space of overwritten and deleted documents";
-    POST, "/{collection}/_forcemerge", MERGE, collections::force_merge,
+    Named(Manage), POST, "/{collection}/_forcemerge", MERGE, collections::force_merge,
         "Free the disk space of overwritten and deleted documents";
-    GET_POST, "/_count", COUNT, search::count,
+    Whole(Read), GET_POST, "/_count", COUNT, search::count,
         "Count documents, all of them or those that match a query";
-    GET_POST, "/{collection}/_count", COUNT, search::count, "Count the documents of collections";
-    GET_POST, "/_search", SEARCH, search::search, "Find documents, and aggregate all that match";
-    GET_POST, "/{collection}/_search", SEARCH, search::search, "Find documents of collections";
+    Named(Read), GET_POST, "/{collection}/_count", COUNT, search::count,
+        "Count the documents of collections";
+    Items(Read), GET_POST, "/_search", SEARCH, search::search,
+        "Find documents, and aggregate all that match";
+    Named(Read), GET_POST, "/{collection}/_search", SEARCH, search::search,
+        "Find documents of collections";
 
-    GET_POST, "/_search/scroll", SCROLL, scroll::next, "The next page of a scroll";
-    GET_POST, "/_search/scroll/{id}", SCROLL, scroll::next, "The next page of a scroll";
-    DELETES, "/_search/scroll", &[], scroll::close, "Release scrolls before their time is over";
-    DELETES, "/_search/scroll/{id}", &[], scroll::close, "Release a scroll, or _all";
-    POST, "/{collection}/_search/point_in_time", POINT, point::open,
+    Any, GET_POST, "/_search/scroll", SCROLL, scroll::next,
+        "The next page of a scroll";
+    Any, GET_POST, "/_search/scroll/{id}", SCROLL, scroll::next,
+        "The next page of a scroll";
+    Any, DELETES, "/_search/scroll", &[], scroll::close,
+        "Release scrolls before their time is over";
+    Any, DELETES, "/_search/scroll/{id}", &[], scroll::close,
+        "Release a scroll, or _all";
+    Named(Read), POST, "/{collection}/_search/point_in_time", POINT, point::open,
         "Keep collections as they are now for searches";
-    DELETES, "/_search/point_in_time", &[], point::close,
+    Any, DELETES, "/_search/point_in_time", &[], point::close,
         "Release points in time before their time is over";
-    DELETES, "/_search/point_in_time/_all", &[], point::close_all, "Release all points in time";
-    GET_POST, "/_msearch", MSEARCH, multi::multi, "Several searches, each answered on its own";
-    GET_POST, "/{collection}/_msearch", MSEARCH, multi::multi,
+    Whole(Read), DELETES, "/_search/point_in_time/_all", &[], point::close_all,
+        "Release all points in time";
+    Items(Read), GET_POST, "/_msearch", MSEARCH, multi::multi,
+        "Several searches, each answered on its own";
+    Named(Read), GET_POST, "/{collection}/_msearch", MSEARCH, multi::multi,
         "Several searches, in this collection where they name none";
-    POST, "/{collection}/_delete_by_query", BY_QUERY, by_query::delete,
+    Named(Write), POST, "/{collection}/_delete_by_query", BY_QUERY, by_query::delete,
         "Delete the documents that match a query as of now";
 
-    POST, "/{collection}/_doc", WRITE, documents::add, "Add a document under a new id";
-    GET, "/{collection}/_doc/{id}", READ, documents::get, "A document by id";
-    PUT_POST, "/{collection}/_doc/{id}", WRITE, documents::put, "Put a document under an id";
-    &[Method::DELETE], "/{collection}/_doc/{id}", DELETE, documents::delete, "Delete a document";
-    PUT_POST, "/{collection}/_create/{id}", WRITE, documents::create,
+    Named(Write), POST, "/{collection}/_doc", WRITE, documents::add,
+        "Add a document under a new id";
+    Named(Read), GET, "/{collection}/_doc/{id}", READ, documents::get,
+        "A document by id";
+    Named(Write), PUT_POST, "/{collection}/_doc/{id}", WRITE, documents::put,
+        "Put a document under an id";
+    Named(Write), &[Method::DELETE], "/{collection}/_doc/{id}", DELETE, documents::delete,
+        "Delete a document";
+    Named(Write), PUT_POST, "/{collection}/_create/{id}", WRITE, documents::create,
         "Put a document under an id that has none";
-    GET, "/{collection}/_source/{id}", READ, documents::source,
+    Named(Read), GET, "/{collection}/_source/{id}", READ, documents::source,
         "A document alone, as it was written";
-    POST, "/{collection}/_update/{id}", UPDATE, update::update, "Change fields of a document";
-    PUT_POST, "/_bulk", BULK, bulk::bulk, "Many writes";
-    PUT_POST, "/{collection}/_bulk", BULK, bulk::bulk,
+    Named(Write), POST, "/{collection}/_update/{id}", UPDATE, update::update,
+        "Change fields of a document";
+    Items(Write), PUT_POST, "/_bulk", BULK, bulk::bulk,
+        "Many writes";
+    Named(Write), PUT_POST, "/{collection}/_bulk", BULK, bulk::bulk,
         "Many writes, to this collection where they name none";
-    GET_POST, "/_mget", MGET, mget::mget, "Many documents by id";
-    GET_POST, "/{collection}/_mget", MGET, mget::mget,
+    Items(Read), GET_POST, "/_mget", MGET, mget::mget,
+        "Many documents by id";
+    Named(Read), GET_POST, "/{collection}/_mget", MGET, mget::mget,
         "Many documents by id, of this collection where they name none";
 };

@@ -35,6 +35,7 @@ use self::execute::{SEARCH_BYTES_MAX, failed, options, views};
 use self::hits::Search;
 use self::request::Request;
 use self::state::SearchState;
+use crate::access::role::Action;
 use crate::collections::selection::{Selection, searched};
 use crate::engine::Engine;
 use crate::http::answer::{Answer, SMALL_BYTES};
@@ -52,6 +53,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let (engine, is_filtered) = (call.state.engine.clone(), !call.format.filter.is_all());
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
     let (params, state) = (call.params.clone(), call.state.clone());
+    let grant = Arc::clone(&call.grant);
     let names_collection = call.path_param("collection").is_some();
     let body = call.take_small_body().await?;
     let request = Request::search(&body.bytes, &params)?;
@@ -67,6 +69,10 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
         }
         Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
         None => {
+            if !names_collection {
+                let allowed = grant.check_all(Action::Read);
+                allowed.map_err(Failure::forbidden)?;
+            }
             let open = move |engine: &Engine| views(&selection.collections(engine)?);
             Arc::new(engine.read(open).await??)
         }

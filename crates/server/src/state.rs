@@ -8,7 +8,9 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use quiredb::Database;
 
+use crate::access::caller::Access;
 use crate::admin::stats::{MetricsState, StatsState};
+use crate::admin::tokens::TokensState;
 use crate::bulk::BulkState;
 use crate::documents::changes::ChangesState;
 use crate::engine::Engine;
@@ -29,6 +31,7 @@ use crate::search::state::SearchState;
 /// The state of a server.
 pub(crate) struct Server {
     pub(crate) options: ServerOptions,
+    pub(crate) access: Arc<Access>,
     pub(crate) engine: Engine,
     pub(crate) buffers: Buffers,
     /// Set when the server stops: answers without end end then.
@@ -56,10 +59,18 @@ impl Server {
         let engine = Engine::new(database, &options);
         let buffers = Buffers::new(options.buffer_bytes_max);
         let refusal = following.as_ref().map(|following| following.refusal());
-        let memcached = PortState::new(&options, engine.clone(), buffers.clone(), refusal);
+        let access = Arc::new(options.access());
+        let memcached = PortState::new(
+            &options,
+            Arc::clone(&access),
+            engine.clone(),
+            buffers.clone(),
+            refusal,
+        );
         Server {
             memcached: Arc::new(memcached),
             options,
+            access,
             engine,
             buffers,
             following,
@@ -132,6 +143,7 @@ impl FromRef<Server> for MetricsState {
     fn from_ref(server: &Server) -> MetricsState {
         let is_memcached_served = server.options.memcached.is_some();
         MetricsState {
+            audit: server.options.audit.clone(),
             engine: server.engine.clone(),
             connections: Arc::clone(&server.connections),
             requests: Arc::clone(&server.requests),
@@ -152,6 +164,14 @@ impl FromRef<Server> for BackupState {
     }
 }
 
+impl FromRef<Server> for TokensState {
+    fn from_ref(server: &Server) -> TokensState {
+        TokensState {
+            tokens: server.options.tokens.clone(),
+        }
+    }
+}
+
 impl FromRef<Server> for VerifyState {
     fn from_ref(server: &Server) -> VerifyState {
         VerifyState {
@@ -166,6 +186,7 @@ impl FromRef<Server> for LeaderState {
         LeaderState {
             engine: server.engine.clone(),
             copies: Arc::clone(&server.copies),
+            access: Arc::clone(&server.access),
             stopping: server.stopping.clone(),
         }
     }

@@ -26,6 +26,7 @@ pub(crate) mod serve;
 pub(crate) mod stats;
 mod storage;
 mod tail;
+mod token;
 pub(crate) mod verify;
 
 use crate::error::Result;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Restore(restore::Restore),
     Serve(serve::Serve),
     Follow(follow::Follow),
+    Token(token::TokenCommand),
     Demo(demo::Demo),
 }
 
@@ -89,6 +91,7 @@ impl Command {
             Command::Restore(command) => command.run(context),
             Command::Serve(command) => command.run(context),
             Command::Follow(command) => command.run(context),
+            Command::Token(command) => command.run(context),
             Command::Demo(command) => command.run(context),
         }
     }

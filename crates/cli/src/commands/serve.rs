@@ -4,12 +4,17 @@ use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::size::Size;
 use crate::{Context, database, files};
-use quire_server::{Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles};
+use quire_server::{
+    Audit, AuditOptions, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
+};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// 128 random bits in base64 have this length.
+const TOKEN_CHARS_LEAST: usize = 22;
 
 /// A longer file is not a token.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
@@ -22,6 +27,7 @@ Examples:
   quire serve ./new --create                                   a new database
   quire serve ./db --listen 127.0.0.1:0                        on a free port, which is printed
   quire serve ./db --listen 0.0.0.0:9200 --token-file token    for other machines
+  quire serve ./db --listen 0.0.0.0:9200 --tokens tokens       with named tokens (quire token)
   quire serve ./db --memcached 127.0.0.1:11211                 also to clients of memcached
   quire serve ./db --tls-cert cert.pem --tls-key key.pem       with TLS on every port
 
@@ -59,6 +65,14 @@ pub(super) struct Serving {
     /// address that is open to other machines
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// A file of named tokens with roles, as `quire token create` makes it; a change of it holds at
+    /// once
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+    /// Note in this file who was admitted and refused, and who changed what: lines of JSON. Files
+    /// of 16 MiB, FILE.1 to FILE.7 before it
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
     /// The certificate of this server (PEM), then those of its issuers: every port speaks TLS
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -91,6 +105,7 @@ pub(super) struct Serving {
 impl Serve {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let options = self.serving.options(context)?;
+        let audit = options.audit.clone();
         let runtime = runtime()?;
         let database =
             database::open_to_serve(context, &self.db, self.serving.memory, self.create)?;
@@ -100,6 +115,9 @@ impl Serve {
                 .await
                 .map_err(|error| Error::Failed(crate::error::causes(&error)))
         });
+        if let Some(audit) = audit {
+            audit.flush();
+        }
         let closed = database
             .close()
             .map_err(Error::engine("cannot close the database"));
@@ -136,14 +154,25 @@ impl Serving {
     /// If an address is open to other machines and there is no token, or it can't be read.
     pub(super) fn options(&self, context: &Context) -> Result<ServerOptions> {
         let token = self.token_file.as_deref().map(read_token).transpose()?;
+        if let Some(token) = &token {
+            warn_of_short(token);
+        }
+        let open = |path: &PathBuf| Tokens::open(context.env.clone(), path);
+        let tokens = self.tokens.as_ref().map(open).transpose();
+        let tokens = tokens.map_err(|error| {
+            Error::Failed(format!(
+                "{error}; `quire token create` makes a file of tokens"
+            ))
+        })?;
         let is_open = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
         let mut addresses = [Some(self.listen), self.memcached].into_iter().flatten();
         if let Some(address) = addresses.find(is_open)
             && token.is_none()
+            && tokens.is_none()
         {
             return Err(Error::Usage(format!(
                 "{address} is open to other machines; give a token that clients must send, with \
-                 --token-file FILE, or listen on 127.0.0.1"
+                 --token-file FILE or --tokens FILE, or listen on 127.0.0.1"
             )));
         }
         let memcached = self.memcached.map(|listen| MemcachedOptions {
@@ -154,11 +183,19 @@ impl Serving {
         Ok(ServerOptions {
             listen: self.listen,
             token,
+            tokens,
+            audit: self.audit(context)?,
             tls: self.tls(context)?,
             backup_dir: self.backup_dir.clone(),
             memcached,
             ..ServerOptions::default()
         })
+    }
+
+    fn audit(&self, context: &Context) -> Result<Option<Audit>> {
+        let open = |path: &PathBuf| Audit::open(context.env.clone(), AuditOptions::new(path));
+        let audit = self.audit.as_ref().map(open).transpose();
+        audit.map_err(|error| Error::Failed(error.to_string()))
     }
 
     /// The certificates of the server, if it is to speak TLS.
@@ -233,6 +270,17 @@ pub(crate) fn read_token(path: &Path) -> Result<String> {
     match token.trim() {
         "" => Err(failed(&"it is empty")),
         token => Ok(token.to_owned()),
+    }
+}
+
+/// Warns of a token that could be found by trying.
+fn warn_of_short(token: &str) {
+    if token.len() < TOKEN_CHARS_LEAST {
+        print_message(format_args!(
+            "quire: warning: the token has {} characters, so it may be guessed; `quire token \
+             create` makes tokens of 192 random bits",
+            token.len()
+        ));
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quiredb::DatabaseStats;
 
+use crate::audit::Audit;
 use crate::engine::Engine;
 use crate::follow::status::FollowStatus;
 use crate::http::answer::Answer;
@@ -11,7 +12,7 @@ use crate::http::buffers::Buffers;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::memcached::port_state::PortState;
-use crate::metrics::exposition::Exposition;
+use crate::metrics::exposition::{Exposition, counter};
 use crate::metrics::requests::RequestMetrics;
 use crate::metrics::{database, port};
 use crate::net::connections::Connections;
@@ -25,6 +26,7 @@ pub(crate) struct StatsState {
 
 /// What the metrics use of the server.
 pub(crate) struct MetricsState {
+    pub(crate) audit: Option<Audit>,
     pub(crate) engine: Engine,
     pub(crate) connections: Arc<Connections>,
     pub(crate) requests: Arc<RequestMetrics>,
@@ -62,6 +64,16 @@ pub(crate) async fn metrics(call: Call<MetricsState>) -> Outcome<Answer> {
         state.requests.render_routes(&mut text);
         if let Some(memcached) = &state.memcached {
             memcached.counters.render(&mut text);
+        }
+        if let Some(audit) = &state.audit {
+            let (written, lost) = audit.counts();
+            let metric = counter("quire_audit_lines_total", "Lines of the audit log written");
+            text.one(metric, written);
+            let metric = counter(
+                "quire_audit_lost_total",
+                "Lines of the audit log that could not be written",
+            );
+            text.one(metric, lost);
         }
         database::render(&stats, &mut text);
         if let Some(following) = &state.following {

@@ -22,6 +22,8 @@ use super::found::write_found;
 use super::lookup::{Group, get_each_within};
 use super::parse::parse_key;
 use super::source::{Source, SourceBody};
+use crate::access::grant::Grant;
+use crate::access::role::Action;
 use crate::bulk::Id;
 use crate::engine::Engine;
 use crate::http::answer::{Answer, write_string};
@@ -76,9 +78,11 @@ pub(crate) async fn mget(call: Call<Engine>) -> Outcome<Answer> {
     let default_index = call.path_param("collection").map(Arc::from);
     let (engine, filter) = (call.state.clone(), call.format.filter.clone());
     let (buffers, timeout) = (call.buffers.clone(), call.body_timeout);
+    let grant = Arc::clone(&call.grant);
     let body = call.take_small_body().await?;
     let wanted = wanted(&body, default_index)?;
     let mut mget = Mget {
+        grant,
         wanted,
         source,
         filter,
@@ -161,6 +165,7 @@ fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wan
 
 /// The documents that are not answered yet, and how to answer them.
 struct Mget {
+    grant: Arc<Grant>,
     wanted: VecDeque<Wanted>,
     source: Source,
     filter: Fields,
@@ -259,7 +264,10 @@ impl Mget {
             .take_while(|wanted| wanted.index == index)
             .count();
         let group: Vec<Wanted> = self.wanted.drain(..same).collect();
-        let collection = engine.collection(&index);
+        let allowed = self.grant.check(Action::Read, &index);
+        let collection = allowed
+            .map_err(Failure::forbidden)
+            .and_then(|()| engine.collection(&index));
         let keys: Vec<Outcome<Key>> = group.iter().map(|wanted| parse_key(&wanted.id)).collect();
         let mut found = match &collection {
             Ok(collection) => read(collection, &keys, bytes_max).into_iter(),

@@ -18,6 +18,7 @@ use quiredb::ErrorKind;
 use quiredb::operations::{LeaderCopy, LeaderStream, copy_for_follower, serve_follower};
 use serde_json::json;
 
+use crate::access::caller::Access;
 use crate::engine::{Engine, WeakEngine};
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -43,6 +44,8 @@ const PIECES_AHEAD: usize = 4;
 pub(crate) struct LeaderState {
     pub(crate) engine: Engine,
     pub(crate) copies: Arc<LeaderCopies>,
+    /// A follower whose token is revoked is cut off.
+    pub(crate) access: Arc<Access>,
     pub(crate) stopping: StopFlag,
 }
 
@@ -120,18 +123,21 @@ impl LeaderCopies {
 /// `POST /_follow`
 pub(crate) async fn follow(call: Call<LeaderState>) -> Outcome<Answer> {
     let (engine, stopping) = (call.state.engine.clone(), call.state.stopping.clone());
+    let (access, grant) = (Arc::clone(&call.state.access), Arc::clone(&call.grant));
+    // A message is made several times a second, so this is noticed soon.
+    let is_over = move || stopping.is_set() || access.renewed(&grant).is_none();
     let hello = call.take_body().await?;
     let begun = engine
         .read(move |engine| serve_follower(&engine.database(), &hello.bytes))
         .await?;
     let stream = begun.map_err(|error| Failure::engine(&error, None))?;
-    let pieces = stream::unfold(Some((stopping, stream)), |state| async move {
-        let (stopping, stream) = state?;
-        if stopping.is_set() {
+    let pieces = stream::unfold(Some((is_over, stream)), |state| async move {
+        let (is_over, stream) = state?;
+        if is_over() {
             return None;
         }
         match next(stream).await {
-            Ok((stream, Some(bytes))) => Some((Ok(Bytes::from(bytes)), Some((stopping, stream)))),
+            Ok((stream, Some(bytes))) => Some((Ok(Bytes::from(bytes)), Some((is_over, stream)))),
             Ok((_, None)) => None,
             Err(error) => Some((Err(error), None)),
         }

@@ -1,49 +1,77 @@
 //! Who may call.
 //!
-//! If the server has a token, every caller that sends it may call. Without a token the server
+//! If the server has tokens, a caller that sends one may do what the token grants. It is sent as
+//! `Authorization: Bearer <token>`, or as the password of `Basic`, with any name of a user, as
+//! clients of OpenSearch do. Without a token the server
 //! listens on loopback addresses alone, so every program of this machine may call. A web browser is
 //! such a program too, and it runs pages of other sites. So without a token a request is refused if
 //! it comes from another site's page (`Origin`), or if it was sent to a host name: an attacker's
 //! name server can point such a name at this machine (DNS rebinding).
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 
-use super::failure::{Failure, Outcome};
-use crate::net::token::is_same_token;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
-/// Decides whether a request may be answered.
+use super::failure::{Failure, Outcome};
+use crate::access::caller::Access;
+use crate::access::grant::Grant;
+
+/// What the caller of a request may do.
 ///
 /// # Errors
 /// 401 if the token is missing or wrong, 403 for a page of another site.
-pub(crate) fn admit(parts: &Parts, token: Option<&str>) -> Outcome<()> {
-    match token {
-        Some(token) => check_token(&parts.headers, token),
-        None => check_site(parts),
+pub(crate) fn admit(parts: &Parts, access: &Access) -> Outcome<Arc<Grant>> {
+    match access.without_token() {
+        Some(grant) => check_site(parts).map(|()| grant),
+        None => check_token(&parts.headers, access),
     }
 }
 
-fn check_token(headers: &HeaderMap, token: &str) -> Outcome<()> {
+/// Whether the request has a token, right or wrong.
+pub(crate) fn has_token(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION)
+}
+
+fn check_token(headers: &HeaderMap, access: &Access) -> Outcome<Arc<Grant>> {
     let sent = headers
         .get(header::AUTHORIZATION)
         .map(|value| value.as_bytes());
-    let sent = sent.and_then(|value| value.split_at_checked(7));
-    let reason = match sent {
-        Some((scheme, sent)) if scheme.eq_ignore_ascii_case(b"bearer ") => {
-            match is_same_token(sent, token.as_bytes()) {
-                true => return Ok(()),
-                false => "wrong token",
-            }
+    let reason = match sent.and_then(token_of) {
+        Some(token) => match access.grant(&token) {
+            Some(grant) => return Ok(grant),
+            None => "wrong token",
+        },
+        None => {
+            "missing token: send it as [Authorization: Bearer <token>], or as the password of \
+             [Basic]"
         }
-        _ => "missing token: send it as [Authorization: Bearer <token>]",
     };
     Err(Failure::new(
         StatusCode::UNAUTHORIZED,
         "security_exception",
         reason,
     ))
+}
+
+/// The token in a header `Authorization`.
+fn token_of(value: &[u8]) -> Option<Vec<u8>> {
+    let space = value.iter().position(|byte| *byte == b' ')?;
+    let (scheme, rest) = value.split_at_checked(space)?;
+    let rest = rest.get(1..)?;
+    if scheme.eq_ignore_ascii_case(b"bearer") {
+        return Some(rest.to_vec());
+    }
+    if !scheme.eq_ignore_ascii_case(b"basic") {
+        return None;
+    }
+    let pair = STANDARD.decode(rest).ok()?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    pair.get(colon + 1..).map(<[u8]>::to_vec)
 }
 
 fn check_site(parts: &Parts) -> Outcome<()> {
@@ -103,7 +131,9 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        admit(&request.body(()).unwrap().into_parts().0, token)
+        let access = Access::new(token.map(str::to_owned), None);
+        admit(&request.body(()).unwrap().into_parts().0, &access)
+            .map(|_| ())
             .map_err(|failure| failure.status.as_u16())
     }
 
@@ -124,12 +154,17 @@ mod tests {
             ),
             Ok(())
         );
+        // user:s3cret
+        let basic = [("authorization", "Basic dXNlcjpzM2NyZXQ=")];
+        assert_eq!(admitted(&basic, token), Ok(()));
         for wrong in [
             "Bearer s3cre",
             "Bearer s3crets",
             "Bearer S3cret",
             "Bearer ",
             "Basic s3cret",
+            "Basic YTpzM2NyZXR4",
+            "Digest s3cret",
             "s3cret",
             "é",
         ] {

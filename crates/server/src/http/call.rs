@@ -1,5 +1,6 @@
 //! One request as a handler sees it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::AnswerFormat;
@@ -7,10 +8,13 @@ use super::body::{BodyReader, Whole};
 use super::buffers::Buffers;
 use super::failure::Outcome;
 use super::params::Params;
+use crate::access::grant::Grant;
 
 /// One request as a handler sees it. `S` is what the handler's part of the API uses of the server.
 pub(crate) struct Call<S> {
     pub(crate) state: S,
+    /// What the caller may do.
+    pub(crate) grant: Arc<Grant>,
     /// Names and decoded texts of the path's parameters, such as `collection` and `id`.
     pub(crate) path_params: Vec<(String, String)>,
     pub(crate) params: Params,
@@ -27,6 +31,7 @@ impl Call<()> {
     pub(crate) fn with_state<S>(self, state: S) -> Call<S> {
         let Call {
             state: (),
+            grant,
             path_params,
             params,
             body,
@@ -36,6 +41,7 @@ impl Call<()> {
         } = self;
         Call {
             state,
+            grant,
             path_params,
             params,
             body,

@@ -2,8 +2,46 @@
 
 use axum::http::Method;
 
+use crate::access::grant::{Grant, Refused};
+use crate::access::role::Action;
+
+/// What the caller of a route must be allowed to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing more than a token. Ids of scrolls and points in time are random: one who has such an
+    /// id was given it by one who may read.
+    Any,
+    /// This, with the collections that the path names.
+    Named(Action),
+    /// This, with the collections that the body names: the handler checks each.
+    Items(Action),
+    /// This, with all collections.
+    Whole(Action),
+}
+
+impl Needs {
+    /// Whether it changes something other than documents.
+    pub(crate) fn is_admin(self) -> bool {
+        let (Needs::Named(action) | Needs::Items(action) | Needs::Whole(action)) = self else {
+            return false;
+        };
+        matches!(action, Action::Manage | Action::Follow | Action::Tokens)
+    }
+
+    /// Checks what can be checked before the body is read. `named` is what the path names.
+    pub(crate) fn check(self, grant: &Grant, named: Option<&str>) -> Result<(), Refused> {
+        match self {
+            Needs::Any => Ok(()),
+            Needs::Named(action) => grant.check(action, named.unwrap_or_default()),
+            Needs::Items(action) => grant.check_role(action),
+            Needs::Whole(action) => grant.check_all(action),
+        }
+    }
+}
+
 /// What a caller can see of a route.
 pub(crate) struct Endpoint {
+    pub(crate) needs: Needs,
     /// Where GET is served, HEAD is too.
     pub(crate) methods: &'static [Method],
     /// `{collection}`, `{id}` and `{name}` stand for one segment each.

@@ -21,6 +21,8 @@ use axum::http::{Method, StatusCode};
 use quiredb::ErrorKind;
 use serde_json::{Map, Value, json};
 
+use crate::access::grant::Refused;
+
 /// The error of a request, or of one item of it.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -104,6 +106,12 @@ impl Failure {
             "content_too_long_exception",
             reason,
         )
+    }
+
+    /// The caller has no right to what it requests.
+    pub(crate) fn forbidden(refused: Refused) -> Failure {
+        let reason = refused.to_string();
+        Failure::new(StatusCode::FORBIDDEN, "security_exception", reason)
     }
 
     /// A bug of the server.

@@ -1,31 +1,49 @@
-//! Who may call, as memcached authenticates over its text protocol: if the server has a token, the
+//! Who may call, as memcached authenticates over its text protocol: if the server has tokens, the
 //! first request must be a `set` of any key with the value `<any name> <token>`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiredb::Env;
 
 use super::flow::Flow;
 use super::mode::Mode;
 use super::outcome::line;
 use super::request::{Change, Request};
-use crate::net::token::is_same_token;
+use crate::access::caller::Access;
+use crate::access::grant::Grant;
 
 /// The longest value that a client may send before it is admitted.
 const VALUE_BYTES_MAX: usize = 1024;
 
+/// The pause before the answer to a wrong token.
+const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
+
 /// Whether a client is admitted.
-#[derive(Debug)]
 pub(crate) struct Admission {
-    /// The token that the client has yet to send; none once it is admitted.
-    token: Option<Box<str>>,
+    access: Arc<Access>,
+    /// What the client may do; none as long as it has to send a token.
+    grant: Option<Arc<Grant>>,
 }
 
 impl Admission {
-    pub(crate) fn new(token: Option<&str>) -> Admission {
+    pub(crate) fn new(access: &Arc<Access>) -> Admission {
         Admission {
-            token: token.map(Box::from),
+            grant: access.without_token(),
+            access: Arc::clone(access),
         }
     }
 
     pub(crate) fn is_admitted(&self) -> bool {
-        self.token.is_none()
+        self.grant.is_some()
+    }
+
+    /// What the client may do now. None if it is not admitted, or its token is no longer valid:
+    /// then it has to send another one.
+    pub(crate) fn grant(&mut self) -> Option<Arc<Grant>> {
+        let grant = self.grant.take()?;
+        self.grant = self.access.renewed(&grant);
+        self.grant.clone()
     }
 
     /// The longest value that the client may send: `bytes` once it is admitted.
@@ -36,11 +54,13 @@ impl Admission {
         }
     }
 
-    /// Checks the first request, and answers it.
-    pub(crate) fn check(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Flow {
-        let Some(token) = &self.token else {
-            return Flow::Continue;
-        };
+    /// Checks the first request, and answers it. Blocks for a moment if the token is wrong.
+    pub(crate) fn check(
+        &mut self,
+        env: &dyn Env,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Flow {
         let sent = match request {
             Request::Quit => return Flow::Quit,
             Request::Write(write) => match write.change {
@@ -58,11 +78,13 @@ impl Admission {
             return Flow::Close;
         };
         let sent = sent.splitn(2, |byte| *byte == b' ').nth(1);
-        if sent.is_some_and(|sent| is_same_token(sent, token.as_bytes())) {
-            self.token = None;
+        self.grant = sent.and_then(|sent| self.access.grant(sent));
+        if self.is_admitted() {
             line("STORED", out);
             return Flow::Continue;
         }
+        tracing::warn!("a memcached client with a wrong token is refused");
+        env.sleep(WRONG_TOKEN_PAUSE);
         line("CLIENT_ERROR authentication failure", out);
         Flow::Close
     }

@@ -12,6 +12,7 @@
 //!    client does not read in time.
 
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,6 +120,12 @@ impl<R: Read, W: Write> Connection<R, W> {
             input: Input::default(),
             begun: None,
         }
+    }
+
+    /// The same, of a client at this address.
+    pub(crate) fn with_address(mut self, address: Option<SocketAddr>) -> Connection<R, W> {
+        self.session.address = address;
+        self
     }
 
     /// Serves the client until the client quits, `goes_on`, which is called between batches,

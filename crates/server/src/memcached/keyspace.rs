@@ -1,9 +1,13 @@
 //! The documents that a client's keys address.
 
+use std::sync::Arc;
+
 use quiredb::{Collection, CollectionSettings, ErrorKind, Found, IndexedFields, Key};
 
 use super::outcome::Outcome;
 use super::value::Values;
+use crate::access::grant::Grant;
+use crate::access::role::Action;
 use crate::documents::lookup::get_each;
 use crate::engine::Engine;
 use crate::options::MemcachedOptions;
@@ -11,6 +15,8 @@ use crate::options::MemcachedOptions;
 /// The documents that a client's keys address, and where values are in them.
 pub(crate) struct Keyspace {
     engine: Engine,
+    /// What the client may do; nothing before it is admitted.
+    pub(super) grant: Arc<Grant>,
     /// The collection of all keys; none if each key names its own.
     collection: Option<String>,
     pub(crate) values: Values,
@@ -20,13 +26,19 @@ impl Keyspace {
     pub(crate) fn new(engine: Engine, options: &MemcachedOptions) -> Keyspace {
         Keyspace {
             engine,
+            grant: Arc::new(Grant::nothing()),
             collection: options.collection.clone(),
             values: Values::new(options.field.as_deref()),
         }
     }
 
-    /// The collection and the document key that a client's key addresses.
-    pub(crate) fn address<'a>(&'a self, key: &'a [u8]) -> Result<(&'a str, Key), Outcome> {
+    /// The collection and the document key that a client's key addresses. An error if the client
+    /// may not do this with the collection.
+    pub(crate) fn address<'a>(
+        &'a self,
+        key: &'a [u8],
+        action: Action,
+    ) -> Result<(&'a str, Key), Outcome> {
         let text =
             std::str::from_utf8(key).map_err(|_| Outcome::client_error("the key is not UTF-8"))?;
         let (collection, id) = match &self.collection {
@@ -35,6 +47,9 @@ impl Keyspace {
                 Outcome::client_error("the key names no collection: it must be collection:key")
             })?,
         };
+        self.grant
+            .check(action, collection)
+            .map_err(|refused| Outcome::client_error(&refused.to_string()))?;
         let key = Key::parse(id).map_err(|error| Outcome::client_error(&error.to_string()))?;
         Ok((collection, key))
     }
@@ -45,7 +60,7 @@ impl Keyspace {
         // For each collection: its keys, and where in the results they are.
         let mut parts: Vec<(&str, Vec<usize>, Vec<Key>)> = Vec::new();
         for (at, key) in keys.iter().enumerate() {
-            let result = self.address(key).map(|(collection, key)| {
+            let result = self.address(key, Action::Read).map(|(collection, key)| {
                 let known = parts.iter().position(|(name, ..)| *name == collection);
                 match known.and_then(|known| parts.get_mut(known)) {
                     Some((_, indices, keys)) => {

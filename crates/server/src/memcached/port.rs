@@ -129,9 +129,11 @@ impl Port {
         stream.set_write_timeout(Some(self.state.idle_timeout))?;
         let tls = self.state.tls.as_ref().map(Tls::memcached);
         let socket = Socket::new(stream, tls)?;
+        let address = socket.tcp.peer_addr().ok();
         let id = self.clients.add(Arc::clone(&socket.tcp));
         let client = Client {
-            connection: Connection::new(Arc::clone(&self.state), socket.clone(), socket.clone()),
+            connection: Connection::new(Arc::clone(&self.state), socket.clone(), socket.clone())
+                .with_address(address),
             socket,
             _open: self.state.counters.connections.begin(),
             _slot: slot,

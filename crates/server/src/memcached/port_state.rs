@@ -1,8 +1,11 @@
 //! What the memcached port uses of the server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::counters::Counters;
+use crate::access::caller::Access;
+use crate::audit::Audit;
 use crate::engine::Engine;
 use crate::http::buffers::Buffers;
 use crate::net::tls::Tls;
@@ -14,7 +17,8 @@ pub(crate) struct PortState {
     pub(crate) buffers: Buffers,
     pub(crate) counters: Counters,
     pub(crate) options: MemcachedOptions,
-    pub(crate) token: Option<String>,
+    pub(crate) access: Arc<Access>,
+    pub(crate) audit: Option<Audit>,
     pub(crate) tls: Option<Tls>,
     pub(crate) connections_max: usize,
     pub(crate) idle_timeout: Duration,
@@ -28,6 +32,7 @@ pub(crate) struct PortState {
 impl PortState {
     pub(crate) fn new(
         options: &ServerOptions,
+        access: Arc<Access>,
         engine: Engine,
         buffers: Buffers,
         write_refusal: Option<String>,
@@ -35,7 +40,8 @@ impl PortState {
         PortState {
             counters: Counters::default(),
             options: options.memcached.clone().unwrap_or_default(),
-            token: options.token.clone(),
+            access,
+            audit: options.audit.clone(),
             tls: options.tls.clone(),
             connections_max: options.connections_max,
             idle_timeout: options.idle_timeout,

@@ -8,6 +8,7 @@
 //! 3. A write is answered when it is as durable as the collection's setting says.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use quire_model::DOCUMENT_BYTES_MAX;
@@ -26,6 +27,8 @@ use super::refusal::Refusal;
 use super::request::{Change, Reply, Request, Write};
 use super::stats;
 use super::write::write_all;
+use crate::access::role::Action;
+use crate::audit::Event;
 use crate::documents::lookup::Group;
 
 /// Answers of more bytes are sent before the next is made.
@@ -57,6 +60,7 @@ pub(crate) struct Session {
     pub(crate) state: Arc<PortState>,
     keyspace: Keyspace,
     admission: Admission,
+    pub(super) address: Option<SocketAddr>,
     pub(crate) tally: Tally,
     group: Group,
     /// The line of keys that is being answered had an error.
@@ -68,7 +72,7 @@ pub(crate) struct Session {
 impl Session {
     /// The session of a new client, with its parser. The client may have to authenticate first.
     pub(crate) fn new(state: Arc<PortState>) -> (Session, Parser) {
-        let admission = Admission::new(state.token.as_deref());
+        let admission = Admission::new(&state.access);
         let session = Session {
             keyspace: Keyspace::new(state.engine.clone(), &state.options),
             tally: Tally::default(),
@@ -77,6 +81,7 @@ impl Session {
             value: Vec::new(),
             state,
             admission,
+            address: None,
         };
         let parser = Parser::new(session.value_bytes_max());
         (session, parser)
@@ -106,9 +111,19 @@ impl Session {
         output: &mut dyn Output,
     ) -> std::io::Result<Flow> {
         let mut rest = requests;
+        if let Some(grant) = self.admission.grant() {
+            self.keyspace.grant = grant;
+        }
         while let Some(first) = rest.first() {
             if !self.admission.is_admitted() {
-                let flow = self.admission.check(first, output.buffer());
+                let database = self.state.engine.database();
+                let flow = self
+                    .admission
+                    .check(&**database.env(), first, output.buffer());
+                if let Some(grant) = self.admission.grant() {
+                    self.keyspace.grant = grant;
+                }
+                self.note_authentication(flow);
                 if flow != Flow::Continue {
                     self.tally.add(Count::Refused, 1);
                     return Ok(flow);
@@ -140,12 +155,34 @@ impl Session {
         Ok(Flow::Continue)
     }
 
+    /// Notes in the audit log whether the client was admitted.
+    fn note_authentication(&self, flow: Flow) {
+        if let Some(audit) = &self.state.audit
+            && flow != Flow::Quit
+        {
+            let is_admitted = self.admission.is_admitted();
+            audit.note(&Event {
+                event: "authentication",
+                protocol: "memcached",
+                address: self.address,
+                token: is_admitted.then_some(self.keyspace.grant.name.as_str()),
+                status: if is_admitted { 200 } else { 401 },
+                ..Event::default()
+            });
+        }
+    }
+
     /// Answers a request that needs no document.
     fn other(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Flow {
         match request {
             Request::MetaNoop => line("MN", out),
             Request::Version => line(&format!("VERSION {}", stats::VERSION), out),
             Request::Verbosity { noreply: false } => line("OK", out),
+            Request::Stats | Request::StatsReset
+                if self.keyspace.grant.check_all(Action::Read).is_err() =>
+            {
+                line("CLIENT_ERROR no permissions for statistics", out);
+            }
             Request::Stats => stats::write(&self.state, out),
             Request::StatsReset => {
                 self.state.counters.reset();

@@ -11,6 +11,7 @@ use super::refusal::TOO_LARGE;
 use super::request::{Change, Write};
 use super::value::{Stored, Values};
 use super::words::number;
+use crate::access::role::Action;
 
 /// The most tries. Each failed try means that another write to the same key succeeded.
 const ROUNDS_MAX: u32 = 1000;
@@ -81,7 +82,7 @@ fn prepare(
     collections: &mut Vec<Collection>,
     write: &Write<'_>,
 ) -> Result<Option<(usize, Key)>, Outcome> {
-    let (name, key) = keyspace.address(&write.key)?;
+    let (name, key) = keyspace.address(&write.key, Action::Write)?;
     if let Some(known) = collections.iter().position(|known| known.name() == name) {
         return Ok(Some((known, key)));
     }

@@ -11,6 +11,8 @@ use super::hits::Search;
 use super::request::Request;
 use super::state::SearchState;
 use super::{hold, point};
+use crate::access::grant::Grant;
+use crate::access::role::Action;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -32,7 +34,7 @@ struct One {
 /// `GET|POST /_msearch`, `GET|POST /{collection}/_msearch`
 pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
     let begun = Instant::now();
-    let state = call.state.clone();
+    let (state, grant) = (call.state.clone(), Arc::clone(&call.grant));
     let default = call.path_param("collection").map(str::to_owned);
     let params = call.params.clone();
     params.only("search_type", &["query_then_fetch"], "it is not supported")?;
@@ -47,7 +49,15 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
             if !out.is_empty() {
                 out.push(b',');
             }
-            match answer(engine, &state, &search, default.as_deref(), &params, stop) {
+            match answer(
+                engine,
+                &state,
+                &grant,
+                &search,
+                default.as_deref(),
+                &params,
+                stop,
+            ) {
                 // The whole answer is too long as soon as one more is.
                 Ok((answer, _)) if out.len() + answer.len() > WHOLE_BYTES_MAX => {
                     return Err(unsupported(
@@ -118,6 +128,7 @@ fn searches(body: &[u8]) -> Outcome<Vec<One>> {
 fn answer(
     engine: &Engine,
     state: &SearchState,
+    grant: &Grant,
     search: &One,
     default: Option<&str>,
     params: &Params,
@@ -141,6 +152,10 @@ fn answer(
         Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
         None => {
             let names = names(search.header.get("index"), default)?;
+            for name in &names {
+                let allowed = grant.check(Action::Read, name);
+                allowed.map_err(Failure::forbidden)?;
+            }
             let ignores = search.header.get("ignore_unavailable") == Some(&Json::Bool(true));
             let selection = Selection::of_names(names, ignores);
             Arc::new(views(&selection.collections(engine)?)?)

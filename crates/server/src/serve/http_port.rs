@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower::util::MapRequest;
 
+use crate::audit::Peer;
 use crate::net::accept::accept;
 use crate::net::client_io::ClientIo;
 use crate::net::connections::Connections;
@@ -114,10 +115,12 @@ impl HttpPort {
         let lingering = Lingering::default();
         let presence = self.idle.begin();
         let served = Arc::clone(&presence);
+        let peer = Peer::new(stream.peer_addr().ok());
         let held = lingering.clone();
         let service = MapRequest::new(self.router.clone(), move |mut request: Request<_>| {
             let extensions = request.extensions_mut();
             extensions.insert(held.clone());
+            extensions.insert(peer.clone());
             // Dropped with the request, when its answer is made.
             extensions.insert(Arc::new(served.serve()));
             request

@@ -1,6 +1,8 @@
 //! The server from outside: requests in, answers out.
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod admin;
 mod backup;
 #[cfg(test)]

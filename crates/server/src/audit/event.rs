@@ -1,0 +1,54 @@
+//! What is in a line of the audit log.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+/// One line. What is not known is left out.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Event<'a> {
+    /// `authentication`, `refused` or `admin`.
+    pub(crate) event: &'static str,
+    /// `http` or `memcached`.
+    pub(crate) protocol: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) address: Option<SocketAddr>,
+    /// The name of the token; empty for that of `--token-file`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<&'a str>,
+    /// The status of HTTP, or what is like it: 200 admitted, 401 not.
+    pub(crate) status: u16,
+}
+
+/// The client of a connection. In the extensions of each of its requests.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    pub(crate) address: Option<SocketAddr>,
+    /// The token that was admitted last.
+    admitted: Arc<Mutex<Option<String>>>,
+}
+
+impl Peer {
+    pub(crate) fn new(address: Option<SocketAddr>) -> Peer {
+        Peer {
+            address,
+            admitted: Arc::default(),
+        }
+    }
+
+    /// Whether this token is admitted for the first time on this connection.
+    pub(crate) fn is_new(&self, token: &str) -> bool {
+        let mut admitted = self.admitted.lock();
+        let is_new = admitted.as_deref() != Some(token);
+        if is_new {
+            *admitted = Some(token.to_owned());
+        }
+        is_new
+    }
+}

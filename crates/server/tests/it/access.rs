@@ -1,0 +1,443 @@
+//! Named tokens: what each role may do on each kind of route, and in each collection.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads the audit log as its readers do"
+)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use quire_server::{Audit, AuditOptions, MemcachedOptions, NewToken, Role, ServerOptions, Tokens};
+use quiredb::OsEnv;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::site::{Listening, Reply, Site};
+
+/// A server with named tokens, and `root` as its own token.
+struct Guarded {
+    site: Site,
+    tokens: Tokens,
+    _dir: TempDir,
+}
+
+fn options() -> (ServerOptions, Tokens, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let path: PathBuf = dir.path().join("tokens");
+    let tokens = Tokens::open_or_create(OsEnv::new().unwrap(), &path).unwrap();
+    let options = ServerOptions {
+        token: Some("root".to_owned()),
+        tokens: Some(tokens.clone()),
+        ..ServerOptions::default()
+    };
+    (options, tokens, dir)
+}
+
+fn make(tokens: &Tokens, name: &str, role: Role, collections: &[&str]) -> String {
+    let new = NewToken {
+        name: name.to_owned(),
+        role,
+        collections: collections.iter().map(|one| (*one).to_owned()).collect(),
+        lifetime: None,
+    };
+    tokens.create(new).unwrap()
+}
+
+async fn send(
+    site: &Site,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Reply {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    site.send(request.body(Body::from(body.to_owned())).unwrap())
+        .await
+}
+
+impl Guarded {
+    fn new() -> Guarded {
+        let (options, tokens, dir) = options();
+        Guarded {
+            site: Site::with(options),
+            tokens,
+            _dir: dir,
+        }
+    }
+
+    async fn call(&self, token: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let authorization = format!("Bearer {token}");
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let reply = send(&self.site, method, path, &headers, body).await;
+        let json = serde_json::from_str(&reply.text).unwrap_or_default();
+        (reply.status, json)
+    }
+
+    async fn status(&self, token: &str, method: &str, path: &str, body: &str) -> u16 {
+        self.call(token, method, path, body).await.0
+    }
+}
+
+/// Requests of each kind: a method, a path, a body, and the roles that may send it.
+const READ: &[Role] = &[Role::Read, Role::Write, Role::Manage, Role::All];
+const WRITE: &[Role] = &[Role::Write, Role::Manage, Role::All];
+const MANAGE: &[Role] = &[Role::Manage, Role::All];
+const FOLLOW: &[Role] = &[Role::Follow, Role::All];
+const ALL: &[Role] = &[Role::All];
+const EVERY: &[Role] = &[
+    Role::Read,
+    Role::Write,
+    Role::Manage,
+    Role::Follow,
+    Role::All,
+];
+
+const REQUESTS: &[(&str, &str, &str, &[Role])] = &[
+    ("GET", "/", "", EVERY),
+    ("GET", "/_cluster/health", "", EVERY),
+    ("GET", "/openapi.json", "", EVERY),
+    ("GET", "/logs-1/_doc/1", "", READ),
+    ("HEAD", "/logs-1", "", READ),
+    ("GET", "/logs-1/_search", "", READ),
+    ("GET", "/logs-*/_count", "", READ),
+    ("GET", "/logs-1/_mapping", "", READ),
+    ("GET", "/logs-1/_changes", "", READ),
+    ("GET", "/_search", "", READ),
+    ("GET", "/_mget", "{\"docs\":[]}", READ),
+    ("GET", "/_cat/indices", "", READ),
+    ("GET", "/metrics", "", READ),
+    ("GET", "/_quire/stats", "", READ),
+    ("PUT", "/logs-1/_doc/1", "{}", WRITE),
+    ("DELETE", "/logs-1/_doc/2", "", WRITE),
+    ("POST", "/logs-1/_update/1", "{\"doc\":{}}", WRITE),
+    ("POST", "/_bulk", "", WRITE),
+    (
+        "POST",
+        "/logs-1/_delete_by_query",
+        "{\"query\":{\"ids\":{\"values\":[]}}}",
+        WRITE,
+    ),
+    ("PUT", "/logs-new", "", MANAGE),
+    ("DELETE", "/logs-absent", "", MANAGE),
+    ("PUT", "/logs-1/_settings", "{}", MANAGE),
+    ("POST", "/logs-1/_flush", "", MANAGE),
+    ("POST", "/_forcemerge", "", MANAGE),
+    ("GET", "/_backup", "", MANAGE),
+    ("GET", "/_verify", "", MANAGE),
+    ("DELETE", "/_follow/copy/x", "", FOLLOW),
+    ("GET", "/_quire/tokens", "", ALL),
+    ("PUT", "/_quire/tokens/x", "{}", ALL),
+    ("DELETE", "/_quire/tokens/absent", "", ALL),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_role_may_do_what_it_says_on_every_kind_of_route() {
+    let site = Guarded::new();
+    site.status("root", "PUT", "/logs-1/_doc/1", "{}").await;
+    for role in EVERY {
+        let secret = make(&site.tokens, role.name(), *role, &["*"]);
+        for (method, path, body, roles) in REQUESTS {
+            let (status, answer) = site.call(&secret, method, path, body).await;
+            match roles.contains(role) {
+                true => assert!(
+                    status != 401 && status != 403,
+                    "{role} {method} {path}: {answer}"
+                ),
+                false => {
+                    assert_eq!(status, 403, "{role} {method} {path}: {answer}");
+                    if *method != "HEAD" {
+                        assert_eq!(answer["error"]["type"], "security_exception");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_some_collections_is_for_no_other() {
+    let site = Guarded::new();
+    for path in ["/logs-1/_doc/1", "/cars/_doc/1"] {
+        site.status("root", "PUT", path, "{\"n\":1}").await;
+    }
+    let secret = make(&site.tokens, "logs", Role::Manage, &["logs-*"]);
+    let allowed = [
+        ("GET", "/logs-1/_doc/1"),
+        ("GET", "/logs-*/_search"),
+        ("GET", "/logs-1,logs-1/_count"),
+        ("PUT", "/logs-2"),
+    ];
+    for (method, path) in allowed {
+        let status = site.status(&secret, method, path, "").await;
+        assert!(status < 300, "{method} {path}: {status}");
+    }
+    let refused = [
+        ("GET", "/cars/_doc/1"),
+        ("GET", "/logs-1,cars/_search"),
+        ("GET", "/*/_search"),
+        ("GET", "/_all/_search"),
+        ("GET", "/_search"),
+        ("GET", "/_count"),
+        ("GET", "/log*/_count"),
+        ("DELETE", "/cars"),
+        ("PUT", "/boats"),
+        ("GET", "/c%61rs/_doc/1"),
+        ("GET", "/_cat/indices"),
+        ("GET", "/_quire/stats"),
+        ("GET", "/metrics"),
+        ("POST", "/_flush"),
+        ("POST", "/_verify"),
+        ("POST", "/_backup/x"),
+    ];
+    for (method, path) in refused {
+        let status = site.status(&secret, method, path, "").await;
+        assert_eq!(status, 403, "{method} {path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_of_other_collections_are_refused_one_by_one() {
+    let site = Guarded::new();
+    for path in ["/logs-1/_doc/1", "/cars/_doc/1"] {
+        site.status("root", "PUT", path, "{\"n\":1}").await;
+    }
+    let secret = make(&site.tokens, "logs", Role::Write, &["logs-*"]);
+    let bulk = "{\"index\":{\"_index\":\"logs-1\",\"_id\":\"2\"}}\n{\"n\":2}\n\
+                {\"index\":{\"_index\":\"cars\",\"_id\":\"2\"}}\n{\"n\":2}\n\
+                {\"delete\":{\"_index\":\"cars\",\"_id\":\"1\"}}\n\
+                {\"create\":{\"_index\":\"boats\",\"_id\":\"1\"}}\n{\"n\":2}\n";
+    for path in ["/_bulk", "/logs-1/_bulk"] {
+        let (status, answer) = site.call(&secret, "POST", path, bulk).await;
+        assert_eq!((status, &answer["errors"]), (200, &json!(true)), "{answer}");
+        let items = answer["items"].as_array().unwrap();
+        let items = items
+            .iter()
+            .flat_map(|item| item.as_object().unwrap().values());
+        let statuses: Vec<_> = items.map(|item| item["status"].as_u64().unwrap()).collect();
+        assert!(
+            statuses[0] < 300 && statuses[1..] == [403, 403, 403],
+            "{answer}"
+        );
+    }
+    assert_eq!(site.status("root", "GET", "/cars/_doc/1", "").await, 200);
+    assert_eq!(site.status("root", "GET", "/boats", "").await, 404);
+
+    let docs =
+        "{\"docs\":[{\"_index\":\"logs-1\",\"_id\":\"1\"},{\"_index\":\"cars\",\"_id\":\"1\"}]}";
+    let (_, answer) = site.call(&secret, "POST", "/_mget", docs).await;
+    assert_eq!(answer["docs"][0]["_source"], json!({"n": 1}), "{answer}");
+    assert_eq!(
+        answer["docs"][1]["error"]["type"], "security_exception",
+        "{answer}"
+    );
+
+    let searches = "{\"index\":\"logs-1\"}\n{}\n{\"index\":\"cars\"}\n{}\n{}\n{}\n\
+                    {\"index\":[\"logs-1\",\"cars\"]}\n{}\n";
+    let (_, answer) = site.call(&secret, "POST", "/_msearch", searches).await;
+    let responses = answer["responses"].as_array().unwrap();
+    let statuses: Vec<_> = responses
+        .iter()
+        .map(|one| one["status"].as_u64().unwrap())
+        .collect();
+    assert_eq!(statuses, [200, 403, 403, 403], "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_are_made_listed_and_revoked_over_http() {
+    let site = Guarded::new();
+    let body = "{\"role\":\"read\",\"collections\":[\"cars\"],\"expires\":\"30d\"}";
+    let (status, made) = site
+        .call("root", "PUT", "/_quire/tokens/reader", body)
+        .await;
+    assert_eq!(status, 201, "{made}");
+    let secret = made["token"].as_str().unwrap();
+    assert_eq!(site.status(secret, "GET", "/cars/_count", "").await, 404);
+    let again = site
+        .status("root", "PUT", "/_quire/tokens/reader", body)
+        .await;
+    assert_eq!(again, 409);
+    let (_, listed) = site.call("root", "GET", "/_quire/tokens", "").await;
+    assert_eq!(listed["tokens"][0]["name"], "reader");
+    assert!(!listed.to_string().contains(secret) && !listed.to_string().contains("sha256"));
+    assert_eq!(
+        site.status("root", "DELETE", "/_quire/tokens/reader", "")
+            .await,
+        200
+    );
+    assert_eq!(site.status(secret, "GET", "/cars/_count", "").await, 401);
+    assert_eq!(
+        site.status("root", "DELETE", "/_quire/tokens/reader", "")
+            .await,
+        404
+    );
+    for wrong in [
+        "",
+        "{}",
+        "{\"role\":\"god\"}",
+        "{\"role\":\"read\",\"expires\":\"soon\"}",
+    ] {
+        let status = site.status("root", "PUT", "/_quire/tokens/x", wrong).await;
+        assert_eq!(status, 400, "{wrong}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_token_every_route_answers_401_and_nothing_else() {
+    let site = Guarded::new();
+    site.status("root", "PUT", "/cars/_doc/1", "{}").await;
+    let (_, described) = site.call("root", "GET", "/openapi.json", "").await;
+    let mut count = 0;
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        let path = path.replace("{collection}", "cars");
+        let path = path.replace("{id}", "1").replace("{name}", "x");
+        for method in methods.as_object().unwrap().keys() {
+            let method = method.to_uppercase();
+            let reply = send(&site.site, &method, &path, &[], "").await;
+            assert_eq!(reply.status, 401, "{method} {path}");
+            assert!(!reply.text.contains("cars"), "{method} {path}");
+            count += 1;
+        }
+    }
+    assert!(count > 80, "{count}");
+    for path in ["/absent/_thing", "/_absent", "//"] {
+        let reply = send(&site.site, "GET", path, &[], "").await;
+        assert_eq!(reply.status, 401, "{path}");
+    }
+}
+
+/// Sends lines to the memcached port; the answer up to the end of the connection.
+async fn talk(stream: &mut TcpStream, lines: &str, until: &str) -> String {
+    stream.write_all(lines.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while !String::from_utf8_lossy(&answer).contains(until) {
+        if stream.read_buf(&mut answer).await.unwrap() == 0 {
+            break;
+        }
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memcached_clients_do_what_their_token_grants_until_it_is_revoked() {
+    let (options, tokens, _dir) = options();
+    let options = ServerOptions {
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..MemcachedOptions::default()
+        }),
+        ..options
+    };
+    let site = Listening::new(options).await;
+    let secret = make(&tokens, "reader", Role::Read, &["logs"]);
+    let connect = || TcpStream::connect(site.memcached.unwrap());
+    let mut root = connect().await.unwrap();
+    let lines = "set a 0 0 6\r\nx root\r\nset logs:1 0 0 2\r\n{}\r\nset cars:1 0 0 2\r\n{}\r\n\
+                 version\r\n";
+    let answer = talk(&mut root, lines, "VERSION").await;
+    assert!(
+        answer.starts_with("STORED\r\nSTORED\r\nSTORED\r\n"),
+        "{answer}"
+    );
+
+    let mut reader = connect().await.unwrap();
+    let value = format!("x {secret}");
+    let lines = format!(
+        "set a 0 0 {}\r\n{value}\r\nget logs:1\r\nset logs:1 0 0 2\r\n[]\r\n\
+         get cars:1\r\nstats\r\n",
+        value.len()
+    );
+    let answer = talk(&mut reader, &lines, "statistics").await;
+    assert!(
+        answer.starts_with("STORED\r\nVALUE logs:1 0 2\r\n{}\r\nEND\r\n"),
+        "{answer}"
+    );
+    assert_eq!(answer.matches("no permissions").count(), 3, "{answer}");
+
+    tokens.revoke("reader").unwrap();
+    let answer = talk(&mut reader, "get logs:1\r\n", "END").await;
+    assert_eq!(answer, "CLIENT_ERROR unauthenticated\r\n");
+    let mut stranger = connect().await.unwrap();
+    let wrong = tokio::time::timeout(
+        Duration::from_secs(60),
+        talk(&mut stranger, "set a 0 0 3\r\nx y\r\n", "never"),
+    );
+    assert_eq!(
+        wrong.await.unwrap(),
+        "CLIENT_ERROR authentication failure\r\n"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_says_who_was_admitted_and_refused_and_who_changed_what() {
+    let (options, tokens, dir) = options();
+    let path = dir.path().join("audit.log");
+    let env = OsEnv::new().unwrap();
+    let audit = Audit::open(env, AuditOptions::new(&path)).unwrap();
+    let options = ServerOptions {
+        audit: Some(audit.clone()),
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..MemcachedOptions::default()
+        }),
+        ..options
+    };
+    let site = Listening::new(options).await;
+    let secret = make(&tokens, "reader", Role::Read, &["*"]);
+    let line_of = |token: &str, method: &str, path: &str| {
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: 0\r\n\r\n"
+        )
+    };
+    let last = line_of("wrong", "GET", "/cars").replace("Content-Length", "Connection: close\r\nX");
+    let requests = [
+        line_of(&secret, "GET", "/_count"),
+        line_of(&secret, "GET", "/_count"),
+        line_of(&secret, "PUT", "/cars"),
+        line_of("root", "PUT", "/cars"),
+        last,
+    ];
+    site.exchange(requests.concat().as_bytes()).await;
+    let mut memcached = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
+    let lines = "set a 0 0 6\r\nx root\r\nversion\r\n";
+    talk(&mut memcached, lines, "VERSION").await;
+    audit.flush();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains(&secret) && !text.contains("wrong"), "{text}");
+    let noted: Vec<_> = text
+        .lines()
+        .map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            assert!(line["address"].is_string() && line["time_micros"].is_number());
+            let text = |name: &str| line[name].as_str().unwrap_or("-").to_owned();
+            format!(
+                "{} {} {} {} {}",
+                text("event"),
+                text("token"),
+                text("method"),
+                text("path"),
+                line["status"]
+            )
+        })
+        .collect();
+    let expected = [
+        "authentication reader GET /_count 200",
+        "refused reader PUT /cars 403",
+        "admin reader PUT /cars 403",
+        "authentication  PUT /cars 200",
+        "admin  PUT /cars 200",
+        "authentication - GET /cars 401",
+        "authentication  - - 200",
+    ];
+    assert_eq!(noted, expected, "{text}");
+}

@@ -1,0 +1,98 @@
+//! Named tokens as operators use them: made, listed and revoked by commands while the server runs,
+//! for HTTP, followers and commands that call the server.
+
+use crate::follow::wait_until_level;
+use crate::quire::{Server, binary, ok, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+fn curl(arguments: &[&str]) -> String {
+    let output = Command::new("curl").arg("-sS").args(arguments).output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
+}
+
+/// The status of a request with this token, as the password of any user.
+fn status(server: &Server, token: &str, path: &str) -> String {
+    let url = format!("http://{}{path}", server.address);
+    let user = format!("someone:{token}");
+    curl(&["-o", "/dev/null", "-w", "%{http_code}", "-u", &user, &url])
+}
+
+/// Makes a token in a file; returns the file with its secret.
+fn token(tokens: &str, name: &str, more: &[&str]) -> (String, PathBuf) {
+    let made = ok(&[&["token", "create", tokens, name], more].concat());
+    let path = Path::new(tokens).with_file_name(name);
+    std::fs::write(&path, &made).unwrap();
+    (made.trim().to_owned(), path)
+}
+
+#[test]
+fn tokens_are_made_and_revoked_while_the_server_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = dir.path().join("tokens");
+    let tokens = tokens.to_str().unwrap();
+    let missing = run(&["serve", "db", "--create", "--tokens", tokens]);
+    assert!(missing.stderr.contains("quire token create"), "{missing:?}");
+
+    let (admin, admin_file) = token(tokens, "admin", &["--role", "all"]);
+    let server = Server::start(&dir.path().join("db"), &["--tokens", tokens]);
+    let url = format!("http://{}", server.address);
+    let put = format!("{url}/logs-1/_doc/1");
+    let header = format!("Authorization: Bearer {admin}");
+    let body = ["-H", "Content-Type: application/json", "-d", "{\"n\":1}"];
+    curl(&[&["-X", "PUT", "-H", &header, &put], &body[..]].concat());
+
+    let reads = [
+        "--role",
+        "read",
+        "--collections",
+        "logs-*",
+        "--expires",
+        "30d",
+    ];
+    let (reader, _) = token(tokens, "reader", &reads);
+    let begun = Instant::now();
+    while status(&server, &reader, "/logs-1/_count") != "200" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "not seen");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(status(&server, &reader, "/_count"), "403");
+    assert_eq!(status(&server, "", "/logs-1/_count"), "401");
+    let list = ok(&["token", "list", tokens]);
+    assert!(list.contains("admin: all on *") && list.contains("reader: read on logs-*"));
+
+    // On the server, with the token of the administrator.
+    let admin_file = admin_file.to_str().unwrap();
+    let by = ["--token-file", admin_file];
+    let create = ["token", "create", &url, "copier", "--role", "follow"];
+    let copier = ok(&[&create[..], &by].concat());
+    let copier_file = dir.path().join("copier");
+    std::fs::write(&copier_file, copier).unwrap();
+    let mut follow = Command::new(binary());
+    follow
+        .arg("follow")
+        .arg(dir.path().join("copy"))
+        .args(["--from", &url, "--listen", "127.0.0.1:0"])
+        .arg("--from-token-file")
+        .arg(&copier_file);
+    let mut follower = Server::launch(follow);
+    wait_until_level(&follower);
+    assert_eq!(follower.request("GET", "/logs-1/_doc/1", "").0, 200);
+    ok(&[&["token", "revoke", &url, "copier"], &by[..]].concat());
+    let begun = Instant::now();
+    // The leader refuses it for good, so that it ends.
+    while follower.is_running() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "still follows");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+
+    ok(&[&["token", "revoke", &url, "reader"], &by[..]].concat());
+    assert_eq!(status(&server, &reader, "/logs-1/_count"), "401");
+    let listed = ok(&[&["token", "list", &url], &by[..]].concat());
+    assert!(
+        !listed.contains("reader") && listed.contains("admin"),
+        "{listed}"
+    );
+    server.stop();
+}
