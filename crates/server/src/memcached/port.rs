@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //! 1. An idle client has no thread and no buffers: the system tells when it has sent something.
-//! 2. A client has one thread at most.
+//! 2. A client has one thread at most, and there is a bound on threads. While others wait for one,
+//!    a client that keeps its thread waiting gives it up: it is idle, or ended if it does not read.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,8 +27,13 @@ use crate::net::idle::{IdleConnections, Presence};
 /// How long a client whose connection is closed may take to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A client that sends nothing for this long gives up its thread and its buffers.
-const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// A client that sends nothing for this long gives up its thread and its buffers: as a rule, and
+/// while others wait for a thread.
+const IDLE_AFTER: Duration = Duration::from_millis(100);
+const IDLE_AFTER_CROWDED: Duration = Duration::from_millis(1);
+
+/// How often a thread whose client does not read checks whether it may wait on.
+const WRITE_CHECK: Duration = Duration::from_millis(500);
 
 /// How often a slot is looked for while none is free.
 const SLOT_EVERY: Duration = Duration::from_millis(100);
@@ -65,21 +71,34 @@ struct Client {
 
 /// A client's socket, which blocks. A clone is another handle to the same.
 #[derive(Clone)]
-struct Socket(Arc<TcpStream>);
+struct Socket {
+    stream: Arc<TcpStream>,
+    state: Arc<PortState>,
+    /// How long a read waits.
+    patience: Duration,
+}
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        (&*self.0).read(buffer)
+        let patience = match self.state.is_crowded() {
+            true => IDLE_AFTER_CROWDED,
+            false => IDLE_AFTER.min(self.state.idle_timeout),
+        };
+        if self.patience != patience {
+            self.stream.set_read_timeout(Some(patience))?;
+            self.patience = patience;
+        }
+        (&*self.stream).read(buffer)
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        (&*self.0).write(bytes)
+        (&*self.stream).write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        (&*self.0).flush()
+        (&*self.stream).flush()
     }
 }
 
@@ -144,10 +163,13 @@ impl Port {
     ) -> std::io::Result<()> {
         let stream = stream.into_std()?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(IDLE_AFTER.min(self.state.idle_timeout)))?;
-        stream.set_write_timeout(Some(self.state.idle_timeout))?;
-        let socket = Socket(Arc::new(stream));
-        let id = self.clients.add(Arc::clone(&socket.0));
+        stream.set_write_timeout(Some(WRITE_CHECK.min(self.state.idle_timeout)))?;
+        let socket = Socket {
+            stream: Arc::new(stream),
+            state: Arc::clone(&self.state),
+            patience: Duration::ZERO,
+        };
+        let id = self.clients.add(Arc::clone(&socket.stream));
         let client = Client {
             connection: Connection::new(Arc::clone(&self.state), socket.clone(), socket.clone()),
             socket,
@@ -211,8 +233,12 @@ impl Client {
     /// Serves the client to its end: on a thread while it is active, and on none while it is idle.
     async fn attend(mut self) {
         while self.is_ready().await {
+            let Some(active) = self.active().await else {
+                return;
+            };
             let (done, ended) = oneshot::channel();
             let run = move || {
+                let _active = active;
                 // If nothing receives it, the server has stopped.
                 let _ = done.send(self.serve());
             };
@@ -228,9 +254,23 @@ impl Client {
         }
     }
 
-    /// Waits until the client has sent something. False if its place is wanted before that.
+    /// A permit to be served, once there is one.
+    async fn active(&self) -> Option<OwnedSemaphorePermit> {
+        let state = &self.socket.state;
+        let active = Arc::clone(&state.active);
+        if let Ok(permit) = Arc::clone(&active).try_acquire_owned() {
+            return Some(permit);
+        }
+        state.waiting.fetch_add(1, Ordering::Relaxed);
+        let permit = active.acquire_owned().await;
+        state.waiting.fetch_sub(1, Ordering::Relaxed);
+        permit.ok()
+    }
+
+    /// Waits until the client has sent something. False if its place is wanted before that, or if
+    /// the rest of a request does not arrive in time.
     async fn is_ready(&self) -> bool {
-        let socket = &self.socket.0;
+        let socket = &self.socket.stream;
         let waiting = socket
             .set_nonblocking(true)
             .and_then(|()| socket.try_clone())
@@ -238,9 +278,11 @@ impl Client {
         let Ok(waiting) = waiting else {
             return false;
         };
+        let is_in_request = self.connection.is_in_request();
         let is_readable = tokio::select! {
             ready = waiting.readable() => ready.is_ok(),
             () = self.presence.evicted() => false,
+            () = tokio::time::sleep(self.socket.state.idle_timeout), if is_in_request => false,
         };
         drop(waiting);
         is_readable
@@ -255,15 +297,15 @@ impl Client {
         let goes_on = || !clients.is_stopping.load(Ordering::Acquire);
         match self.connection.run(&goes_on) {
             Ok(Run::Idle) => {
-                self.connection.release();
+                let has_room = self.connection.release();
                 drop(in_service);
-                return Some(self);
+                return has_room.then_some(self);
             }
             Ok(Run::Ended) => {}
             Ok(Run::Lingers) => {
                 // Errors do not matter here: the connection has ended.
-                let _ = self.socket.0.shutdown(Shutdown::Write);
-                let _ = self.socket.0.set_read_timeout(Some(LINGER));
+                let _ = self.socket.stream.shutdown(Shutdown::Write);
+                let _ = self.socket.stream.set_read_timeout(Some(LINGER));
                 self.connection.linger();
             }
             Err(error) => tracing::debug!(%error, "a memcached connection ended early"),
