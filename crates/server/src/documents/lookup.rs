@@ -41,8 +41,8 @@ impl Group {
     }
 }
 
-/// The documents under `keys`, in that order, as far as they fit in `bytes_max` together. A document
-/// that can't be read fails alone.
+/// The documents under `keys`, in that order, as far as they fit in `bytes_max` together. One that
+/// can't be read fails alone.
 pub(crate) fn get_each_within(
     collection: &Collection,
     keys: &[Key],

@@ -46,8 +46,8 @@ impl Keyspace {
         Ok((collection, key))
     }
 
-    /// Looks up the documents of many keys, as far as they fit in [`GROUP_BYTES`] together; each key
-    /// has its own result.
+    /// Looks up the documents of many keys, as far as they fit in [`GROUP_BYTES`] together. Each
+    /// key has its own result.
     pub(crate) fn look_up(&self, keys: &[&[u8]]) -> Vec<Result<Within, Outcome>> {
         let mut results: Vec<Result<Within, Outcome>> = Vec::with_capacity(keys.len());
         // For each collection: its keys, and where in the results they are.
