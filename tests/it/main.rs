@@ -21,6 +21,7 @@ mod format_page;
 mod formats;
 mod frozen;
 mod histories;
+mod hostile;
 mod idle_clients;
 mod kill;
 mod live_index;

@@ -23,6 +23,7 @@ use crate::documents::ack::wants_refresh;
 use crate::documents::conditions::check_write;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
+use crate::http::buffers::{COPIES, LARGE_BYTES};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::lines::{Line, Lines};
@@ -114,7 +115,11 @@ impl Bulk {
             let item = self.item(Action::parse(&line, number)?, number).await?;
             self.items_bytes += line.len() + ITEM_BYTES;
             if let Source::Text(text) = &item.source {
-                self.items_bytes += text.len();
+                // A large document is held three times while it is applied.
+                self.items_bytes += match text.len() as u64 > LARGE_BYTES {
+                    true => text.len().saturating_mul(COPIES),
+                    false => text.len(),
+                };
             }
             self.items.push(item);
             self.lines

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use quiredb::Database;
+use tokio::sync::Semaphore;
 
 use crate::access::caller::Access;
 use crate::admin::stats::{MetricsState, StatsState};
@@ -34,6 +35,8 @@ pub(crate) struct Server {
     pub(crate) access: Arc<Access>,
     pub(crate) engine: Engine,
     pub(crate) buffers: Buffers,
+    /// The turn of requests that read changes.
+    reading: Arc<Semaphore>,
     /// Set when the server stops: answers without end end then.
     pub(crate) stopping: StopFlag,
     /// The HTTP port's.
@@ -74,6 +77,7 @@ impl Server {
             engine,
             buffers,
             following,
+            reading: Arc::new(Semaphore::new(1)),
             stopping: StopFlag::default(),
             connections: Arc::default(),
             requests: Arc::default(),
@@ -126,6 +130,7 @@ impl FromRef<Server> for ChangesState {
         ChangesState {
             engine: server.engine.clone(),
             stopping: server.stopping.clone(),
+            reading: Arc::clone(&server.reading),
         }
     }
 }

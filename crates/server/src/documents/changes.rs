@@ -6,9 +6,11 @@
 //! server keeps no state of a caller: a request with a cursor continues after it and misses
 //! nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiredb::{Change, Collection, Position, ValueRef};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::engine::Engine;
@@ -25,6 +27,9 @@ const LIMIT_MAX: usize = 100_000;
 const ANSWER_BYTES: usize = 4 << 20;
 const CHANGES_READ_MAX: usize = 100_000;
 
+/// What reading changes holds: their lines, in a buffer that may grow to twice as much.
+const HELD_BYTES: usize = 2 * ANSWER_BYTES;
+
 /// The longest that a caller may wait.
 const WAIT_MS_MAX: u64 = 60_000;
 
@@ -35,6 +40,9 @@ const CHECK_EVERY: Duration = Duration::from_millis(2);
 pub(crate) struct ChangesState {
     pub(crate) engine: Engine,
     pub(crate) stopping: StopFlag,
+    /// Has one permit: of the requests that read changes, the one whose turn it is. How long the
+    /// next change of a partition is, is known when it was read.
+    pub(crate) reading: Arc<Semaphore>,
 }
 
 /// A request for changes.
@@ -49,7 +57,11 @@ struct Wanted {
 /// `GET /{collection}/_changes`
 pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
     let name = call.collection();
-    let ChangesState { engine, stopping } = &call.state;
+    let ChangesState {
+        engine,
+        stopping,
+        reading,
+    } = &call.state;
     let opened = {
         let name = name.clone();
         engine
@@ -66,13 +78,19 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
     let end = Instant::now() + Duration::from_millis(wait);
     loop {
         let (collection, name) = (opened.clone(), name.clone());
+        let mut held = call.buffers.hold(HELD_BYTES, call.body_timeout).await?;
+        // The semaphore is never closed.
+        let turn = Arc::clone(reading).acquire_owned().await.ok();
         let read = engine.read(move |_| {
+            let _turn = turn;
             let read = read(&collection, &mut wanted);
             read.map(|lines| (lines, wanted))
                 .map_err(|error| Failure::engine(&error, Some(&name)))
         });
         let lines;
         (lines, wanted) = read.await??;
+        // No request waits for new changes while it holds memory.
+        held.resize(lines.capacity())?;
         while lines.is_empty() && !is_new(&opened, &wanted) {
             if Instant::now() >= end || stopping.is_set() {
                 break;
@@ -80,7 +98,7 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
             tokio::time::sleep(CHECK_EVERY).await;
         }
         if !lines.is_empty() || !is_new(&opened, &wanted) || Instant::now() >= end {
-            return Ok(Answer::lines(with_cursor(lines, &wanted.seen)));
+            return Ok(Answer::lines(with_cursor(lines, &wanted.seen), held));
         }
     }
 }

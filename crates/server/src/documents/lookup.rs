@@ -41,27 +41,14 @@ impl Group {
     }
 }
 
-/// The documents under `keys`, in that order. A document that can't be read fails alone.
-pub(crate) fn get_each(
-    collection: &Collection,
-    keys: &[Key],
-) -> Vec<quiredb::Result<Option<Found>>> {
-    // One document needs a view of its own partition alone.
-    if let [key] = keys {
-        return vec![collection.get(key)];
-    }
-    match collection.get_many(keys) {
-        Ok(found) => found.into_iter().map(Ok).collect(),
-        Err(_) => keys.iter().map(|key| collection.get(key)).collect(),
-    }
-}
-
-/// As [`get_each`], as far as the documents fit in `bytes_max` together.
+/// The documents under `keys`, in that order, as far as they fit in `bytes_max` together. One that
+/// can't be read fails alone.
 pub(crate) fn get_each_within(
     collection: &Collection,
     keys: &[Key],
     bytes_max: u64,
 ) -> Vec<quiredb::Result<Within>> {
+    // One document needs a view of its own partition alone.
     if let [key] = keys {
         return vec![collection.get_up_to(key, bytes_max)];
     }

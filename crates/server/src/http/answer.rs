@@ -70,8 +70,8 @@ enum Content {
     Parts(Vec<Bytes>, Option<Held>),
     /// JSON made as the client reads it, its fields already filtered.
     Stream(BoxStream<'static, io::Result<Bytes>>),
-    /// Lines of JSON, as they are.
-    Lines(Vec<u8>),
+    /// Lines of JSON, as they are, and the memory reserved for them.
+    Lines(Vec<u8>, Held),
     /// Bytes made as the client reads them.
     Frames(BoxStream<'static, io::Result<Bytes>>),
     Text(&'static str, String),
@@ -109,10 +109,10 @@ impl Answer {
     }
 
     /// Lines of JSON.
-    pub(crate) fn lines(lines: Vec<u8>) -> Answer {
+    pub(crate) fn lines(lines: Vec<u8>, held: Held) -> Answer {
         Answer {
             status: StatusCode::OK,
-            content: Content::Lines(lines),
+            content: Content::Lines(lines, held),
         }
     }
 
@@ -159,11 +159,9 @@ impl Answer {
                 }
                 (vec![Bytes::from(filtered(json, &format.filter)?)], held)
             }
-            Content::Lines(lines) => {
-                let held = match lines.len() > SMALL_BYTES {
-                    true => Some(buffers.hold_now(lines.len())?),
-                    false => None,
-                };
+            Content::Lines(lines, mut held) => {
+                held.resize(lines.capacity())?;
+                let held = Some(held);
                 let parts = VecDeque::from([Bytes::from(lines)]);
                 return Ok((
                     "application/x-ndjson",

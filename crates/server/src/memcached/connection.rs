@@ -56,7 +56,7 @@ pub(crate) enum Run {
     Ended,
     /// The server ended it, so that the client may still be sending.
     Lingers,
-    /// It waits for a request, and a read returned early.
+    /// It waits for a request, or for the rest of one while others wait for its thread.
     Idle,
 }
 
@@ -84,6 +84,7 @@ struct Sink<W> {
     writer: W,
     buffer: Vec<u8>,
     sent_bytes: u64,
+    state: Arc<PortState>,
 }
 
 impl<W: Write> Output for Sink<W> {
@@ -95,7 +96,7 @@ impl<W: Write> Output for Sink<W> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        self.writer.write_all(&self.buffer)?;
+        self.write_all()?;
         self.sent_bytes += self.buffer.len() as u64;
         self.buffer.clear();
         if self.buffer.capacity() > OUTPUT_BYTES_KEPT {
@@ -105,15 +106,48 @@ impl<W: Write> Output for Sink<W> {
     }
 }
 
+impl<W: Write> Sink<W> {
+    /// Writes the buffer. A client that reads nothing for too long is given up, at once if others
+    /// wait for its thread.
+    fn write_all(&mut self) -> io::Result<()> {
+        let mut rest = self.buffer.as_slice();
+        let mut since = None;
+        loop {
+            let written = match rest {
+                [] => self.writer.flush().map(|()| 0),
+                rest => self.writer.write(rest),
+            };
+            match written {
+                Ok(_) if rest.is_empty() => return Ok(()),
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => {
+                    rest = rest.get(bytes..).unwrap_or_default();
+                    since = None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_early(&error) => {
+                    let now = self.state.engine.now();
+                    let waited = now.saturating_sub(*since.get_or_insert(now));
+                    if waited > self.state.idle_timeout || self.state.is_crowded() {
+                        return Err(too_slow());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
 impl<R: Read, W: Write> Connection<R, W> {
     pub(crate) fn new(state: Arc<PortState>, reader: R, writer: W) -> Connection<R, W> {
-        let (session, parser) = Session::new(state);
+        let (session, parser) = Session::new(Arc::clone(&state));
         Connection {
             reader,
             sink: Sink {
                 writer,
                 buffer: Vec::new(),
                 sent_bytes: 0,
+                state,
             },
             session,
             parser,
@@ -232,18 +266,26 @@ impl<R: Read, W: Write> Connection<R, W> {
                     return Ok(Arrival::Bytes);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_early(&error) && is_idle => return Ok(Arrival::Idle),
+                Err(error) if is_early(&error) && (is_idle || state.is_crowded()) => {
+                    return Ok(Arrival::Idle);
+                }
                 Err(error) if is_early(&error) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Gives up the buffers of an idle connection.
-    pub(crate) fn release(&mut self) {
-        self.input.release();
+    /// Gives up the buffers of a connection that waits for its client. False if there is no memory
+    /// for the part of a request that has arrived.
+    pub(crate) fn release(&mut self) -> bool {
         self.sink.buffer = Vec::new();
         self.session.release();
+        self.input.release(&self.session.state.buffers)
+    }
+
+    /// Whether a request has begun to arrive.
+    pub(crate) fn is_in_request(&self) -> bool {
+        !self.input.filled().is_empty() || self.parser.is_in_request()
     }
 
     /// Reads and discards what the client still sends, up to a bound. If a socket is closed with
@@ -283,11 +325,18 @@ impl Input {
         }
     }
 
-    /// Frees the memory, if nothing is in it.
-    fn release(&mut self) {
+    /// Frees the memory, but for what is in it: that is reserved. False if it can't be.
+    fn release(&mut self, buffers: &Buffers) -> bool {
         if self.filled().is_empty() {
             *self = Input::default();
         }
+        if self.bytes.is_empty() || self.held.is_some() {
+            return true;
+        }
+        self.bytes.truncate(self.end);
+        self.bytes.shrink_to_fit();
+        self.held = buffers.hold_now(self.bytes.len()).ok();
+        self.held.is_some()
     }
 
     /// Makes the buffer long enough for `bytes` from `start`, and for at least one more byte. False
@@ -323,7 +372,7 @@ impl Input {
     }
 }
 
-fn is_early(error: &io::Error) -> bool {
+pub(super) fn is_early(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut

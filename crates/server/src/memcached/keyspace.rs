@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 
-use quiredb::{Collection, CollectionSettings, ErrorKind, Found, IndexedFields, Key};
+use axum::http::StatusCode;
+use quiredb::{Collection, CollectionSettings, ErrorKind, Found, IndexedFields, Key, Within};
 
 use super::outcome::Outcome;
 use super::value::Values;
 use crate::access::grant::Grant;
 use crate::access::role::Action;
-use crate::documents::lookup::get_each;
+use crate::documents::lookup::{get_each_within, get_held_now};
 use crate::engine::Engine;
+use crate::http::buffers::{Buffers, Held};
 use crate::options::MemcachedOptions;
+
+const NO_MEMORY: &str = "out of memory reading object";
+
+/// Bytes of documents that are looked up together.
+const GROUP_BYTES: u64 = 512 << 10;
 
 /// The documents that a client's keys address, and where values are in them.
 pub(crate) struct Keyspace {
@@ -54,9 +61,10 @@ impl Keyspace {
         Ok((collection, key))
     }
 
-    /// Looks up the documents of many keys; each key has its own result.
-    pub(crate) fn look_up(&self, keys: &[&[u8]]) -> Vec<Result<Option<Found>, Outcome>> {
-        let mut results: Vec<Result<Option<Found>, Outcome>> = Vec::with_capacity(keys.len());
+    /// Looks up the documents of many keys, as far as they fit in [`GROUP_BYTES`] together. Each
+    /// key has its own result.
+    pub(crate) fn look_up(&self, keys: &[&[u8]]) -> Vec<Result<Within, Outcome>> {
+        let mut results: Vec<Result<Within, Outcome>> = Vec::with_capacity(keys.len());
         // For each collection: its keys, and where in the results they are.
         let mut parts: Vec<(&str, Vec<usize>, Vec<Key>)> = Vec::new();
         for (at, key) in keys.iter().enumerate() {
@@ -69,13 +77,13 @@ impl Keyspace {
                     }
                     None => parts.push((collection, vec![at], vec![key])),
                 }
-                None
+                Within::Absent
             });
             results.push(result);
         }
         for (name, indices, keys) in parts {
             let found = match self.existing(name) {
-                Ok(Some(collection)) => get_each(&collection, &keys),
+                Ok(Some(collection)) => get_each_within(&collection, &keys, GROUP_BYTES),
                 Ok(None) => continue,
                 Err(error) => vec![Err(error); keys.len()],
             };
@@ -87,6 +95,32 @@ impl Keyspace {
             }
         }
         results
+    }
+
+    /// The document of a key, as [`look_up`](Self::look_up) gave it. One that was not read is read
+    /// now, a large one with its memory reserved.
+    pub(crate) fn resolve(
+        &self,
+        key: &[u8],
+        found: Result<Within, Outcome>,
+        buffers: &Buffers,
+    ) -> Result<Option<(Found, Option<Held>)>, Outcome> {
+        match found? {
+            Within::Absent => return Ok(None),
+            Within::Found(found) => return Ok(Some((found, None))),
+            Within::Longer(_) => {}
+        }
+        let (name, key) = self.address(key, Action::Read)?;
+        let failed = |error: quiredb::Error| Outcome::server_error(&error.to_string());
+        match self.existing(name).map_err(failed)? {
+            Some(collection) => {
+                get_held_now(&collection, buffers, &key).map_err(|failure| match failure.status {
+                    StatusCode::TOO_MANY_REQUESTS => Outcome::server_error(NO_MEMORY),
+                    _ => Outcome::server_error(&failure.cause().to_string()),
+                })
+            }
+            None => Ok(None),
+        }
     }
 
     /// The collection of this name, if there is one.

@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //! 1. An idle client has no thread and no buffers: the system tells when it has sent something.
-//! 2. A client has one thread at most.
+//! 2. A client has one thread at most, and there is a bound on threads. While others wait for one,
+//!    a client that keeps its thread waiting gives it up: it is idle, or ended if it does not read.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -27,8 +28,8 @@ use crate::net::tls::Tls;
 /// How long a client whose connection is closed may take to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A client that sends nothing for this long gives up its thread and its buffers.
-const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// How often a thread whose client does not read checks whether it may wait on.
+const WRITE_CHECK: Duration = Duration::from_millis(500);
 
 /// How often a slot is looked for while none is free.
 const SLOT_EVERY: Duration = Duration::from_millis(100);
@@ -125,10 +126,9 @@ impl Port {
     ) -> std::io::Result<()> {
         let stream = stream.into_std()?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(IDLE_AFTER.min(self.state.idle_timeout)))?;
-        stream.set_write_timeout(Some(self.state.idle_timeout))?;
+        stream.set_write_timeout(Some(WRITE_CHECK.min(self.state.idle_timeout)))?;
         let tls = self.state.tls.as_ref().map(Tls::memcached);
-        let socket = Socket::new(stream, tls)?;
+        let socket = Socket::new(stream, tls, Arc::clone(&self.state))?;
         let address = socket.tcp.peer_addr().ok();
         let id = self.clients.add(Arc::clone(&socket.tcp));
         let client = Client {
@@ -195,8 +195,12 @@ impl Client {
     /// Serves the client to its end: on a thread while it is active, and on none while it is idle.
     async fn attend(mut self) {
         while self.is_ready().await {
+            let Some(active) = self.active().await else {
+                return;
+            };
             let (done, ended) = oneshot::channel();
             let run = move || {
+                let _active = active;
                 // If nothing receives it, the server has stopped.
                 let _ = done.send(self.serve());
             };
@@ -212,7 +216,21 @@ impl Client {
         }
     }
 
-    /// Waits until the client has sent something. False if its place is wanted before that.
+    /// A permit to be served, once there is one.
+    async fn active(&self) -> Option<OwnedSemaphorePermit> {
+        let state = &self.socket.state;
+        let active = Arc::clone(&state.active);
+        if let Ok(permit) = Arc::clone(&active).try_acquire_owned() {
+            return Some(permit);
+        }
+        state.waiting.fetch_add(1, Ordering::Relaxed);
+        let permit = active.acquire_owned().await;
+        state.waiting.fetch_sub(1, Ordering::Relaxed);
+        permit.ok()
+    }
+
+    /// Waits until the client has sent something. False if its place is wanted before that, or if
+    /// the rest of a request does not arrive in time.
     async fn is_ready(&self) -> bool {
         let socket = &self.socket.tcp;
         let waiting = socket
@@ -222,9 +240,11 @@ impl Client {
         let Ok(waiting) = waiting else {
             return false;
         };
+        let is_in_request = self.connection.is_in_request();
         let is_readable = tokio::select! {
             ready = waiting.readable() => ready.is_ok(),
             () = self.presence.evicted() => false,
+            () = tokio::time::sleep(self.socket.state.idle_timeout), if is_in_request => false,
         };
         drop(waiting);
         is_readable
@@ -239,9 +259,9 @@ impl Client {
         let goes_on = || !clients.is_stopping.load(Ordering::Acquire);
         match self.connection.run(&goes_on) {
             Ok(Run::Idle) => {
-                self.connection.release();
+                let has_room = self.connection.release();
                 drop(in_service);
-                return Some(self);
+                return has_room.then_some(self);
             }
             Ok(Run::Ended) => self.socket.finish(),
             Ok(Run::Lingers) => {

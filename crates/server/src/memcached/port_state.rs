@@ -1,7 +1,10 @@
 //! What the memcached port uses of the server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use super::counters::Counters;
 use crate::access::caller::Access;
@@ -10,6 +13,9 @@ use crate::engine::Engine;
 use crate::http::buffers::Buffers;
 use crate::net::tls::Tls;
 use crate::options::{MemcachedOptions, ServerOptions};
+
+/// Clients that are served at once, each by a thread with its buffers.
+const ACTIVE_MAX: usize = 64;
 
 /// What the memcached port uses of the server, shared by its connections.
 pub(crate) struct PortState {
@@ -25,6 +31,10 @@ pub(crate) struct PortState {
     pub(crate) request_timeout: Duration,
     /// Why writes are refused; none if they are not.
     pub(crate) write_refusal: Option<String>,
+    /// Permits of clients that are served now, each by a thread.
+    pub(crate) active: Arc<Semaphore>,
+    /// Clients that have sent something and wait for such a permit.
+    pub(crate) waiting: AtomicUsize,
     /// When the server began, by the monotonic clock.
     pub(crate) begun: Duration,
 }
@@ -46,10 +56,17 @@ impl PortState {
             connections_max: options.connections_max,
             idle_timeout: options.idle_timeout,
             request_timeout: options.request_timeout,
+            active: Arc::new(Semaphore::new(ACTIVE_MAX)),
+            waiting: AtomicUsize::new(0),
             begun: engine.now(),
             engine,
             buffers,
             write_refusal,
         }
+    }
+
+    /// Whether clients wait for a thread: one that keeps its thread waiting is to give it up.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use quire_model::DOCUMENT_BYTES_MAX;
-use quiredb::Found;
+use quiredb::{Found, Within};
 
 use super::admission::Admission;
 use super::counters::{Count, Tally};
@@ -219,10 +219,21 @@ impl Session {
                     }
                     continue;
                 }
-                _ => found.next().unwrap_or(Ok(None)),
+                _ => found.next().unwrap_or(Ok(Within::Absent)),
+            };
+            let key = request.read_key().unwrap_or_default();
+            let found = self.keyspace.resolve(key, found, &self.state.buffers);
+            // Kept until a large answer is sent.
+            let (found, held) = match found {
+                Ok(Some((found, held))) => (Ok(Some(found)), held),
+                Ok(None) => (Ok(None), None),
+                Err(outcome) => (Err(outcome), None),
             };
             self.answer(request, found, output.buffer());
             value_bytes += self.value.len();
+            if held.is_some() {
+                self.value = Vec::new();
+            }
             output.send_if_long()?;
         }
         if !slices.is_empty() {
@@ -331,7 +342,7 @@ impl Session {
     /// Executes a batch of writes and answers them.
     fn write(&mut self, writes: &[&Write<'_>], output: &mut dyn Output) -> std::io::Result<Flow> {
         let outcomes = match &self.state.write_refusal {
-            None => write_all(&self.keyspace, writes),
+            None => write_all(&self.keyspace, &self.state.buffers, writes),
             Some(reason) => vec![Outcome::server_error(reason); writes.len()],
         };
         assert!(outcomes.len() == writes.len(), "each write has one outcome");

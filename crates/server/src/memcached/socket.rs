@@ -3,9 +3,18 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustls::{ServerConfig, ServerConnection};
+
+use super::connection::is_early;
+use super::port_state::PortState;
+
+/// A client that sends nothing for this long gives up its thread and its buffers: as a rule, and
+/// while others wait for a thread.
+const IDLE_AFTER: Duration = Duration::from_millis(100);
+const IDLE_AFTER_CROWDED: Duration = Duration::from_millis(1);
 
 /// A client's socket. A clone is another handle to the same.
 #[derive(Clone)]
@@ -13,6 +22,9 @@ pub(super) struct Socket {
     pub(super) tcp: Arc<TcpStream>,
     /// The lock is held while a read or write blocks: one thread alone uses a socket.
     tls: Option<Arc<Mutex<ServerConnection>>>,
+    pub(super) state: Arc<PortState>,
+    /// How long a read waits.
+    patience: Duration,
 }
 
 impl Socket {
@@ -21,12 +33,18 @@ impl Socket {
     ///
     /// # Errors
     /// If the state of TLS can't be made.
-    pub(super) fn new(tcp: TcpStream, tls: Option<Arc<ServerConfig>>) -> io::Result<Socket> {
+    pub(super) fn new(
+        tcp: TcpStream,
+        tls: Option<Arc<ServerConfig>>,
+        state: Arc<PortState>,
+    ) -> io::Result<Socket> {
         let tls = tls.map(ServerConnection::new).transpose();
         let tls = tls.map_err(io::Error::other)?;
         Ok(Socket {
             tcp: Arc::new(tcp),
             tls: tls.map(|tls| Arc::new(Mutex::new(tls))),
+            state,
+            patience: Duration::ZERO,
         })
     }
 
@@ -43,6 +61,14 @@ impl Socket {
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let patience = match self.state.is_crowded() {
+            true => IDLE_AFTER_CROWDED,
+            false => IDLE_AFTER.min(self.state.idle_timeout),
+        };
+        if self.patience != patience {
+            self.tcp.set_read_timeout(Some(patience))?;
+            self.patience = patience;
+        }
         match &self.tls {
             Some(tls) => rustls::Stream::new(&mut *tls.lock(), &mut &*self.tcp).read(buffer),
             None => (&*self.tcp).read(buffer),
@@ -50,25 +76,34 @@ impl Read for Socket {
     }
 }
 
+/// With TLS, what was taken and could not be sent in time is sent by the next write or flush.
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &self.tls {
-            Some(tls) => {
-                let (tls, tcp) = (&mut *tls.lock(), &mut &*self.tcp);
-                let mut stream = rustls::Stream::new(tls, tcp);
-                // Without the flush, bytes that the client does not take would count as sent.
-                let written = stream.write(bytes)?;
-                stream.flush()?;
-                Ok(written)
-            }
-            None => (&*self.tcp).write(bytes),
+        let Some(tls) = &self.tls else {
+            return (&*self.tcp).write(bytes);
+        };
+        let tls = &mut *tls.lock();
+        // What was taken before goes first: so little is taken that is not sent.
+        send(tls, &self.tcp)?;
+        let taken = tls.writer().write(bytes)?;
+        match send(tls, &self.tcp) {
+            Err(error) if is_early(&error) => Ok(taken),
+            sent => sent.map(|()| taken),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &self.tls {
-            Some(tls) => rustls::Stream::new(&mut *tls.lock(), &mut &*self.tcp).flush(),
+            Some(tls) => send(&mut tls.lock(), &self.tcp),
             None => (&*self.tcp).flush(),
         }
     }
+}
+
+/// Sends what was taken and encrypted.
+fn send(tls: &mut ServerConnection, tcp: &TcpStream) -> io::Result<()> {
+    while tls.wants_write() {
+        tls.write_tls(&mut &*tcp)?;
+    }
+    Ok(())
 }

@@ -2,16 +2,17 @@
 //! and the writes are committed together. A write is tried again if another client changed its
 //! document meanwhile.
 
-use quiredb::{Collection, ErrorKind, Found, Key};
+use quiredb::{Collection, ErrorKind, Found, Key, Within};
 
 use super::keyspace::Keyspace;
 use super::mode::Mode;
 use super::outcome::Outcome;
-use super::refusal::TOO_LARGE;
+use super::refusal::{NO_ROOM, TOO_LARGE};
 use super::request::{Change, Write};
 use super::value::{Stored, Values};
 use super::words::number;
 use crate::access::role::Action;
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 
 /// The most tries. Each failed try means that another write to the same key succeeded.
 const ROUNDS_MAX: u32 = 1000;
@@ -43,7 +44,11 @@ enum Plan {
 }
 
 /// Executes all writes; returns one outcome for each, in their order.
-pub(crate) fn write_all(keyspace: &Keyspace, writes: &[&Write<'_>]) -> Vec<Outcome> {
+pub(crate) fn write_all(
+    keyspace: &Keyspace,
+    buffers: &Buffers,
+    writes: &[&Write<'_>],
+) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(writes.len());
     let mut collections = Vec::new();
     let mut tasks = Vec::with_capacity(writes.len());
@@ -70,7 +75,7 @@ pub(crate) fn write_all(keyspace: &Keyspace, writes: &[&Write<'_>]) -> Vec<Outco
         if tasks.is_empty() {
             break;
         }
-        tasks = round(keyspace, &collections, tasks, &mut outcomes);
+        tasks = round(keyspace, buffers, &collections, tasks, &mut outcomes);
     }
     outcomes
 }
@@ -100,6 +105,7 @@ fn prepare(
 /// Tries each write once; returns those to be tried again.
 fn round<'w, 'a>(
     keyspace: &Keyspace,
+    buffers: &Buffers,
     collections: &[Collection],
     tasks: Vec<Task<'w, 'a>>,
     outcomes: &mut [Outcome],
@@ -118,12 +124,28 @@ fn round<'w, 'a>(
     let mut found = keyspace.look_up(&keys).into_iter();
     let mut parts = Vec::new();
     parts.resize_with(collections.len(), Part::default);
+    // The memory of large documents, until they are written.
+    let mut rooms = Vec::new();
     for task in tasks {
-        let plan = if needs_lookup(&&task) {
-            let found = found.next().unwrap_or(Ok(None));
-            found.and_then(|found| plan(&keyspace.values, &task, found.as_ref()))
-        } else {
-            plan_set(&keyspace.values, &task)
+        let room = room_for(task.write, buffers);
+        let plan = match room {
+            Err(outcome) => Err(outcome),
+            Ok(room) if needs_lookup(&&task) => {
+                rooms.extend(room);
+                let found = found.next().unwrap_or(Ok(Within::Absent));
+                keyspace
+                    .resolve(&task.write.key, found, buffers)
+                    .and_then(|found| {
+                        let (found, room) =
+                            found.map_or((None, None), |(found, room)| (Some(found), room));
+                        rooms.extend(room);
+                        plan(&keyspace.values, &task, found.as_ref())
+                    })
+            }
+            Ok(room) => {
+                rooms.extend(room);
+                plan_set(&keyspace.values, &task)
+            }
         };
         match plan {
             Ok(Plan::Write(write, outcome)) => {
@@ -160,6 +182,17 @@ fn round<'w, 'a>(
         }
     }
     again
+}
+
+/// Reserves what storing a large value takes beside the input that it is in.
+fn room_for(write: &Write<'_>, buffers: &Buffers) -> Result<Option<Held>, Outcome> {
+    match write.change {
+        Change::Store { value, .. } if value.len() as u64 > LARGE_BYTES => buffers
+            .hold_large_now(value.len() as u64)
+            .map(Some)
+            .map_err(|_| Outcome::Refused(NO_ROOM)),
+        _ => Ok(None),
+    }
 }
 
 /// Plans a write that sets a value unconditionally: the present document is not needed.
