@@ -97,7 +97,7 @@ fn document(kind: usize, number: u64, version: u64) -> String {
 /// A predicate on one field.
 fn predicate(random: &mut Random, count: u64) -> Filter {
     let at = |random: &mut Random, end: u64| {
-        // The lower half of values is asked for more often: skewed data has most there.
+        // The lower half of values is looked for more often: skewed data has most there.
         let part = random.part();
         (if random.below(2) == 0 {
             part

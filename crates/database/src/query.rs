@@ -17,10 +17,19 @@ use quire_query::{Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Q
 const READ_AT_ONCE: usize = 256;
 
 /// What reading a document among all of them costs, in nanoseconds, about.
-const SCAN_NANOS: u64 = 1_000;
+const SCAN_NANOS: u64 = 500;
 
 /// What it costs to come to the first document.
 const SCAN_BEGIN_NANOS: u64 = 5_000;
+
+/// Reading ends after this many times the documents that were expected to fill the page, and some.
+const READ_PART: u64 = 3;
+const SCAN_DOCUMENTS_MIN: u64 = 32;
+
+/// A page is looked for in the first documents, a batch of them, before anything is planned, if the
+/// plan takes this many lookups: it then costs more than reading these.
+const PROBED_DOCUMENTS: u64 = 32;
+const PROBED_LOOKUPS_MIN: u64 = 3;
 
 /// Every document is read if that saves more than this.
 const SAVED_NANOS_MIN: u64 = 200_000;
@@ -163,7 +172,7 @@ fn documents_by<T: Clone>(
 }
 
 /// The answer by reading documents, one after the other; `None` if it takes more than
-/// `documents_max` of them.
+/// `documents_max` of them, and the rest of a batch.
 fn scan(
     views: &[View],
     query: &Prepared,
@@ -184,14 +193,14 @@ fn scan(
                 }
                 other => other.map_err(Error::Query)?,
             }
+            if left == 0 {
+                return Ok(None);
+            }
             let batch = rows.next_batch()?;
             if batch.is_empty() {
                 break;
             }
             for (docid, found) in batch {
-                if left == 0 && !scan.is_done() {
-                    return Ok(None);
-                }
                 left = left.saturating_sub(1);
                 let hit = Hit {
                     shard,
@@ -225,6 +234,14 @@ fn answer_by_indexes(
 ) -> Result<Option<Answer>> {
     if options.access == Some(Access::Scan) {
         return Ok(None);
+    }
+    if options.access.is_none()
+        && query.lookups() >= PROBED_LOOKUPS_MIN
+        && let Some(hits) = query.first_hits()
+        && (1..=PROBED_DOCUMENTS).contains(&hits)
+        && let Some(answer) = scan(views, query, options, PROBED_DOCUMENTS)?
+    {
+        return Ok(Some(answer));
     }
     let mut shards = Vec::new();
     for partition in partitions(views) {
@@ -267,7 +284,7 @@ fn answer_by_indexes(
 /// them if that is expected to cost less; some if that many are expected to fill the page.
 ///
 /// Documents that match may all come late, where values follow from each other. So reading stops
-/// when it has cost half of what the indexes do.
+/// when it has cost half of what the indexes do, or is well past what was expected.
 fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
     let (mut by_index, mut expected, mut documents) = (0u64, 0u64, 0u64);
     for shard in shards {
@@ -286,9 +303,11 @@ fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
         return 0;
     };
     let read = u128::from(documents) * u128::from(hits) / u128::from(expected.max(1));
+    let read = u64::try_from(read).unwrap_or(u64::MAX);
     let worth = (by_index / 2).saturating_sub(SCAN_BEGIN_NANOS) / SCAN_NANOS;
-    match read < worth.into() {
-        true => worth,
+    // Chance may make it half as many again.
+    match read.saturating_add(read / 2) < worth {
+        true => worth.min(read.saturating_mul(READ_PART) + SCAN_DOCUMENTS_MIN),
         false => 0,
     }
 }

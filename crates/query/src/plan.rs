@@ -41,7 +41,7 @@ impl Prepared {
 pub(crate) struct Step<'q> {
     /// Its index among its parent's children in the filter.
     pub(crate) place: usize,
-    /// For a leaf that of the shard, unchanged: its ways are chosen among again when it is executed.
+    /// For a leaf that of the shard, unchanged: a way is chosen again when it is executed.
     pub(crate) estimate: Estimate,
     /// What executing it on all documents costs in the cheapest way, in nanoseconds, about.
     pub(crate) nanos: u64,

@@ -7,6 +7,7 @@ use crate::groups::{GroupPlan, Groups};
 use crate::tree::{Node, TreeBuilder};
 use crate::{
     Aggregate, Answer, Error, Filter, GROUP_FIELDS_MAX, Grouping, Measure, Path, Query, Result,
+    Test,
 };
 use quire_model::Document;
 
@@ -18,6 +19,10 @@ const AGGREGATES_MAX: usize = 256;
 
 /// How many measures a group may have.
 const GROUP_MEASURES_MAX: usize = 256;
+
+/// Of a list some values stand for all; of a range its begin, and both ends of the field.
+const LIST_LOOKUPS_MAX: u64 = 8;
+const RANGE_LOOKUPS: u64 = 3;
 
 /// A query that was checked, its filters simplified: see [`Query::prepare`].
 #[derive(Debug, Clone, PartialEq)]
@@ -187,6 +192,20 @@ impl Prepared {
         let query = &self.query;
         let is_page = query.order.is_empty() && !query.count && query.aggregates.is_empty();
         is_page.then(|| self.hits_max())
+    }
+
+    /// How many values its filter looks up to be planned, about.
+    #[must_use]
+    pub fn lookups(&self) -> u64 {
+        let mut lookups = 0;
+        self.root.each_leaf(&mut |leaf| {
+            lookups += match &leaf.test {
+                Test::Eq(_) | Test::Exists => 1,
+                Test::In(values) => (values.len() as u64).min(LIST_LOOKUPS_MAX),
+                Test::Range(_) => RANGE_LOOKUPS,
+            }
+        });
+        lookups
     }
 
     /// The initial state of each aggregate.

@@ -1,10 +1,11 @@
 //! How many documents of a live partition fulfil a predicate, and what it costs to find them.
 //!
-//! A few postings are looked at. Where a range has more, the number that is expected is that of
-//! values spread evenly between the least and the greatest of the field.
+//! A few postings are looked at. Where a range has more, the number that is expected follows from
+//! the least and the greatest value of the field, and from how dense the range begins.
 
 use super::COLUMN_BLOCK_BITS;
 use super::key;
+use super::postings::FoundPosting;
 use super::shard::{BROAD, FEW_PART, LiveShard, NARROW, takes_strings, term_keys};
 use crate::Result;
 use quire_index::term;
@@ -12,25 +13,30 @@ use quire_model::ordered::OrderedValue;
 use quire_query::{Access, AccessCost, AccessCosts, Cost, Estimate, Leaf, Test};
 use std::ops::{Bound, ControlFlow};
 
-/// Postings that an estimate looks at.
+/// Postings that an estimate looks at: of one value, which it then knows exactly, and of a range.
 const POSTINGS_MAX: u64 = 256;
+const RANGE_POSTINGS_MAX: u64 = 32;
 
 /// Values of a list that are looked up.
-const VALUES_MAX: usize = 64;
+const VALUES_MAX: usize = 8;
 
-/// What it costs about, in nanoseconds: to find where postings begin, to visit one, to add a
-/// document of one, to read a document among others and to read one alone.
+// Nanoseconds, as `quire-bench converged --parts choice` measured them: see docs/lab/planner.md.
+
+/// To find where postings begin, to visit one, to fold one with its changes, and to add a document
+/// of one.
 const SEEK_NANOS: u64 = 2_000;
-const POSTING_NANOS: u64 = 120;
+const POSTING_NANOS: u64 = 100;
+const FOLD_NANOS: u64 = 250;
 const DOC_NANOS: u64 = 1;
+/// To add a posting of many documents, which is bits.
 const BITS_NANOS: u64 = 3_000;
-const READ_NANOS: u64 = 1_500;
+/// To read a document among others, and one alone.
+const READ_NANOS: u64 = 800;
 const READ_ALONE_NANOS: u64 = 6_000;
-
-/// What it costs to come to a block of a column, and to test a document of it, among all or alone.
-const BLOCK_NANOS: u64 = 20_000;
-const COLUMN_NANOS: u64 = 4;
-const TESTED_NANOS: u64 = 60;
+/// To come to a block of a column, and to test a document of it, among all or alone.
+const BLOCK_NANOS: u64 = 8_000;
+const COLUMN_NANOS: u64 = 1;
+const TESTED_NANOS: u64 = 20;
 const BLOCK_DOCS: u64 = 1 << COLUMN_BLOCK_BITS;
 
 /// Documents are read among others if there are more than one in this number.
@@ -41,16 +47,30 @@ const DENSE: u64 = 16;
 struct Seen {
     postings: u64,
     docs: u64,
+    /// Of the postings, those that have changes to fold.
+    folded: u64,
     /// There are more that were not looked at.
     has_more: bool,
 }
 
 impl Seen {
-    /// What adding the documents to a set costs. A posting of many is bits, which cost the same
-    /// however many they are.
+    /// What adding the documents to a set costs, without the seek. A posting of many is bits, which
+    /// cost the same however many they are.
     fn nanos(&self) -> u64 {
         let by_documents = self.docs.saturating_mul(DOC_NANOS);
-        by_documents.min(self.postings.saturating_mul(BITS_NANOS))
+        let by_documents = by_documents.min(self.postings.saturating_mul(BITS_NANOS));
+        let folding = self.folded.saturating_mul(FOLD_NANOS);
+        let visiting = self.postings.saturating_mul(POSTING_NANOS);
+        by_documents
+            .saturating_add(folding)
+            .saturating_add(visiting)
+    }
+
+    /// As many postings more as documents are.
+    fn scale_to(&mut self, docs: u64) {
+        self.postings = scaled(self.postings, docs, self.docs);
+        self.folded = scaled(self.folded, docs, self.docs);
+        self.docs = docs;
     }
 }
 
@@ -77,21 +97,24 @@ impl LiveShard<'_> {
                     let seen = self.seen_under(&prefix)?;
                     sum.postings += seen.postings;
                     sum.docs += seen.docs;
+                    sum.folded += seen.folded;
                     sum.has_more |= seen.has_more;
                     looked_up += 1;
                 }
-                sum.postings = sum.postings * values.len() as u64 / looked_up.max(1);
-                sum.docs = sum.docs * values.len() as u64 / looked_up.max(1);
+                let all = |seen: u64| seen * values.len() as u64 / looked_up.max(1);
+                (sum.postings, sum.folded) = (all(sum.postings), all(sum.folded));
+                sum.docs = all(sum.docs);
                 sum.has_more |= step > 1;
                 (sum, values.len() as u64, false)
             }
             test @ Test::Range(_) => {
                 let (from, to) = term_keys(&field, test);
-                let mut seen = self.seen_between(&from, &to)?;
+                let mut last = Vec::new();
+                let mut seen = self.seen_up_to(&from, &to, RANGE_POSTINGS_MAX, &mut last)?;
                 if seen.has_more {
-                    let docs = self.spread(&field, test)?.max(seen.docs);
-                    seen.postings = scaled(seen.postings, docs, seen.docs);
-                    seen.docs = docs;
+                    let last = last.get(field.len()..).unwrap_or_default();
+                    let docs = self.in_range_expected(&field, test, seen.docs, last)?;
+                    seen.scale_to(docs);
                 }
                 (seen, 1, false)
             }
@@ -112,7 +135,6 @@ impl LiveShard<'_> {
         };
         let nanos = [
             values.saturating_mul(SEEK_NANOS),
-            seen.postings.saturating_mul(POSTING_NANOS),
             seen.nanos(),
             long.saturating_mul(reads),
         ];
@@ -203,27 +225,61 @@ impl LiveShard<'_> {
     }
 
     fn seen_between(&self, from: &[u8], to: &[u8]) -> Result<Seen> {
+        self.seen_up_to(from, to, POSTINGS_MAX, &mut Vec::new())
+    }
+
+    /// Looks at the first postings between two keys. If there are more, `last` is made the entry of
+    /// the first one that was not looked at.
+    fn seen_up_to(&self, from: &[u8], to: &[u8], most: u64, last: &mut Vec<u8>) -> Result<Seen> {
         let mut seen = Seen::default();
-        self.each_posting(from, to, &mut |_, _, posting| {
-            seen.has_more = seen.postings >= POSTINGS_MAX;
+        self.each_posting(from, to, &mut |entry, _, posting| {
+            seen.has_more = seen.postings >= most;
             if seen.has_more {
+                last.extend_from_slice(entry);
                 return Ok(ControlFlow::Break(()));
             }
             seen.postings += 1;
+            seen.folded += u64::from(matches!(posting, FoundPosting::Folded(_)));
             seen.docs += u64::from(posting.len()?);
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(seen)
     }
 
-    /// How many documents a range has if the values of the field are spread evenly.
-    fn spread(&self, field: &[u8], test: &Test) -> Result<u64> {
+    /// How many documents a range has of whose first terms, up to `last`, `seen` were counted.
+    ///
+    /// Two guesses: the values are spread evenly over the field, or over the range as where it
+    /// begins. The truth is in between where few values are frequent, so their geometric mean is
+    /// taken.
+    fn in_range_expected(&self, field: &[u8], test: &Test, seen: u64, last: &[u8]) -> Result<u64> {
+        let (docs, evenly) = self.spread(field, test)?;
+        let (Bound::Included(lower) | Bound::Excluded(lower), upper) = test.bounds() else {
+            return Ok(evenly.max(seen));
+        };
+        let (Bound::Included(upper) | Bound::Excluded(upper)) = upper else {
+            return Ok(evenly.max(seen));
+        };
+        let [Some(start), Some(at), Some(end)] = [lower, last, upper].map(number) else {
+            return Ok(evenly.max(seen));
+        };
+        let as_it_begins = seen as f64 * (end - start) / (at - start);
+        let as_it_begins = match as_it_begins.is_finite() {
+            true => as_it_begins.clamp(seen as f64, docs.max(seen) as f64),
+            false => docs as f64,
+        };
+        let mean = (as_it_begins * evenly.max(seen) as f64).sqrt();
+        Ok((mean as u64).max(seen))
+    }
+
+    /// How many documents have a value, and how many of them a range has if the values of the field
+    /// are spread evenly.
+    fn spread(&self, field: &[u8], test: &Test) -> Result<(u64, u64)> {
         let docs = self.seen_under(&[field, &[key::PRESENT]].concat())?.docs;
         let (lower, upper) = test.bounds();
         let bound = match (lower, upper) {
             (Bound::Included(bound) | Bound::Excluded(bound), _)
             | (_, Bound::Included(bound) | Bound::Excluded(bound)) => bound,
-            (Bound::Unbounded, Bound::Unbounded) => return Ok(docs),
+            (Bound::Unbounded, Bound::Unbounded) => return Ok((docs, docs)),
         };
         let types = term::type_range(bound);
         let from = [field, &[types.start]].concat();
@@ -240,7 +296,7 @@ impl LiveShard<'_> {
             Bound::Unbounded => open,
         };
         let share = part_below(upper, 1.0) - part_below(lower, 0.0);
-        Ok((docs as f64 * share.clamp(0.0, 1.0)).round() as u64)
+        Ok((docs, (docs as f64 * share.clamp(0.0, 1.0)).round() as u64))
     }
 }
 

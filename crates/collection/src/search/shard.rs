@@ -35,6 +35,10 @@ const DOCS_OF_A_POSTING: usize = 4096;
 /// Of a broad range documents are tested one by one if they are fewer than one in this number.
 pub(super) const FEW_PART: u64 = 8;
 
+/// From this number of values on, the documents of a list are collected as bits: a set would be
+/// rebuilt for each value.
+const LONG_LIST: usize = 8;
+
 /// Estimates that are kept for a query.
 const ESTIMATES_KEPT_MAX: usize = 32;
 
@@ -67,7 +71,7 @@ pub struct LiveShard<'v> {
     /// A range with this many postings or more is broad.
     pub(crate) broad_postings_min: usize,
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
-    /// What was estimated: a query is planned before it is known whether it is executed here.
+    /// What was estimated: a query needs it more than once.
     estimates: Mutex<Vec<(Leaf, Estimate)>>,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
@@ -220,11 +224,29 @@ impl<'v> LiveShard<'v> {
     fn matches_terms(&self, field: &[u8], test: &Test) -> Result<DocSet> {
         match test {
             Test::Eq(value) => self.postings_of_term(field, value.term()),
-            Test::In(values) => {
+            Test::In(values) if values.len() < LONG_LIST => {
                 let mut docs = DocSet::empty();
                 for value in values {
                     docs |= &self.postings_of_term(field, value.term())?;
                 }
+                Ok(docs)
+            }
+            Test::In(values) => {
+                let mut bits = vec![0u64; (self.doc_end as usize).div_ceil(64)];
+                let mut docs = DocSet::empty();
+                for value in values {
+                    let prefix = [field, &*key::of_term(value.term())].concat();
+                    let Some(end) = key::after_prefix(&prefix) else {
+                        continue;
+                    };
+                    self.each_posting(&prefix, &end, &mut |found, cluster, posting| {
+                        if found.len() == prefix.len() {
+                            add_bits(posting, cluster, &mut bits, &mut docs)?;
+                        }
+                        Ok(ControlFlow::Continue(()))
+                    })?;
+                }
+                docs |= &DocSet::from_bits(&bits);
                 Ok(docs)
             }
             Test::Exists => {

@@ -8,7 +8,7 @@ pub(super) fn low(low: Low) -> u16 {
     u16::from_le_bytes(low)
 }
 
-/// Lists differ in length by this factor if each entry of the shorter one is searched in the longer.
+/// Lists differ in length by this factor if each entry of the shorter is searched in the longer.
 pub(super) const SKEW: usize = 16;
 
 /// Whether searching each entry of one list in another is faster than merging them.
