@@ -6,6 +6,7 @@ use crate::{Error, Result};
 use quire_index::{Dictionary, IndexDamage};
 use quire_query::{Column, End, NO_ORDINAL, Ordinals};
 use std::cell::OnceCell;
+use std::ops::ControlFlow;
 
 /// The values of a field by document.
 #[derive(Debug)]
@@ -135,6 +136,15 @@ impl Column for FrozenColumn<'_> {
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> quire_query::Result<()> {
         let term = self.dictionary()?.append_value(ordinal, out);
         Ok(term.map_err(self.damaged(SectionKind::Values))?)
+    }
+
+    fn each_term(
+        &self,
+        ordinals: &[u64],
+        see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> quire_query::Result<()> {
+        let read = self.dictionary()?.each_value(ordinals, see);
+        Ok(read.map_err(self.damaged(SectionKind::Values))?)
     }
 
     fn ordinal_of(&self, term: &[u8]) -> quire_query::Result<u64> {

@@ -23,6 +23,7 @@
 use crate::column::{Column, ColumnWriter};
 use crate::{IndexDamage, le, term, varint};
 use quire_model::ordered::OrderedValue;
+use std::ops::ControlFlow;
 
 /// Values of a block.
 const BLOCK_VALUES: u64 = 16;
@@ -350,6 +351,49 @@ impl<'a> Dictionary<'a> {
         }
         Ok(())
     }
+
+    /// Shows the values of codes, ascending, until `see` breaks. Each block is read once.
+    ///
+    /// # Errors
+    /// As of [`append_value`](Self::append_value).
+    pub fn each_value(
+        &self,
+        codes: &[u64],
+        see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), IndexDamage> {
+        let (mut value, mut rest) = (Vec::new(), [].as_slice());
+        // The code of `value`; the values behind it are in `rest`.
+        let mut at = None;
+        for code in codes {
+            let block = code / BLOCK_VALUES;
+            if self.encoding != DictionaryEncoding::Blocks || *code >= self.values {
+                value.clear();
+                self.append_value(*code, &mut value)?;
+            } else {
+                let is_behind = |at: &u64| at <= code && at / BLOCK_VALUES == block;
+                let from = match at.filter(is_behind) {
+                    Some(at) => at,
+                    None => {
+                        let first;
+                        (rest, first) = self.block(block)?;
+                        value.clear();
+                        value.extend_from_slice(first);
+                        block * BLOCK_VALUES
+                    }
+                };
+                for _ in from..*code {
+                    let (kept, own) = next(&mut rest)?;
+                    value.truncate(kept);
+                    value.extend_from_slice(own);
+                }
+                at = Some(*code);
+            }
+            if see(&value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The next value of a block: how many bytes it shares with the one before, and the rest. Moves
@@ -442,6 +486,17 @@ mod tests {
                     .append_value(values.len() as u64, &mut value)
                     .is_err()
             );
+            let all: Vec<&Vec<u8>> = values.iter().collect();
+            let some = others.iter().flatten().map(|at| u64::from(*at) % 200);
+            let some: BTreeSet<u64> = some.filter(|code| *code < values.len() as u64).collect();
+            let codes: Vec<u64> = some.into_iter().collect();
+            let mut left = codes.iter();
+            let see = &mut |value: &[u8]| {
+                assert_eq!(all[*left.next().unwrap() as usize], value);
+                ControlFlow::Continue(())
+            };
+            dictionary.each_value(&codes, see).unwrap();
+            prop_assert_eq!(left.len(), 0);
             let prefixes = values.iter().flat_map(|value| {
                 [
                     value[..value.len() / 2].to_vec(),
@@ -484,6 +539,11 @@ mod tests {
             for wanted in values.iter().take(20).chain([&wanted]) {
                 let _ = dictionary.search(wanted);
             }
+            let codes: Vec<u64> = (0..values.len() as u64 + 1).collect();
+            let _ = dictionary.each_value(&codes, &mut |value| {
+                assert!(value.len() <= bytes.len());
+                ControlFlow::Continue(())
+            });
         }
     }
 

@@ -14,6 +14,7 @@ use crate::{Aggregated, Column, End, Measure, NO_ORDINAL, Ordinals, Result, Valu
 use quire_index::{DocSet, Number, Numbers, term};
 use quire_model::ordered::OrderedValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
 
 /// Ordinals below this are counted in an array.
 const ARRAY_ORDINALS_MAX: u64 = 1 << 16;
@@ -391,7 +392,6 @@ struct OrdinalCounter<'c> {
     counts: Vec<u64>,
     /// Ordinals that were not counted yet.
     gathered: Vec<u64>,
-    term: Vec<u8>,
 }
 
 impl<'c> OrdinalCounter<'c> {
@@ -404,7 +404,6 @@ impl<'c> OrdinalCounter<'c> {
                 _ => Vec::new(),
             },
             gathered: Vec::new(),
-            term: Vec::new(),
         }
     }
 
@@ -428,11 +427,9 @@ impl<'c> OrdinalCounter<'c> {
     fn flush(&mut self, into: &mut Gathered, meter: &mut Meter) -> Result<()> {
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.sort_unstable();
-        for run in gathered.chunk_by(|one, next| one == next) {
-            if let Some(ordinal) = run.first() {
-                self.add(*ordinal, run.len() as u64, into, meter)?;
-            }
-        }
+        let runs = gathered.chunk_by(|one, next| one == next);
+        let counted = runs.filter_map(|run| Some((*run.first()?, run.len() as u64)));
+        self.add(counted, into, meter)?;
         debug_assert!(gathered.is_sorted(), "runs are of sorted ordinals");
         gathered.clear();
         self.gathered = gathered;
@@ -442,23 +439,26 @@ impl<'c> OrdinalCounter<'c> {
     fn finish(mut self, into: &mut Gathered, meter: &mut Meter) -> Result<()> {
         self.flush(into, meter)?;
         let counts = std::mem::take(&mut self.counts);
-        for (ordinal, count) in (0..).zip(counts) {
-            if count > 0 {
-                self.add(ordinal, count, into, meter)?;
-            }
-        }
-        Ok(())
+        let counted = (0..).zip(counts).filter(|(_, count)| *count > 0);
+        self.add(counted, into, meter)
     }
 
+    /// Adds how often ordinals occur, ascending.
     fn add(
-        &mut self,
-        ordinal: u64,
-        count: u64,
+        &self,
+        counted: impl Iterator<Item = (u64, u64)>,
         into: &mut Gathered,
         meter: &mut Meter,
     ) -> Result<()> {
-        self.term.clear();
-        self.column.term(ordinal, &mut self.term)?;
-        into.add(&self.term, count, meter)
+        let (ordinals, counts): (Vec<u64>, Vec<u64>) = counted.unzip();
+        let (mut counts, mut added) = (counts.into_iter(), Ok(()));
+        self.column.each_term(&ordinals, &mut |term| {
+            added = into.add(term, counts.next().unwrap_or(0), meter);
+            match added {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        added
     }
 }

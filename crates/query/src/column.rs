@@ -2,6 +2,7 @@
 
 use crate::Result;
 use quire_index::Numbers;
+use std::ops::ControlFlow;
 
 /// Which of a document's values it is ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,23 @@ pub trait Column {
 
     /// Appends the term of the value that an ordinal, which came from this column, stands for.
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()>;
+
+    /// Shows the terms of many ordinals, ascending, until `see` breaks.
+    fn each_term(
+        &self,
+        ordinals: &[u64],
+        see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut term = Vec::new();
+        for ordinal in ordinals {
+            term.clear();
+            self.term(*ordinal, &mut term)?;
+            if see(&term).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
 
     /// The ordinal that separates the values: those below `term` have smaller ordinals, the others
     /// have this one or greater. No value need have it.

@@ -4,7 +4,7 @@ use super::column_blocks::{FieldBlock, damaged};
 use quire_index::{ColumnBlock, DocSet, IndexDamage, Numbers};
 use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result, TermBounds};
 use quire_seeded::{Bug, seeded};
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, OnceLock};
 
 /// A packed layer of a block. The documents that are wanted of it are all contained.
@@ -78,6 +78,15 @@ impl Column for LayerColumn<'_> {
 
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
         let read = self.view()?.term(ordinal, out);
+        read.map_err(|damage| self.failed(damage))
+    }
+
+    fn each_term(
+        &self,
+        ordinals: &[u64],
+        see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let read = self.view()?.each_term(ordinals, see);
         read.map_err(|damage| self.failed(damage))
     }
 

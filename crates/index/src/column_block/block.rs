@@ -5,7 +5,7 @@ use super::format::{
 };
 use super::numbers::Numbers;
 use crate::{Column, Dictionary, DocSet, IndexDamage, le};
-use std::ops::{Bound, Range};
+use std::ops::{Bound, ControlFlow, Range};
 
 /// Which documents have rows.
 #[derive(Debug, Clone, Copy)]
@@ -339,6 +339,31 @@ impl<'a> ColumnBlock<'a> {
             Values::Dictionary(dictionary) => dictionary.append_value(ordinal, out),
             Values::Numbers(numbers) => {
                 numbers.append_term(ordinal, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Shows the terms that ordinals stand for, ascending, until `see` breaks.
+    ///
+    /// # Errors
+    /// As of [`term`](Self::term).
+    pub fn each_term(
+        &self,
+        ordinals: &[u64],
+        see: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), IndexDamage> {
+        match &self.values {
+            Values::Dictionary(dictionary) => dictionary.each_value(ordinals, see),
+            Values::Numbers(numbers) => {
+                let mut term = Vec::new();
+                for ordinal in ordinals {
+                    term.clear();
+                    numbers.append_term(*ordinal, &mut term);
+                    if see(&term).is_break() {
+                        break;
+                    }
+                }
                 Ok(())
             }
         }
