@@ -402,6 +402,7 @@ impl Database {
             memory_used_bytes: memtables.used()
                 + cache.bytes()
                 + shared.filters().stats().resident_bytes,
+            resident_bytes: shared.env().resident_bytes().unwrap_or(0),
             memtable_bytes: memtables.used(),
             memtable_peak_bytes: memtables.peak(),
             cache_bytes: cache.bytes(),

@@ -16,6 +16,9 @@ pub struct DatabaseStats {
     pub memory_bytes: u64,
     /// Bytes that memtables and caches hold now.
     pub memory_used_bytes: u64,
+    /// Bytes of the whole process that are in memory, its code included; 0 if the system does not
+    /// tell.
+    pub resident_bytes: u64,
     /// Bytes of it held by memtables.
     pub memtable_bytes: u64,
     /// The most that memtables ever held.

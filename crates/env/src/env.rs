@@ -68,6 +68,11 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     fn sleep(&self, duration: Duration);
     /// Fills `bytes` with random bytes (from the seed, under simulation).
     fn random(&self, bytes: &mut [u8]);
+    /// Bytes of the process that are in memory, its code included; none if the system does not
+    /// tell.
+    fn resident_bytes(&self) -> Option<u64> {
+        None
+    }
 
     /// Runs `job` in the background, after the delay `after`. Jobs of one class start in order of
     /// their due time. A job that has not started when the machine is dropped never starts; one

@@ -155,6 +155,14 @@ impl Env for OsEnv {
         }
     }
 
+    fn resident_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string("/proc/self/status").ok()?;
+        let mut lines = status.lines();
+        let resident = lines.find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kibibytes: u64 = resident.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kibibytes.checked_mul(1024)
+    }
+
     fn schedule(&self, class: JobClass, after: Duration, job: Job) {
         self.pool.schedule(class, after, job);
     }

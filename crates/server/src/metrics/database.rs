@@ -7,7 +7,7 @@ use super::exposition::{Exposition, Metric, counter, gauge, histogram};
 /// A metric and how its value is taken from statistics.
 type Column<S, V> = (Metric, fn(&S) -> V);
 
-const MEMORY: [Column<DatabaseStats, u64>; 5] = [
+const MEMORY: [Column<DatabaseStats, u64>; 6] = [
     (
         gauge(
             "quire_memory_limit_bytes",
@@ -21,6 +21,13 @@ const MEMORY: [Column<DatabaseStats, u64>; 5] = [
             "Memory that memtables and caches hold now",
         ),
         |stats| stats.memory_used_bytes,
+    ),
+    (
+        gauge(
+            "process_resident_memory_bytes",
+            "Memory of the whole process, its code included",
+        ),
+        |stats| stats.resident_bytes,
     ),
     (
         gauge("quire_memtable_bytes", "Bytes in memtables"),

@@ -123,6 +123,11 @@ async fn stats_and_metrics_count_what_was_done() {
             metrics.text
         );
     }
+    let mut lines = metrics.text.lines();
+    let resident = lines.find_map(|line| line.strip_prefix("process_resident_memory_bytes "));
+    let resident: u64 = resident.unwrap().parse().unwrap();
+    // A page at least, and less than any machine has.
+    assert!((1 << 12..1 << 50).contains(&resident), "{resident}");
     // One HELP and one TYPE for each name, and every sample under its name.
     let mut current = String::new();
     for line in metrics.text.lines() {
