@@ -5,6 +5,7 @@ mod backup;
 mod backups;
 mod collections;
 mod compact;
+mod completions;
 mod count;
 mod create;
 mod delete;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Follow(follow::Follow),
     Token(token::TokenCommand),
+    Completions(completions::Completions),
     Demo(demo::Demo),
 }
 
@@ -92,6 +94,7 @@ impl Command {
             Command::Serve(command) => command.run(context),
             Command::Follow(command) => command.run(context),
             Command::Token(command) => command.run(context),
+            Command::Completions(command) => command.run(context),
             Command::Demo(command) => command.run(context),
         }
     }

@@ -268,3 +268,25 @@ fn wrong_command_lines_end_with_2_and_help_with_0() {
         );
     }
 }
+
+#[test]
+fn shells_are_given_scripts_that_complete_commands() {
+    let quire = Quire::new();
+    for (shell, words) in [
+        ("bash", ["complete -F", "--on-error"]),
+        ("zsh", ["#compdef quire", "--on-error"]),
+        ("fish", ["complete -c quire", "on-error"]),
+    ] {
+        let script = quire.ok(&["completions", shell]);
+        for word in words {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let script = quire.file("quire.bash", quire.ok(&["completions", "bash"]));
+    let parsed = std::process::Command::new("bash")
+        .arg("-n")
+        .arg(script)
+        .status();
+    assert!(parsed.unwrap().success());
+    quire.fails(&["completions", "cmd.exe"], 2, &["bash", "zsh"]);
+}
