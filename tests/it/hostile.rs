@@ -193,10 +193,10 @@ fn survives(memory: &str, limit_mib: u64) {
 
 #[test]
 fn hostile_clients_do_not_get_a_server_of_32_mib_killed() {
-    survives("32MiB", 224);
+    survives("32MiB", 384);
 }
 
 #[test]
 fn hostile_clients_do_not_get_a_server_of_64_mib_killed() {
-    survives("64MiB", 256);
+    survives("64MiB", 416);
 }
