@@ -225,7 +225,7 @@ impl Plan {
         while !stop.load(Ordering::Relaxed) {
             let to = self.dir.join("backup");
             let mut now = 0;
-            let made = backup(&database, &to, &self.options(), &mut |done, _| {
+            let made = backup(database, &to, &self.options(), &mut |done, _| {
                 now = done;
                 copied.store(before + done, Ordering::Relaxed);
                 match stop.load(Ordering::Relaxed) {
@@ -291,7 +291,7 @@ impl Plan {
             rate_bytes: None,
             ..BackupOptions::default()
         };
-        let report = backup(&database, &to, &options, &mut |_, _| {
+        let report = backup(database, &to, &options, &mut |_, _| {
             ControlFlow::Continue(())
         })?;
         let restored = restore(&to, &copy)?;

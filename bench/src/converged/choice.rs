@@ -250,7 +250,7 @@ fn choose(view: &View, query: Query, is_whole: bool) -> Result<Chosen> {
         };
         let answer = view.query(&query, &options);
         let explain = answer.map(|answer| answer.explain.map(|explain| explain.to_string()));
-        format!("{}", explain.ok().flatten().unwrap_or_default())
+        explain.ok().flatten().unwrap_or_default().to_string()
     });
     let text = format!(
         "{ratio:.2} ×: chosen {:.1} µs, {text}\n{:.600}\n{}best:\n{}",

@@ -127,7 +127,7 @@ fn write(
         }
         version += UPDATES;
         written.store(version - 1, Ordering::Relaxed);
-        if version / UPDATES % LOOK_EVERY == 0 {
+        if (version / UPDATES).is_multiple_of(LOOK_EVERY) {
             let last = version - 1;
             let id = updated(last, setup.count);
             let patch = Document::from_json(adverts.patch(id, last).as_bytes())?;
