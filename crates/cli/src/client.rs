@@ -20,6 +20,13 @@ pub(crate) struct ServerAccess {
     /// A file with the token of the server
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArguments,
+}
+
+/// The files of TLS with which a server is called.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TlsArguments {
     /// For a server with https: the certificates of those who sign its certificate (PEM)
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -41,16 +48,21 @@ pub(crate) fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
+impl TlsArguments {
+    /// The files that are given.
+    pub(crate) fn files(&self) -> ClientTlsFiles {
+        ClientTlsFiles {
+            ca: self.ca.clone(),
+            certificate: self.client_cert.clone(),
+            key: self.client_key.clone(),
+        }
+    }
+}
+
 impl ServerAccess {
     /// Whether nothing is given: a directory needs none of it.
     pub(crate) fn is_empty(&self) -> bool {
-        let files = [
-            &self.token_file,
-            &self.ca,
-            &self.client_cert,
-            &self.client_key,
-        ];
-        files.into_iter().all(Option::is_none)
+        self.token_file.is_none() && self.tls.files() == ClientTlsFiles::default()
     }
 
     /// The server at a URL.
@@ -59,11 +71,7 @@ impl ServerAccess {
     /// If there is no such host, no token in its file, or the files for TLS can't be used.
     pub(crate) fn client(&self, context: &Context, url: &str) -> Result<Client> {
         let url = url.trim_end_matches('/');
-        let files = ClientTlsFiles {
-            ca: self.ca.clone(),
-            certificate: self.client_cert.clone(),
-            key: self.client_key.clone(),
-        };
+        let files = self.tls.files();
         let token = self.token_file.as_deref().map(read_token).transpose()?;
         let server = Remote::new(&*context.env, url, token, &files).map_err(unreachable)?;
         let address = url.split_once("://").map_or(url, |(_, address)| address);

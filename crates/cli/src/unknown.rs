@@ -20,25 +20,28 @@ pub(crate) fn of_view(
     key_field: &str,
     options: &Options<'_>,
 ) -> quiredb::Result<Vec<String>> {
+    if view.count() == 0 {
+        return Ok(Vec::new());
+    }
     let mut paths: Vec<&Path> = Vec::new();
     query.each_use(&mut |path, _| paths.push(path));
     paths.extend(query.fields().unwrap_or_default());
     paths.retain(|path| path.as_str() != key_field && path.as_str() != quiredb::ID);
     paths.sort_by_key(|path| path.as_str());
     paths.dedup();
+    let quiet = Options {
+        clock: None,
+        unknown_fields: UnknownFields::MatchNothing,
+        ..*options
+    };
     let mut unknown = Vec::new();
     for path in paths {
         let one = find(field(path.as_str()).exists()).limit(1).prepare()?;
-        let quiet = Options {
-            clock: None,
-            unknown_fields: UnknownFields::MatchNothing,
-            ..*options
-        };
         if view.query(&one, &quiet)?.hits.is_empty() {
             unknown.push(path);
         }
     }
-    if unknown.is_empty() || view.count() == 0 {
+    if unknown.is_empty() {
         return Ok(Vec::new());
     }
     let names = names(view)?;

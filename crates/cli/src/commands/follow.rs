@@ -2,10 +2,11 @@
 //! reads of it.
 
 use super::serve::{Serving, read_token, runtime};
+use crate::client::TlsArguments;
 use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::{Context, database};
-use quire_server::{ClientTlsFiles, FollowOptions, Follower, serve_follower};
+use quire_server::{FollowOptions, Follower, serve_follower};
 use quiredb::DatabaseOptions;
 use std::path::PathBuf;
 
@@ -31,15 +32,8 @@ pub(crate) struct Follow {
     /// A file with the token of the leader
     #[arg(long, value_name = "FILE")]
     from_token_file: Option<PathBuf>,
-    /// For a leader with https: the certificates of those who sign its certificate (PEM)
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// For a leader that wants one: the follower's certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "client_key")]
-    client_cert: Option<PathBuf>,
-    /// The private key of the follower's certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "client_cert")]
-    client_key: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArguments,
     #[command(flatten)]
     serving: Serving,
 }
@@ -59,11 +53,7 @@ impl Follow {
         let follow = FollowOptions {
             leader: self.from,
             token,
-            tls: ClientTlsFiles {
-                ca: self.ca.clone(),
-                certificate: self.client_cert.clone(),
-                key: self.client_key.clone(),
-            },
+            tls: self.tls.files(),
             dir: self.dir.clone(),
             database,
         };

@@ -151,7 +151,10 @@ fn list(context: &mut Context, place: &Place) -> Result<()> {
             Value::Array(tokens) => tokens,
             _ => return Err(Error::Failed("the answer has no list of tokens".into())),
         },
-        None => place.open(context)?.list().iter().map(shown).collect(),
+        None => {
+            let tokens = place.open(context)?.list();
+            tokens.iter().map(TokenRecord::listed).collect()
+        }
     };
     if context.out.is_json() {
         for token in &tokens {
@@ -164,17 +167,6 @@ fn list(context: &mut Context, place: &Place) -> Result<()> {
         context.out.line(line(token, now))?;
     }
     Ok(())
-}
-
-/// A token as a server shows it.
-fn shown(record: &TokenRecord) -> Value {
-    json!({
-        "name": record.name,
-        "role": record.role,
-        "collections": record.collections,
-        "created_micros": record.created_micros,
-        "expires_micros": record.expires_micros,
-    })
 }
 
 /// A token for people.

@@ -10,6 +10,7 @@
 
 use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::grant::Grant;
 use super::role::Role;
@@ -74,6 +75,18 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Vec<TokenRecord>, String> {
 }
 
 impl TokenRecord {
+    /// The token as it is listed: all but its hash.
+    #[must_use]
+    pub fn listed(&self) -> Value {
+        json!({
+            "name": self.name,
+            "role": self.role,
+            "collections": self.collections,
+            "created_micros": self.created_micros,
+            "expires_micros": self.expires_micros,
+        })
+    }
+
     /// Checks a token.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::access::lifetime::parse_lifetime;
+use crate::access::record::TokenRecord;
 use crate::access::role::Role;
 use crate::access::tokens::{NewToken, Tokens, TokensError};
 use crate::http::answer::Answer;
@@ -35,16 +36,7 @@ fn all() -> Vec<String> {
 pub(crate) async fn list(call: Call<TokensState>) -> Outcome<Answer> {
     let tokens = tokens(&call)?;
     let records = blocking(move || Ok(tokens.list())).await?;
-    let records = records.iter().map(|record| {
-        json!({
-            "name": record.name,
-            "role": record.role,
-            "collections": record.collections,
-            "created_micros": record.created_micros,
-            "expires_micros": record.expires_micros,
-        })
-    });
-    let records: Vec<_> = records.collect();
+    let records: Vec<_> = records.iter().map(TokenRecord::listed).collect();
     Ok(Answer::ok(&json!({"tokens": records})))
 }
 

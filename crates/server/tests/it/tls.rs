@@ -171,30 +171,16 @@ async fn certificates_are_read_again_while_the_server_runs() {
     std::fs::copy(&new.certificate, &pair.certificate).unwrap();
     let error = tls.reload().unwrap_err().to_string();
     assert!(error.contains("server.key"), "{error}");
-    let health = "/_cluster/health";
-    let old = call(
-        site.address,
-        trusting(&before.ca(), None),
-        "GET",
-        health,
-        "",
-    )
-    .await;
-    assert_eq!(old.unwrap().0, 200);
+    let health = async |authority: &Authority| {
+        let trusted = trusting(&authority.ca(), None);
+        call(site.address, trusted, "GET", "/_cluster/health", "").await
+    };
+    assert_eq!(health(&before).await.unwrap().0, 200);
 
     std::fs::copy(&new.key, &pair.key).unwrap();
     tls.reload().unwrap();
-    let old = call(
-        site.address,
-        trusting(&before.ca(), None),
-        "GET",
-        health,
-        "",
-    )
-    .await;
-    assert!(old.is_err());
-    let fresh = call(site.address, trusting(&after.ca(), None), "GET", health, "").await;
-    assert_eq!(fresh.unwrap().0, 200);
+    assert!(health(&before).await.is_err());
+    assert_eq!(health(&after).await.unwrap().0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
