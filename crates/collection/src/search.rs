@@ -30,6 +30,7 @@ mod new_documents;
 mod postings;
 mod segments;
 mod shard;
+mod shared_reads;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -118,12 +118,15 @@ impl PartitionView {
             view: self,
             with_keys,
         };
+        let mut columns =
+            LiveColumns::new(self.store_view().tree(tree.columns)?, COLUMN_BLOCK_BITS);
+        columns.shared = Some(self.search_state().shared_reads(tree.id, built));
         let mut shard = LiveShard::new(
             self.store_view().tree(tree.id)?,
             Box::new(documents),
             u32::try_from(doc_end).unwrap_or(u32::MAX),
             changed,
-            LiveColumns::new(self.store_view().tree(tree.columns)?, COLUMN_BLOCK_BITS),
+            columns,
         );
         shard.doc_count = Some(totals.documents);
         shard.tree = Some(tree.id);

@@ -259,6 +259,13 @@ fn list_is_better(count: usize, words: usize) -> bool {
 }
 
 impl Owned {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Owned::List(lows) => lows.capacity() * size_of::<Low>(),
+            Owned::Bits { words, .. } => words.capacity() * size_of::<Word>(),
+        }
+    }
+
     /// The set of an ascending list; nothing if it is empty.
     pub(crate) fn of_list(lows: Vec<Low>) -> Option<Owned> {
         let words = usize::from(low(*lows.last()?)) / 64 + 1;

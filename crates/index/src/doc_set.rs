@@ -64,6 +64,13 @@ impl DocSet {
         }
     }
 
+    /// Memory that the set takes besides itself, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        let clusters = self.clusters.iter();
+        let of_clusters: usize = clusters.map(|(_, cluster)| cluster.heap_bytes()).sum();
+        of_clusters + self.clusters.capacity() * size_of::<(u16, Owned)>()
+    }
+
     /// Adds a docid; true if it was not there.
     pub fn insert(&mut self, docid: u32) -> bool {
         let (key, low) = split(docid);

@@ -17,8 +17,9 @@ pub(crate) trait Flushable: Send + Sync {
 }
 
 /// What all partitions of a process share. One memory budget is divided here: a quarter for
-/// memtables, seven sixteenths for the block cache, a sixteenth for filter pages; the rest is for
-/// what requests and background work hold for a moment.
+/// memtables, seven sixteenths for the block cache, a sixteenth for filter pages, a 32nd for what
+/// queries share of what they read of indexes; the rest is for what requests and background work
+/// hold for a moment.
 #[derive(Debug)]
 pub struct Shared {
     env: Arc<dyn Env>,
@@ -27,6 +28,7 @@ pub struct Shared {
     cache: Arc<BlockCache>,
     filters: Arc<FilterPager>,
     memtables: Arc<Budget>,
+    index_reads: Arc<Budget>,
     memory_bytes: u64,
     /// Told whenever a flush has freed memory or failed to.
     pub(crate) freed: Arc<dyn Gate>,
@@ -67,6 +69,7 @@ impl Shared {
             cache: BlockCache::new(eighth * 7),
             filters: FilterPager::new(Arc::clone(&env), eighth),
             memtables: Budget::new(memtable_bytes),
+            index_reads: Budget::new(memory_bytes / 32),
             memory_bytes,
             freed: env.gate(),
             opened: (env.now_micros(), env.monotonic()),
@@ -125,6 +128,11 @@ impl Shared {
     /// What memtables draw from.
     pub fn memtables(&self) -> &Arc<Budget> {
         &self.memtables
+    }
+
+    /// What queries may keep of what they read of indexes, to share it.
+    pub fn index_reads(&self) -> &Arc<Budget> {
+        &self.index_reads
     }
 
     /// The whole budget in bytes.

@@ -102,6 +102,14 @@ impl FieldBlock {
         Ok(block)
     }
 
+    /// Memory that it keeps, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let layers = self.layers.iter();
+        let of_layers = layers
+            .map(|layer| size_of::<Layer>() + layer.range.len() + layer.contained.heap_bytes());
+        of_layers.sum::<usize>() + self.marked.heap_bytes()
+    }
+
     fn push(
         &mut self,
         bytes: SmallBytes,

@@ -8,7 +8,7 @@ use super::key;
 use super::postings::FoundPosting;
 use super::shard::{BROAD, FEW_PART, LiveShard, NARROW, takes_strings, term_keys};
 use crate::Result;
-use quire_index::term;
+use quire_index::{DocSet, term};
 use quire_model::ordered::OrderedValue;
 use quire_query::{Access, AccessCost, AccessCosts, Cost, Estimate, Leaf, Test};
 use std::ops::{Bound, ControlFlow};
@@ -16,6 +16,9 @@ use std::ops::{Bound, ControlFlow};
 /// Postings that an estimate looks at: of one value, which it then knows exactly, and of a range.
 const POSTINGS_MAX: u64 = 256;
 const RANGE_POSTINGS_MAX: u64 = 32;
+
+/// Documents of one value that are kept for its execution.
+const KEPT_DOCS_MAX: u64 = 1 << 16;
 
 /// Values of a list that are looked up.
 const VALUES_MAX: usize = 8;
@@ -83,18 +86,18 @@ impl LiveShard<'_> {
         let (seen, values, is_exact) = match &leaf.test {
             Test::Exists => {
                 let prefix = [field.as_slice(), &[key::PRESENT]].concat();
-                (self.seen_under(&prefix)?, 1, true)
+                (self.seen_entry(&prefix)?, 1, true)
             }
             Test::Eq(value) => {
                 let prefix = [field.as_slice(), &*key::of_term(value.term())].concat();
-                (self.seen_under(&prefix)?, 1, true)
+                (self.seen_entry(&prefix)?, 1, true)
             }
             Test::In(values) => {
                 let step = values.len().div_ceil(VALUES_MAX).max(1);
                 let (mut sum, mut looked_up) = (Seen::default(), 0);
                 for value in values.iter().step_by(step) {
                     let prefix = [field.as_slice(), &*key::of_term(value.term())].concat();
-                    let seen = self.seen_under(&prefix)?;
+                    let seen = self.seen_entry(&prefix)?;
                     sum.postings += seen.postings;
                     sum.docs += seen.docs;
                     sum.folded += seen.folded;
@@ -215,6 +218,33 @@ impl LiveShard<'_> {
                 ..Seen::default()
             }),
         }
+    }
+
+    /// Looks at the postings of one entry. Their documents are kept for its execution, which comes
+    /// next, if they are few: to find the postings takes longer than to read them.
+    fn seen_entry(&self, entry: &[u8]) -> Result<Seen> {
+        let mut seen = Seen::default();
+        let Some(end) = key::after_prefix(entry) else {
+            return Ok(seen);
+        };
+        let mut docs = DocSet::empty();
+        self.each_posting(entry, &end, &mut |found, cluster, posting| {
+            seen.has_more = seen.postings >= POSTINGS_MAX;
+            if seen.has_more {
+                return Ok(ControlFlow::Break(()));
+            }
+            seen.postings += 1;
+            seen.folded += u64::from(matches!(posting, FoundPosting::Folded(_)));
+            seen.docs += u64::from(posting.len()?);
+            if found.len() == entry.len() && seen.docs <= KEPT_DOCS_MAX {
+                posting.add_to(&mut docs, cluster)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if !seen.has_more && seen.docs <= KEPT_DOCS_MAX {
+            self.keep_postings(entry, docs);
+        }
+        Ok(seen)
     }
 
     fn seen_under(&self, prefix: &[u8]) -> Result<Seen> {

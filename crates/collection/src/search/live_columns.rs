@@ -2,6 +2,7 @@
 
 use super::column_blocks::{ColumnBlocks, FieldBlock, block_key};
 use super::key;
+use super::shared_reads::SharedReads;
 use crate::Result;
 use parking_lot::Mutex;
 use quire_index::DocSet;
@@ -19,6 +20,8 @@ pub(crate) struct LiveColumns<'v> {
     /// Layers with fewer documents than this are read into memory.
     pub(crate) layer_docs_min: u64,
     read: Mutex<HashMap<Path, Vec<Option<Arc<FieldBlock>>>>>,
+    /// Where they are read for other queries too.
+    pub(crate) shared: Option<Arc<SharedReads>>,
 }
 
 impl<'v> LiveColumns<'v> {
@@ -29,6 +32,7 @@ impl<'v> LiveColumns<'v> {
             block_bits,
             layer_docs_min: LAYER_DOCS_MIN,
             read: Mutex::default(),
+            shared: None,
         }
     }
 
@@ -40,10 +44,7 @@ impl<'v> LiveColumns<'v> {
             return Ok(Arc::clone(known));
         }
         drop(known);
-        let parts = self
-            .blocks
-            .parts(&block_key(&key::field(path.as_str()), block))?;
-        let read = Arc::new(FieldBlock::new(parts, block << self.block_bits)?);
+        let read = self.shared_block(path, block)?;
         let mut known = self.read.lock();
         let blocks = match known.get_mut(path) {
             Some(blocks) => blocks,
@@ -54,6 +55,21 @@ impl<'v> LiveColumns<'v> {
         }
         if let Some(slot) = blocks.get_mut(place) {
             *slot = Some(Arc::clone(&read));
+        }
+        Ok(read)
+    }
+
+    fn shared_block(&self, path: &Path, block: u32) -> Result<Arc<FieldBlock>> {
+        let shared = self.shared.as_deref();
+        if let Some(read) = shared.and_then(|shared| shared.block(path, block)) {
+            return Ok(read);
+        }
+        let parts = self
+            .blocks
+            .parts(&block_key(&key::field(path.as_str()), block))?;
+        let read = Arc::new(FieldBlock::new(parts, block << self.block_bits)?);
+        if let Some(shared) = shared {
+            shared.keep_block(path, block, &read);
         }
         Ok(read)
     }

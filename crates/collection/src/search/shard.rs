@@ -10,6 +10,7 @@
 use super::changed::Changed;
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings};
+use super::shared_reads::FieldDocs;
 use super::{key, postings::SeePosting};
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -39,8 +40,9 @@ pub(super) const FEW_PART: u64 = 8;
 /// rebuilt for each value.
 const LONG_LIST: usize = 8;
 
-/// Estimates that are kept for a query.
+/// Estimates that are kept for a query, and entries whose postings are.
 const ESTIMATES_KEPT_MAX: usize = 32;
+const POSTINGS_KEPT_MAX: usize = 32;
 
 /// What an estimate says of a broad range.
 pub(super) const BROAD: Found = Found(Some([1, 0]));
@@ -73,6 +75,8 @@ pub struct LiveShard<'v> {
     fields: Mutex<HashMap<Path, Option<FieldInfo<'static>>>>,
     /// What was estimated: a query needs it more than once.
     estimates: Mutex<Vec<(Leaf, Estimate)>>,
+    /// The postings of entries that estimates have read.
+    kept: Mutex<Vec<(Vec<u8>, DocSet)>>,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
     damage: OnceLock<String>,
@@ -110,6 +114,7 @@ impl<'v> LiveShard<'v> {
             broad_postings_min: ESTIMATE_POSTINGS_MAX + doc_end as usize / DOCS_OF_A_POSTING,
             fields: Mutex::default(),
             estimates: Mutex::default(),
+            kept: Mutex::default(),
             tree: None,
             damage: OnceLock::new(),
         }
@@ -177,8 +182,25 @@ impl<'v> LiveShard<'v> {
         self.with_changed(docs, &self.changed.matching(&leaf.path, &leaf.test))
     }
 
+    /// Keeps the documents of an entry for the next one who needs them.
+    pub(super) fn keep_postings(&self, entry: &[u8], docs: DocSet) {
+        let mut kept = self.kept.lock();
+        if kept.len() < POSTINGS_KEPT_MAX {
+            kept.push((entry.to_vec(), docs));
+        }
+    }
+
+    fn kept_postings(&self, entry: &[u8]) -> Option<DocSet> {
+        let mut kept = self.kept.lock();
+        let place = kept.iter().position(|(known, _)| known == entry)?;
+        Some(kept.swap_remove(place).1)
+    }
+
     /// The documents of all clusters of the postings under `prefix`.
     fn postings_of(&self, prefix: &[u8]) -> Result<DocSet> {
+        if let Some(kept) = self.kept_postings(prefix) {
+            return Ok(kept);
+        }
         let mut docs = DocSet::empty();
         let Some(end) = key::after_prefix(prefix) else {
             return Ok(docs);
@@ -422,15 +444,32 @@ impl<'v> LiveShard<'v> {
         Ok(self.accepting(docs, leaf))
     }
 
-    fn field_info(&self, path: &Path) -> Result<Option<FieldInfo<'static>>> {
+    /// The documents that have a field, by the postings alone.
+    fn field_docs(&self, path: &Path) -> Result<Arc<FieldDocs>> {
+        let shared = self.columns.shared.as_deref();
+        if let Some(read) = shared.and_then(|shared| shared.field(path)) {
+            return Ok(read);
+        }
         let field = key::field(path.as_str());
         let present = [field.as_slice(), &[key::PRESENT]].concat();
         let several = [field.as_slice(), &[key::SEVERAL]].concat();
         let null = self.postings_of_term(&field, term::NULL)?;
-        let docs = &self.postings_of(&present)? | &null;
+        let read = Arc::new(FieldDocs {
+            present: &self.postings_of(&present)? | &null,
+            has_several: !self.postings_of(&several)?.is_empty(),
+        });
+        if let Some(shared) = shared {
+            shared.keep_field(path, &read);
+        }
+        Ok(read)
+    }
+
+    fn field_info(&self, path: &Path) -> Result<Option<FieldInfo<'static>>> {
+        let indexed = self.field_docs(path)?;
         let all = (Bound::Unbounded, Bound::Unbounded);
+        let docs = indexed.present.clone();
         let docs = self.with_changed(docs, &self.changed.between(path, all));
-        let many = self.changed.has_many(path) || !self.postings_of(&several)?.is_empty();
+        let many = self.changed.has_many(path) || indexed.has_several;
         Ok((!docs.is_empty()).then(|| FieldInfo {
             filterable: true,
             sortable: true,

@@ -9,9 +9,11 @@
 
 use super::IndexedFields;
 use super::changed::{Change, Changed};
+use super::shared_reads::SharedReads;
 use crate::Result;
 use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
+use quire_env::Budget;
 use quire_model::Position;
 use quire_store::{TreeId, WeakStore};
 use std::collections::BTreeMap;
@@ -69,7 +71,7 @@ impl SearchTree {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SearchState {
     /// Those that queries may use, the oldest first.
     trees: RwLock<Arc<Vec<SearchTree>>>,
@@ -78,6 +80,10 @@ pub(crate) struct SearchState {
     changed: Mutex<Option<CachedChanges>>,
     /// Whether a tree refused fields, at a position.
     refuses: Mutex<Option<(TreeId, Position, bool)>>,
+    /// What queries have read of the newest tree that they read.
+    reads: Mutex<Option<Arc<SharedReads>>>,
+    /// The memory that it draws from.
+    budget: Arc<Budget>,
     /// The store that the trees are of.
     pub(crate) store: OnceLock<WeakStore<Documents>>,
 }
@@ -93,6 +99,32 @@ pub(crate) struct CachedChanges {
 }
 
 impl SearchState {
+    /// Of no trees. What queries share draws from `budget`.
+    pub(crate) fn new(budget: Arc<Budget>) -> SearchState {
+        SearchState {
+            trees: RwLock::default(),
+            changing: Mutex::default(),
+            changed: Mutex::default(),
+            refuses: Mutex::default(),
+            reads: Mutex::default(),
+            budget,
+            store: OnceLock::new(),
+        }
+    }
+
+    /// What queries share of a tree at a position. That of an older one is given up.
+    pub(crate) fn shared_reads(&self, tree: TreeId, built: Position) -> Arc<SharedReads> {
+        let mut kept = self.reads.lock();
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.is_of(tree, built)) {
+            return Arc::clone(kept);
+        }
+        let new = Arc::new(SharedReads::new(tree, built, &self.budget));
+        if kept.as_ref().is_none_or(|kept| kept.is_before(tree, built)) {
+            *kept = Some(Arc::clone(&new));
+        }
+        new
+    }
+
     pub(crate) fn trees(&self) -> Arc<Vec<SearchTree>> {
         Arc::clone(&self.trees.read())
     }
@@ -100,6 +132,7 @@ impl SearchState {
     pub(crate) fn set_trees(&self, trees: Vec<SearchTree>) {
         *self.trees.write() = Arc::new(trees);
         *self.changed.lock() = None;
+        *self.reads.lock() = None;
     }
 
     /// Takes the trees before one out of the list. False if there are none.

@@ -9,16 +9,19 @@ use super::inversion::Inversion;
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings, SeePosting};
 use super::shard::{Documents, LiveShard};
+use super::shared_reads::SharedReads;
 use super::values::{Slot, Values, each_changed};
 use super::{FieldSet, IndexedFields};
 use crate::Result;
 use proptest::prelude::*;
+use quire_env::Budget;
 use quire_index::Posting;
 use quire_lsm::{Merger, SmallBytes, ValueParts};
 use quire_model::{DocId, Document, Position};
 use quire_query::testing::{Case, naive};
 use quire_query::{Aggregate, Answer, Hit, Measure, Options, Query, field, find, find_all};
 use quire_seeded::Bug;
+use quire_store::TreeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -187,6 +190,8 @@ struct Shape {
     block_bits: u32,
     broad_postings_min: usize,
     layer_docs_min: u64,
+    /// Bytes that queries may share of what they read.
+    shared_bytes: u64,
 }
 
 /// Compares the answers of a live shard with those of the definition.
@@ -217,6 +222,8 @@ fn check_moments(
     let changed = (0..now.0.len()).filter(is_changed);
     let changed: Vec<usize> = changed.collect();
     let changed = Arc::new(in_layers(&changed, now, shape.batch));
+    let budget = Budget::new(shape.shared_bytes);
+    let shared = Arc::new(SharedReads::new(TreeId(1), Position(1), &budget));
     for query in queries {
         let mut shard = LiveShard::new(
             &postings,
@@ -225,12 +232,14 @@ fn check_moments(
             Arc::clone(&changed),
             LiveColumns::new(&columns, shape.block_bits),
         );
+        shard.columns.shared = Some(Arc::clone(&shared));
         shard.columns.layer_docs_min = shape.layer_docs_min;
         shard.broad_postings_min = shape.broad_postings_min;
         let prepared = query.clone().prepare().unwrap();
         let found = prepared.answer(&[&shard], &Options::default()).unwrap();
         assert_eq!(found, right(now, query), "{}", text(query));
     }
+    assert!(budget.used() <= budget.limit());
 }
 
 /// Documents that changed, as layers; some have changed before in an older one.
@@ -256,13 +265,15 @@ fn any_shape() -> impl Strategy<Value = Shape> {
     let broad = prop_oneof![Just(0usize), 0usize..20];
     let docs_min = prop_oneof![Just(1u64), 1u64..20];
     let bits = prop_oneof![Just(6u32), Just(16)];
-    (1usize..300, 0usize..3, bits, broad, docs_min).prop_map(
-        |(batch, lag, block_bits, broad_postings_min, layer_docs_min)| Shape {
+    let shared = prop_oneof![Just(0u64), Just(2_000), Just(1 << 20)];
+    (1usize..300, 0usize..3, bits, broad, docs_min, shared).prop_map(
+        |(batch, lag, block_bits, broad_postings_min, layer_docs_min, shared_bytes)| Shape {
             batch,
             lag,
             block_bits,
             broad_postings_min,
             layer_docs_min,
+            shared_bytes,
         },
     )
 }
@@ -340,6 +351,7 @@ fn check_rising((batch, block_bits): (usize, u32)) {
             block_bits,
             broad_postings_min: 0,
             layer_docs_min: 1,
+            shared_bytes: 1 << 20,
         };
         check_moments(&moments, &queries, shape, &|query| format!("{query:?}"));
     }
@@ -368,6 +380,7 @@ fn each_bug_of_columns_is_found() {
                 block_bits: 16,
                 broad_postings_min: 0,
                 layer_docs_min: 1,
+                shared_bytes: 1 << 20,
             };
             check(seed as u64, &picks.collect::<Vec<_>>(), shape);
         }
