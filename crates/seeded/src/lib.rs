@@ -214,6 +214,8 @@ bugs! {
     ChangedCountedTwice,
     /// The first record after the position of an index is not looked at.
     ChangeMissed,
+    /// Queries go on with what was read of an index before it moved on.
+    OlderReadsShared,
     /// An index answers queries about fields that its collection leaves out.
     LeftOutFieldSearched,
     /// An index answers queries about fields that it refused.
@@ -266,6 +268,7 @@ impl Bug {
         Bug::OldValueKept,
         Bug::ChangedCountedTwice,
         Bug::ChangeMissed,
+        Bug::OlderReadsShared,
         Bug::LeftOutFieldSearched,
     ];
 
