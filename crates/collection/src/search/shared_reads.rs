@@ -99,7 +99,7 @@ impl SharedReads {
 }
 
 impl Kept {
-    /// Charges an entry of so many bytes; false if they are not free.
+    /// Charges an entry of this many bytes; false if they are not free.
     fn takes(&mut self, budget: &Budget, bytes: usize) -> bool {
         let bytes = (bytes + ENTRY_BYTES) as u64;
         let is_free = budget.used().saturating_add(bytes) <= budget.limit();
