@@ -1,5 +1,6 @@
 //! Columns of all rows, group by group in docid order, in batches.
 
+use crate::machine::NAMES;
 use crate::schema::Column;
 use crate::{Cell, Error, Result, WideView};
 use quire_lsm::Scan;
@@ -60,7 +61,7 @@ impl ColumnScan {
             )));
         }
         let all = (Bound::Unbounded, Bound::Unbounded);
-        let names = view.names()?.scan(all.0, all.1)?;
+        let names = view.tree(NAMES)?.scan(all.0, all.1)?;
         let mut numbers: Vec<u8> = columns.iter().map(|column| column.group).collect();
         numbers.sort_unstable();
         numbers.dedup();

@@ -15,6 +15,7 @@
 
 mod cell;
 mod cell_key;
+mod check;
 mod column_scan;
 mod document;
 mod error;

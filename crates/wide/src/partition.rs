@@ -111,8 +111,14 @@ impl WidePartition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self, schema: &Arc<Schema>) -> Result<WideView> {
-        let groups = 0..schema.groups().len() as u8;
-        let trees = [KEYS, ROWS, NAMES].into_iter().chain(groups.map(tree_of));
+        self.view_of_groups(schema, schema.groups().len() as u8)
+    }
+
+    /// As [`view`](WidePartition::view), of the first `groups` groups.
+    pub(crate) fn view_of_groups(&self, schema: &Arc<Schema>, groups: u8) -> Result<WideView> {
+        let trees = [KEYS, ROWS, NAMES]
+            .into_iter()
+            .chain((0..groups).map(tree_of));
         let trees: Vec<TreeId> = trees.collect();
         let view = self.store.view_of(&trees)?;
         Ok(WideView::new(self.number, Arc::clone(schema), view))

@@ -235,6 +235,8 @@ fn contents(partition: &WidePartition) -> Result<Model> {
         model.insert(name.to_string(), row);
     }
     assert_eq!(view.count(), model.len() as u64);
+    let checked = partition.check(&mut |problem| panic!("{problem}"))?;
+    assert_eq!(checked, view.count());
     scans_agree(&view, &model)?;
     Ok(model)
 }

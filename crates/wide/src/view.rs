@@ -2,13 +2,13 @@
 //! of all rows.
 
 use crate::document::Assembly;
-use crate::machine::{KEYS, NAMES, ROWS, Totals, tree_of};
+use crate::machine::{KEYS, ROWS, Totals, tree_of};
 use crate::row::{Row, groups_of};
 use crate::schema::{Column, Schema};
 use crate::{Cell, Error, Result, cell_key};
 use quire_lsm::TreeSnapshot;
 use quire_model::{DocId, Document, Key, Position};
-use quire_store::View;
+use quire_store::{TreeId, View};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -252,8 +252,8 @@ impl WideView {
         Ok(self.store.tree(tree_of(group))?)
     }
 
-    pub(crate) fn names(&self) -> Result<&TreeSnapshot> {
-        Ok(self.store.tree(NAMES)?)
+    pub(crate) fn tree(&self, tree: TreeId) -> Result<&TreeSnapshot> {
+        Ok(self.store.tree(tree)?)
     }
 
     pub(crate) fn split<'k>(&self, key: &'k [u8]) -> Result<(DocId, u32, &'k [u8])> {
