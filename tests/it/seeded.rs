@@ -125,8 +125,8 @@ fn search(bug: Bug, seed: &dyn Fn() -> Option<Seeded>) -> Option<(String, String
 }
 
 /// The tests of `store` search the bugs of added trees themselves, and those of `collection` the
-/// bugs of columns. The simulation has one thread:
-/// bugs that show only between threads are searched where those are checked.
+/// bugs of columns, and those of `wide` the bugs of wide collections. The simulation has one
+/// thread: bugs that show only between threads are searched where those are checked.
 fn elsewhere(bug: Bug) -> Option<&'static str> {
     let [memtables, frames] = Bug::UNDER_LOOM;
     let [trees, stores] = Bug::UNDER_SHUTTLE;
@@ -136,6 +136,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
             "a crash and a fault at every step, in `store`",
         ),
         (Bug::OF_COLUMNS, "queries at any lag, in `collection`"),
+        (Bug::OF_WIDE, "a crash at every step, in `wide`"),
         (memtables, "orders of steps under loom, in `lsm`"),
         (frames, "orders of steps under loom, in `lsm`"),
         (trees, "orders of steps under shuttle, in `lsm`"),

@@ -218,6 +218,15 @@ impl Catalog {
         self.collections == other.collections
     }
 
+    /// The names of the collections that are wide, or of those that are not, sorted.
+    pub(crate) fn names(&self, wide: bool) -> Vec<String> {
+        let entries = self.collections.iter();
+        let entries = entries.filter(|entry| entry.settings.wide.is_some() == wide);
+        let mut names: Vec<_> = entries.map(|entry| entry.name.clone()).collect();
+        names.sort();
+        names
+    }
+
     /// The collection of this name.
     pub fn find(&self, name: &str) -> Option<&Entry> {
         self.collections.iter().find(|entry| entry.name == name)

@@ -9,6 +9,18 @@ use quire_env::{Env, Gate};
 use quire_model::{Document, Key};
 use std::sync::Arc;
 
+/// The one of `count` partitions that a key belongs to.
+pub(crate) fn partition_of(key: &Key, count: usize) -> u32 {
+    // The hash's range is cut into equal parts: u64 hash × partitions / 2^64.
+    let scaled = u128::from(key.hash64()) * count as u128;
+    let partition = (scaled >> 64) as u32;
+    debug_assert!(
+        (partition as usize) < count,
+        "every key belongs to one of the collection's partitions"
+    );
+    partition
+}
+
 /// An open collection. Handles and views hold it.
 #[derive(Debug)]
 pub(crate) struct CollectionState {
@@ -48,14 +60,7 @@ impl CollectionState {
 
     /// The partition that a key belongs to.
     pub(crate) fn partition_of(&self, key: &Key) -> u32 {
-        // The hash's range is cut into equal parts: u64 hash × partitions / 2^64.
-        let scaled = u128::from(key.hash64()) * self.partitions.len() as u128;
-        let partition = (scaled >> 64) as u32;
-        debug_assert!(
-            (partition as usize) < self.partitions.len(),
-            "every key belongs to one of the collection's partitions"
-        );
-        partition
+        partition_of(key, self.partitions.len())
     }
 
     /// The documents under many keys, in the order of the keys. Calls `get` once for each

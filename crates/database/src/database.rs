@@ -10,12 +10,14 @@ use crate::options::DatabaseOptions;
 use crate::scrub::{Ended, ScrubSource, Scrubber};
 use crate::settings::{CollectionSettings, check_name};
 use crate::stats::{DatabaseStats, FilterStats, ScrubStats};
+use crate::wide::WideCollection;
 use crate::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use quire_collection::Partition;
 use quire_env::{Env, ErrorKind as EnvErrorKind, Gate, Volumes};
 use quire_seeded::{Bug, seeded};
 use quire_store::{Place, Shared, StoreOptions};
+use quire_wide::{Schema, WidePartition};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,7 +85,30 @@ struct State {
     /// Those that were used: a collection is opened when it is first used, so that damage to
     /// one leaves the others.
     open: BTreeMap<u32, Collection>,
+    /// Of those the wide ones.
+    open_wide: BTreeMap<u32, WideCollection>,
     closed: bool,
+}
+
+impl State {
+    /// The entry of a collection.
+    fn entry(&self, name: &str) -> Result<Entry> {
+        let found = self.catalog.find(name).cloned();
+        found.ok_or_else(|| Error::NoCollection {
+            name: name.to_string(),
+            existing: self.catalog.existing(),
+        })
+    }
+
+    /// Closes collections, then gives up the lock.
+    fn close_all(&mut self, shared: &Shared) -> Result<()> {
+        let plain = std::mem::take(&mut self.open);
+        let wide = std::mem::take(&mut self.open_wide);
+        let closed = first_error(plain.values().map(Collection::close));
+        let closed = closed.and(first_error(wide.values().map(WideCollection::close)));
+        shared.unlock();
+        closed
+    }
 }
 
 impl Drop for Inner {
@@ -93,11 +118,13 @@ impl Drop for Inner {
         if let Some(scrubber) = &self.scrubber {
             scrubber.stop();
         }
-        let open = std::mem::take(&mut self.state.get_mut().open);
-        if open.values().all(Collection::is_unshared) {
+        let state = self.state.get_mut();
+        let unshared = state.open.values().all(Collection::is_unshared)
+            && state.open_wide.values().all(WideCollection::is_unshared);
+        if unshared {
             // An error has no receiver here. What is acknowledged under `sync` is safe all the
             // same.
-            let _ = close_all(open, &self.shared);
+            let _ = state.close_all(&self.shared);
         }
     }
 }
@@ -163,6 +190,7 @@ impl Database {
             catalog,
             in_doubt: None,
             open: BTreeMap::new(),
+            open_wide: BTreeMap::new(),
             closed: false,
         });
         let inner = Arc::new_cyclic(|me: &Weak<Inner>| {
@@ -207,12 +235,7 @@ impl Database {
     /// `NotFound`; `Corrupt` if its files are damaged so that it can't be opened.
     pub fn collection(&self, name: &str) -> Result<Collection> {
         let mut state = self.state()?;
-        let Some(entry) = state.catalog.find(name).cloned() else {
-            return Err(Error::NoCollection {
-                name: name.to_string(),
-                existing: state.catalog.existing(),
-            });
-        };
+        let entry = state.entry(name)?;
         self.open_locked(&mut state, &entry)
     }
 
@@ -242,12 +265,7 @@ impl Database {
     /// `NotFound`; `Invalid` for a bad setting, or another value of one that is fixed.
     pub fn change_settings(&self, name: &str, settings: CollectionSettings) -> Result<Collection> {
         let mut state = self.state()?;
-        let Some(entry) = state.catalog.find(name).cloned() else {
-            return Err(Error::NoCollection {
-                name: name.to_string(),
-                existing: state.catalog.existing(),
-            });
-        };
+        let entry = state.entry(name)?;
         self.change_locked(&mut state, &entry, settings)
     }
 
@@ -275,17 +293,10 @@ impl Database {
         Ok(collection)
     }
 
-    /// The names of the collections, sorted.
+    /// The names of the collections, sorted, but for wide ones: these are
+    /// [`wide_collections`](Database::wide_collections).
     pub fn collections(&self) -> Vec<String> {
-        let state = self.inner.state.lock();
-        let mut names: Vec<_> = state
-            .catalog
-            .collections
-            .iter()
-            .map(|entry| entry.name.clone())
-            .collect();
-        names.sort();
-        names
+        self.inner.state.lock().catalog.names(false)
     }
 
     /// Drops a collection with all its documents. Handles to it fail with `Closed` from then on.
@@ -295,12 +306,7 @@ impl Database {
     /// was opened again, views of it from before may fail.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
         let mut state = self.state()?;
-        let Some(entry) = state.catalog.find(name).cloned() else {
-            return Err(Error::NoCollection {
-                name: name.to_string(),
-                existing: state.catalog.existing(),
-            });
-        };
+        let entry = state.entry(name)?;
         self.drop_locked(&mut state, &entry)
     }
 
@@ -316,11 +322,17 @@ impl Database {
                 if let Some(collection) = state.open.remove(&entry.id) {
                     let _ = collection.close();
                 }
+                if let Some(collection) = state.open_wide.remove(&entry.id) {
+                    let _ = collection.close();
+                }
             }
             return Err(error);
         }
+        // Its files go away: what it could not write does not matter any more.
         if let Some(collection) = state.open.remove(&entry.id) {
-            // Its files go away: what it could not write does not matter any more.
+            let _ = collection.close();
+        }
+        if let Some(collection) = state.open_wide.remove(&entry.id) {
             let _ = collection.close();
         }
         remove_collection(&**self.env(), &self.inner.volumes, entry.id)
@@ -373,8 +385,13 @@ impl Database {
     /// # Errors
     /// `Full` or `Io`, the first that occurs; every collection is tried.
     pub fn flush(&self) -> Result<()> {
-        let open: Vec<_> = self.state()?.open.values().cloned().collect();
-        first_error(open.iter().map(Collection::flush))
+        let (open, wide): (Vec<_>, Vec<_>) = {
+            let state = self.state()?;
+            let wide = state.open_wide.values().cloned().collect();
+            (state.open.values().cloned().collect(), wide)
+        };
+        let plain = first_error(open.iter().map(Collection::flush));
+        plain.and(first_error(wide.iter().map(WideCollection::flush)))
     }
 
     /// Figures about the database and each of its collections; opens those that are not open yet.
@@ -390,6 +407,13 @@ impl Database {
             {
                 Ok(stats) => collections.push(stats),
                 // Dropped since it was listed.
+                Err(Error::NoCollection { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        for name in self.wide_collections() {
+            match self.wide_collection(&name).and_then(|wide| wide.stats()) {
+                Ok(stats) => collections.push(stats),
                 Err(Error::NoCollection { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -430,7 +454,7 @@ impl Database {
         if let Some(scrubber) = &self.inner.scrubber {
             scrubber.stop();
         }
-        close_all(std::mem::take(&mut state.open), &self.inner.shared)
+        state.close_all(&self.inner.shared)
     }
 
     /// The catalog as it is now.
@@ -457,10 +481,7 @@ impl Database {
     /// `None` if it would have to, or the database is closed.
     pub(crate) fn try_collections(&self) -> Option<Vec<String>> {
         let state = self.inner.state.try_lock()?;
-        let names = state.catalog.collections.iter();
-        let mut names: Vec<_> = names.map(|entry| entry.name.clone()).collect();
-        names.sort();
-        (!state.closed).then_some(names)
+        (!state.closed).then(|| state.catalog.names(false))
     }
 
     /// As [`collection`](Database::collection), for background work.
@@ -507,6 +528,16 @@ impl Database {
         name: &str,
         settings: CollectionSettings,
     ) -> Result<Collection> {
+        if settings.wide.is_some() {
+            let what = "the settings are those of a wide collection: make it as one".to_string();
+            return Err(Error::Invalid(what));
+        }
+        let entry = self.new_entry(state, name, settings)?;
+        self.make_locked(state, entry)
+    }
+
+    /// The entry of a new collection.
+    fn new_entry(&self, state: &State, name: &str, settings: CollectionSettings) -> Result<Entry> {
         check_name(name)?;
         settings.check()?;
         if state.catalog.find(name).is_some() {
@@ -517,17 +548,30 @@ impl Database {
         if state.catalog.next_collection == u32::MAX {
             return Err(Error::Invalid("all ids of collections are used up".into()));
         }
-        let entry = Entry {
+        Ok(Entry {
             id: state.catalog.next_collection,
             name: name.to_string(),
             settings,
             index_generation: 0,
-        };
-        self.make_locked(state, entry)
+        })
     }
 
     /// Makes the collection of this entry, whose id was never used.
     fn make_locked(&self, state: &mut State, entry: Entry) -> Result<Collection> {
+        self.make_partitions(state, &entry, Partition::create)?;
+        self.open_locked(state, &entry)
+    }
+
+    /// Makes the partitions of an entry, whose id was never used, and names it in the catalog.
+    fn make_partitions<E>(
+        &self,
+        state: &mut State,
+        entry: &Entry,
+        create: impl Fn(&Shared, &Place) -> std::result::Result<(), E>,
+    ) -> Result<()>
+    where
+        Error: From<E>,
+    {
         // An id is used once, even if the attempt fails: its catalog may be on disk all the same.
         let next = entry.id.saturating_add(1);
         state.catalog.next_collection = state.catalog.next_collection.max(next);
@@ -535,11 +579,10 @@ impl Database {
         // What an earlier attempt under this id may have left.
         remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
         for partition in 0..entry.settings.partitions {
-            Partition::create(&self.inner.shared, &self.place(&catalog, &entry, partition))?;
+            create(&self.inner.shared, &self.place(&catalog, entry, partition))?;
         }
         catalog.collections.push(entry.clone());
-        self.replace_catalog(state, catalog)?;
-        self.open_locked(state, &entry)
+        self.replace_catalog(state, catalog)
     }
 
     /// Writes the next catalog, which is then the one that counts.
@@ -579,6 +622,11 @@ impl Database {
     }
 
     fn open_locked(&self, state: &mut State, entry: &Entry) -> Result<Collection> {
+        if entry.settings.wide.is_some() {
+            return Err(Error::IsWide {
+                name: entry.name.clone(),
+            });
+        }
         if let Some(collection) = state.open.get(&entry.id) {
             return Ok(collection.clone());
         }
@@ -612,6 +660,87 @@ impl Database {
         }
         state.open.insert(entry.id, collection.clone());
         Ok(collection)
+    }
+
+    /// Makes a wide collection with these settings, which have its schema.
+    pub(crate) fn create_wide(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<WideCollection> {
+        let mut state = self.state()?;
+        let entry = self.new_entry(&state, name, settings)?;
+        self.make_partitions(&mut state, &entry, WidePartition::create)?;
+        self.open_wide_locked(&mut state, &entry)
+    }
+
+    /// The wide collection of this name.
+    pub(crate) fn open_wide(&self, name: &str) -> Result<WideCollection> {
+        let mut state = self.state()?;
+        let entry = state.entry(name)?;
+        self.open_wide_locked(&mut state, &entry)
+    }
+
+    /// Gives a wide collection the schema that `alter` makes of the one that it has.
+    pub(crate) fn change_schema(
+        &self,
+        name: &str,
+        alter: impl FnOnce(Schema) -> quire_wide::Result<Schema>,
+    ) -> Result<WideCollection> {
+        let mut state = self.state()?;
+        let entry = state.entry(name)?;
+        let collection = self.open_wide_locked(&mut state, &entry)?;
+        let schema = alter((*collection.schema()).clone())?;
+        let settings = CollectionSettings {
+            wide: Some(schema.clone()),
+            ..entry.settings
+        };
+        settings.check()?;
+        let mut catalog = state.catalog.clone();
+        let mut entries = catalog.collections.iter_mut();
+        if let Some(entry) = entries.find(|other| other.id == entry.id) {
+            entry.settings = settings.clone();
+        }
+        self.replace_catalog(&mut state, catalog)?;
+        collection.set_settings(settings, schema);
+        Ok(collection)
+    }
+
+    fn open_wide_locked(&self, state: &mut State, entry: &Entry) -> Result<WideCollection> {
+        let Some(schema) = &entry.settings.wide else {
+            let what = format!("collection {:?} is a plain one, and not wide", entry.name);
+            return Err(Error::Invalid(what));
+        };
+        if let Some(collection) = state.open_wide.get(&entry.id) {
+            return Ok(collection.clone());
+        }
+        if state.in_doubt == Some(entry.id) {
+            self.replace_catalog(state, state.catalog.clone())?;
+        }
+        let open = |number| {
+            WidePartition::open(
+                Arc::clone(&self.inner.shared),
+                self.place(&state.catalog, entry, number),
+                number,
+                self.store_options(&entry.settings),
+                schema,
+                Arc::clone(&self.inner.changed),
+            )
+        };
+        let partitions = (0..entry.settings.partitions).map(open);
+        let collection = WideCollection::new(
+            entry.name.clone(),
+            entry.settings.clone(),
+            schema.clone(),
+            partitions.collect::<quire_wide::Result<_>>()?,
+        );
+        state.open_wide.insert(entry.id, collection.clone());
+        Ok(collection)
+    }
+
+    /// The names of the wide collections, sorted.
+    pub fn wide_collections(&self) -> Vec<String> {
+        self.inner.state.lock().catalog.names(true)
     }
 
     fn place(&self, catalog: &Catalog, entry: &Entry, partition: u32) -> Place {
@@ -664,11 +793,4 @@ fn find_catalog(env: &dyn Env, root: &Path) -> Result<Catalog> {
         }
     }
     Ok(catalog)
-}
-
-/// Closes collections, then gives up the lock.
-fn close_all(open: BTreeMap<u32, Collection>, shared: &Shared) -> Result<()> {
-    let result = first_error(open.values().map(Collection::close));
-    shared.unlock();
-    result
 }

@@ -7,10 +7,12 @@ use crate::catalog::Catalog;
 use crate::collection::Collection;
 use crate::database::Database;
 use crate::view::View;
+use crate::wide::WideCollection;
 use crate::{Error, Result};
 use quire_collection::{Partition, PartitionView};
 use quire_env::{Env, Gate};
 use quire_store::Capture;
+use quire_wide::WidePartition;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,6 +43,17 @@ pub fn id(database: &Database) -> Result<String> {
 /// `Closed`.
 pub fn catalog(database: &Database) -> Result<Catalog> {
     database.catalog()
+}
+
+/// Refuses a catalog with wide collections, for what is not done with them.
+///
+/// # Errors
+/// [`Error::IsWide`], of the first.
+pub fn refuse_wide(catalog: &Catalog) -> Result<()> {
+    match catalog.names(true).into_iter().next() {
+        Some(name) => Err(Error::IsWide { name }),
+        None => Ok(()),
+    }
 }
 
 /// Whether the database has just the collections of `catalog`; `None` if that is about to change.
@@ -80,6 +93,11 @@ pub fn copies(collection: &Collection) -> Batch<'_> {
 
 /// The partitions of a collection, in the order of their numbers.
 pub fn partitions(collection: &Collection) -> &[Partition] {
+    collection.partitions()
+}
+
+/// The partitions of a wide collection, in the order of their numbers.
+pub fn wide_partitions(collection: &WideCollection) -> &[WidePartition] {
     collection.partitions()
 }
 

@@ -183,6 +183,18 @@ pub enum Error {
     /// A frozen partition.
     #[error("{0}")]
     Frozen(#[source] Arc<quire_frozen::Error>),
+    /// A row of a wide collection.
+    #[error("{0}")]
+    Wide(#[source] Arc<quire_wide::Error>),
+    /// The collection is wide.
+    #[error(
+        "collection {name:?} is wide, and this is not done with wide collections; see the page \
+         \"Wide documents\""
+    )]
+    IsWide {
+        /// Its name.
+        name: String,
+    },
     /// A query.
     #[error("{0}")]
     Query(#[from] quire_query::Error),
@@ -207,6 +219,7 @@ impl Error {
             | Error::ForeignBackup { .. }
             | Error::ForeignFollower { .. }
             | Error::Typed { .. }
+            | Error::IsWide { .. }
             | Error::Invalid(_) => ErrorKind::Invalid,
             Error::Diverged(_) => ErrorKind::Conflict,
             Error::Leader(_) => ErrorKind::Io,
@@ -216,6 +229,7 @@ impl Error {
             Error::OfKeysAndValues(error) => {
                 partition_kind(quire_collection::ErrorKind::Store(error.kind()))
             }
+            Error::Wide(error) => wide_kind(error.kind()),
             Error::TooManyFields { .. } => ErrorKind::TooLarge,
             Error::Frozen(error) => frozen_kind(error.kind()),
             Error::Query(quire_query::Error::Shard(error)) => {
@@ -323,6 +337,12 @@ impl From<quire_env::Error> for Error {
     }
 }
 
+impl From<quire_wide::Error> for Error {
+    fn from(error: quire_wide::Error) -> Error {
+        Error::Wide(Arc::new(error))
+    }
+}
+
 impl From<quire_frozen::Error> for Error {
     fn from(error: quire_frozen::Error) -> Error {
         Error::Frozen(Arc::new(error))
@@ -335,6 +355,21 @@ fn frozen_kind(kind: quire_frozen::ErrorKind) -> ErrorKind {
         From::Env(kind) => env_kind(kind),
         From::Corrupt => ErrorKind::Corrupt,
         From::TooLarge => ErrorKind::TooLarge,
+        _ => ErrorKind::Invalid,
+    }
+}
+
+fn wide_kind(kind: quire_wide::ErrorKind) -> ErrorKind {
+    use quire_collection::ErrorKind as Partition;
+    use quire_wide::ErrorKind as From;
+    match kind {
+        From::NotFound => ErrorKind::NotFound,
+        From::Conflict => ErrorKind::Conflict,
+        From::Corrupt => ErrorKind::Corrupt,
+        From::Full => ErrorKind::Full,
+        From::TooLarge => ErrorKind::TooLarge,
+        From::Model(kind) => partition_kind(Partition::Model(kind)),
+        From::Store(kind) => store_kind(kind),
         _ => ErrorKind::Invalid,
     }
 }

@@ -29,6 +29,8 @@ mod stats;
 mod tail;
 mod typed;
 mod view;
+mod wide;
+mod wide_database;
 mod write;
 
 #[cfg(test)]
@@ -51,4 +53,5 @@ pub use stats::{CollectionStats, DatabaseStats, FilterStats, IndexStats, ScrubSt
 pub use tail::Tail;
 pub use typed::{from_document, to_document};
 pub use view::View;
+pub use wide::{WideCollection, WideScan};
 pub use write::WriteBuilder;

@@ -5,6 +5,7 @@ use crate::codec::Codec;
 use crate::{Error, Result};
 use quire_collection::{IndexedFields, RetentionRule};
 use quire_store::{Durability, LogSettings};
+use quire_wide::Schema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -70,6 +71,10 @@ pub struct CollectionSettings {
     /// document. Default: all. May change: the index is built in the background.
     #[serde(with = "crate::indexed_fields")]
     pub index: IndexedFields,
+    /// The columns of a wide collection; none of a plain one, the default. Set by what creates and
+    /// alters wide collections.
+    #[serde(skip_serializing_if = "is_default")]
+    pub wide: Option<Schema>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -96,6 +101,7 @@ impl Default for CollectionSettings {
             retention_secs: 0,
             retention_bytes: 0,
             index: IndexedFields::all(),
+            wide: None,
         }
     }
 }
@@ -181,6 +187,7 @@ impl CollectionSettings {
             );
             return Err(Error::Invalid(what));
         }
+        self.check_wide()?;
         let mut exceptions = self.index.exceptions();
         let is_bad = |(path, _): &(&str, bool)| {
             path.is_empty() || path.len() > INDEX_PATH_BYTES_MAX || *path == "default"
@@ -191,6 +198,22 @@ impl CollectionSettings {
             return Err(Error::Invalid(what));
         }
         Ok(())
+    }
+
+    /// Refuses what a wide collection does not have.
+    fn check_wide(&self) -> Result<()> {
+        let Some(schema) = &self.wide else {
+            return Ok(());
+        };
+        let wrong = match () {
+            () if !self.index.is_none() => "has no search index: index must be none",
+            () if (self.retention_secs, self.retention_bytes) != (0, 0) => "has no retention",
+            () if schema.column(&self.key_field).is_some() => {
+                "has its key beside the columns: no column has the name of key_field"
+            }
+            () => return Ok(()),
+        };
+        Err(Error::Invalid(format!("a wide collection {wrong}")))
     }
 
     /// What each partition is to delete.
@@ -218,6 +241,7 @@ impl CollectionSettings {
         let fixed = match () {
             () if self.partitions != next.partitions => "partitions",
             () if self.key_field != next.key_field => "key_field",
+            () if self.wide != next.wide => "the schema, but by `alter` of a wide collection,",
             () => return Ok(()),
         };
         let what = format!("{fixed} is fixed when a collection is made");

@@ -8,6 +8,7 @@ use quire_database::directory::{holds_database, partition_place};
 use quire_database::{Damage, Database, DatabaseOptions, Error, ErrorKind, Result, engine};
 use quire_env::{Env, Volumes};
 use quire_store::{ErrorKind as StoreErrorKind, Inspected, Shared, StoreOptions};
+use quire_wide::WidePartition;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -206,15 +207,29 @@ fn verify_partition(
     }
     // Every byte is whole: now what the bytes say.
     let gate = shared.env().gate();
+    let options = StoreOptions {
+        // Looking at a log does not change it.
+        log_live_percent: 0,
+        ..StoreOptions::default()
+    };
+    if let Some(schema) = &entry.settings.wide {
+        let shared = Arc::clone(shared);
+        let checked = WidePartition::open(shared, place, number, options, schema, gate).and_then(
+            |partition| {
+                let checked = check_wide(&partition, &dir, report);
+                match partition.close() {
+                    Err(error) if is_full(&error) => checked,
+                    closed => closed.and(checked),
+                }
+            },
+        );
+        return note(checked.map_err(Error::from), &dir, report);
+    }
     let checked = Partition::open(
         Arc::clone(shared),
         place,
         number,
-        StoreOptions {
-            // Looking at a log does not change it.
-            log_live_percent: 0,
-            ..StoreOptions::default()
-        },
+        options,
         entry.index().as_ref(),
         gate,
     )
@@ -229,7 +244,50 @@ fn verify_partition(
             closed => closed.and(checked),
         }
     });
-    note(checked, &dir, report)
+    note(checked.map_err(Error::from), &dir, report)
+}
+
+/// Reads every cell of the wide collections of an open database, and compares their trees.
+fn verify_open_wide(database: &Database, report: &mut VerifyReport) -> Result<()> {
+    let root = engine::root(database);
+    for name in database.wide_collections() {
+        let collection = match database.wide_collection(&name) {
+            // Dropped since it was listed.
+            Err(Error::NoCollection { .. }) => continue,
+            opened => opened,
+        };
+        report.collections += 1;
+        let checked = collection.and_then(|collection| {
+            let mut all = Checked::default();
+            for partition in engine::wide_partitions(&collection) {
+                engine::check_open(database)?;
+                all.documents += check_wide(partition, root, report)?.documents;
+            }
+            Ok(all)
+        });
+        note(checked, root, report)?;
+    }
+    Ok(())
+}
+
+fn is_full(error: &quire_wide::Error) -> bool {
+    error.kind() == quire_wide::ErrorKind::Store(StoreErrorKind::Full)
+}
+
+/// Compares the trees of a wide partition, whose log has only what they do not have yet.
+fn check_wide(
+    partition: &WidePartition,
+    dir: &Path,
+    report: &mut VerifyReport,
+) -> quire_wide::Result<Checked> {
+    let documents = partition.check(&mut |what| {
+        let lost = "answers about this document can be wrong";
+        report.damage.push(Damage::new(dir, 0, what, lost));
+    })?;
+    Ok(Checked {
+        records: 0,
+        documents,
+    })
 }
 
 /// Compares trees and log of a partition.
@@ -245,11 +303,7 @@ fn check(
     })
 }
 
-fn note(
-    checked: quire_collection::Result<Checked>,
-    dir: &Path,
-    report: &mut VerifyReport,
-) -> Result<()> {
+fn note(checked: Result<Checked>, dir: &Path, report: &mut VerifyReport) -> Result<()> {
     match checked {
         Ok(checked) => {
             report.documents += checked.documents;
@@ -257,7 +311,6 @@ fn note(
             Ok(())
         }
         Err(error) => {
-            let error = Error::from(error);
             // A machine that fails or is full says nothing about the files.
             if matches!(
                 error.kind(),
@@ -276,8 +329,9 @@ fn note(
 
 /// Verifies the database while it is written and read: every byte of every file that it
 /// consists of now, past the block cache, then (of partitions whose bytes are whole) that log
-/// and trees agree. Writes go on; those made meanwhile may be looked at or not. `progress`
-/// receives the bytes read so far, and of how many in all.
+/// and trees agree. Of wide collections it reads every cell, through the block cache. Writes go on;
+/// those made meanwhile may be looked at or not. `progress` receives the bytes read so far, and of
+/// how many in all.
 ///
 /// ```
 /// use quiredb::Database;
@@ -357,8 +411,10 @@ pub fn verify_open(
         drop(view);
         if report.damage.len() == before {
             let checked = check(&partition, engine::root(database), &mut report);
+            let checked = checked.map_err(Error::from);
             note(checked, engine::root(database), &mut report)?;
         }
     }
+    verify_open_wide(database, &mut report)?;
     Ok(report)
 }

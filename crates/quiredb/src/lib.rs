@@ -45,13 +45,14 @@
 //! ```
 //!
 //! [`query`] has what queries are made of, [`operations`] what is done with a database as a whole
-//! (backup, verify, follow and others), [`frozen`] immutable files of documents, and [`kv`] keys
-//! and values without documents.
+//! (backup, verify, follow and others), [`frozen`] immutable files of documents, [`wide`] rows
+//! of declared columns in column groups, and [`kv`] keys and values without documents.
 
 pub mod frozen;
 pub mod kv;
 pub mod operations;
 pub mod query;
+pub mod wide;
 
 pub use quire_collection::{Action, Change, Condition, Effect, Found, Within, Write, Written};
 pub use quire_database::{

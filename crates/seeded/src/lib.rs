@@ -247,6 +247,10 @@ bugs! {
     /// The second copy of the catalog is not replaced with the first.
     CatalogCopyStale,
 
+    // wide.
+    /// The changes of a row in several groups are a record each.
+    WideGroupsApart,
+
     // operations.
     /// A repair leaves no marker until it is done: half a repaired database is opened.
     RepairUnmarked,
@@ -274,6 +278,9 @@ impl Bug {
 
     /// Those of the columns of a live partition: the tests of `collection` find them, with queries.
     pub const OF_COLUMNS: &[Bug] = &[Bug::ColumnPatchLost, Bug::ColumnZoneStale];
+
+    /// Those of wide collections: the tests of `wide` find them, with a crash at every step.
+    pub const OF_WIDE: &[Bug] = &[Bug::WideGroupsApart];
 
     /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the
     /// frames of filter pages.

@@ -1,6 +1,7 @@
 //! `quire alter`: changes the settings of a collection.
 
 use super::storage::{self, Storage};
+use super::wide::{self, AlterWide};
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -20,7 +21,8 @@ const FAILURES_MAX: u32 = 250;
 #[command(after_help = "\
 Examples:
   quire alter ./db papers --codec zstd --dictionary 64KiB
-  quire alter ./db papers --index abstract=none")]
+  quire alter ./db papers --index abstract=none
+  quire alter ./db pages --add-column 'size={\"type\":\"integer\",\"group\":\"meta\"}'")]
 pub(crate) struct Alter {
     /// The directory of the database
     db: PathBuf,
@@ -35,12 +37,29 @@ pub(crate) struct Alter {
     /// With --index: do not wait until the index is built. It goes on whenever the database is open
     #[arg(long)]
     no_wait: bool,
+    #[command(flatten)]
+    wide: AlterWide,
 }
 
 impl Alter {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let database = database::open_existing(context, &self.db)?;
         let name = &self.collection;
+        if let Some(wide) = wide::find(&database, name)? {
+            let mut settings = CollectionSettings::clone(&wide.settings());
+            self.storage.apply(&mut settings);
+            if self.durability.is_some() || settings != *wide.settings() || self.wide.is_empty() {
+                return Err(Error::Usage(format!(
+                    "`{name}` is a wide collection: change its columns with --add-column, \
+                     --rename-column and --drop-column; its other settings are fixed"
+                )));
+            }
+            return self.wide.run(context, &database, name);
+        }
+        if !self.wide.is_empty() {
+            let what = format!("columns are of wide collections, and `{name}` is a plain one");
+            return Err(Error::Usage(what));
+        }
         let collection = database::collection(&database, &self.db, name)?;
         let mut settings = CollectionSettings::clone(&collection.settings());
         settings.durability = self.durability.unwrap_or(settings.durability);

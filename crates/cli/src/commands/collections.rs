@@ -1,5 +1,6 @@
 //! `quire collections`: lists the collections of a database.
 
+use super::wide;
 use crate::Context;
 use crate::database;
 use crate::error::Result;
@@ -26,6 +27,17 @@ impl Collections {
                 ))?;
             } else {
                 context.out.line(name)?;
+            }
+        }
+        for name in database.wide_collections() {
+            match wide::find(&database, &name)? {
+                Some(collection) if context.out.is_json() => {
+                    let settings = collection.settings().to_json();
+                    context.out.line(format_args!(
+                        "{{\"name\":\"{name}\",\"settings\":{settings}}}"
+                    ))?;
+                }
+                _ => context.out.line(name)?,
             }
         }
         Ok(())

@@ -1,10 +1,11 @@
 //! `quire compact`: frees the disk space of overwritten and deleted documents, now.
 
+use super::wide;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
 use crate::size::Size;
-use quiredb::Collection;
+use quiredb::CollectionStats;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -29,20 +30,16 @@ impl Compact {
         let database = database::open_existing(context, &self.db)?;
         let names = match self.collection {
             Some(name) => vec![name],
-            None => database.collections(),
-        };
-        let disk_bytes = |collection: &Collection| {
-            let stats = collection.stats();
-            let stats = stats.map_err(Error::engine("cannot read the statistics"))?;
-            Ok::<u64, Error>(stats.disk_bytes)
+            None => [database.collections(), database.wide_collections()].concat(),
         };
         for name in names {
-            let collection = database::collection(&database, &self.db, &name)?;
-            let before = disk_bytes(&collection)?;
-            collection
-                .compact()
-                .map_err(Error::engine(format!("cannot compact `{name}`")))?;
-            let after = disk_bytes(&collection)?;
+            let (before, after) = match wide::find(&database, &name)? {
+                Some(wide) => compact(&name, || wide.stats(), || wide.compact())?,
+                None => {
+                    let plain = database::collection(&database, &self.db, &name)?;
+                    compact(&name, || plain.stats(), || plain.compact())?
+                }
+            };
             if context.out.is_json() {
                 context.out.json_line(&json!({
                     "collection": name,
@@ -58,4 +55,19 @@ impl Compact {
         }
         Ok(())
     }
+}
+
+/// Compacts a collection; gives its bytes on disk before and afterwards.
+fn compact(
+    name: &str,
+    stats: impl Fn() -> quiredb::Result<CollectionStats>,
+    compact: impl FnOnce() -> quiredb::Result<()>,
+) -> Result<(u64, u64)> {
+    let disk_bytes = || {
+        let stats = stats().map_err(Error::engine("cannot read the statistics"))?;
+        Ok::<u64, Error>(stats.disk_bytes)
+    };
+    let before = disk_bytes()?;
+    compact().map_err(Error::engine(format!("cannot compact `{name}`")))?;
+    Ok((before, disk_bytes()?))
 }

@@ -1,6 +1,7 @@
 //! `quire create`: creates a collection with its settings.
 
 use super::storage::{self, Storage};
+use super::wide::{self, Wide};
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -15,7 +16,8 @@ Examples:
   quire create ./db papers
   quire create ./db products --key sku --partitions 4 --durability 'async(200)'
   quire create ./db events --codec zstd --dictionary 64KiB
-  quire create ./db readings --retention-age 30d --retention-size 100GiB")]
+  quire create ./db readings --retention-age 30d --retention-size 100GiB
+  quire create ./db pages --wide --schema pages.json")]
 pub(crate) struct Create {
     /// The directory of the database
     db: PathBuf,
@@ -33,6 +35,8 @@ pub(crate) struct Create {
     durability: Option<Durability>,
     #[command(flatten)]
     storage: Storage,
+    #[command(flatten)]
+    wide: Wide,
 }
 
 impl Create {
@@ -48,8 +52,12 @@ impl Create {
             settings.durability = durability;
         }
         self.storage.apply(&mut settings);
+        let schema = self.wide.schema(context)?;
         let database = database::open_or_create(context, &self.db, None)?;
         let name = &self.collection;
+        if let Some(schema) = schema {
+            return wide::create(context, &database, name, schema, settings);
+        }
         let collection = database
             .create_collection(name, settings)
             .map_err(Error::engine(format!(

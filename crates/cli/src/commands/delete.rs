@@ -1,6 +1,7 @@
 //! `quire delete`: deletes documents by key.
 
 use super::key::parse_key;
+use super::wide;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -40,6 +41,9 @@ impl Delete {
             return Err(Error::Usage("--if-version goes with one key".to_owned()));
         }
         let database = database::open_existing(context, &self.db)?;
+        if let Some(wide) = wide::find(&database, &self.collection)? {
+            return wide::delete(context, &wide, &self.keys, self.if_version);
+        }
         let collection = database::collection(&database, &self.db, &self.collection)?;
         let mut missing = false;
         for key in self.keys {

@@ -1,6 +1,7 @@
 //! `quire get`: prints documents by key.
 
 use super::key::parse_key;
+use super::wide;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -33,11 +34,18 @@ pub(crate) struct Get {
         allow_negative_numbers = true
     )]
     keys: Vec<Key>,
+    /// Of a wide collection: these columns only; no group of others is read
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    columns: Vec<String>,
 }
 
 impl Get {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let database = database::open_existing(context, &self.db)?;
+        if let Some(wide) = wide::find(&database, &self.collection)? {
+            return wide::get(context, &wide, &self.keys, &self.columns);
+        }
+        wide::refuse_columns(&self.collection, &self.columns)?;
         let collection = database::collection(&database, &self.db, &self.collection)?;
         let mut missing = false;
         for keys in self.keys.chunks(KEYS_AT_ONCE) {

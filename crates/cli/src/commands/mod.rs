@@ -29,6 +29,7 @@ mod storage;
 mod tail;
 mod token;
 pub(crate) mod verify;
+mod wide;
 
 use crate::error::Result;
 use crate::{Context, demo};

@@ -1,5 +1,6 @@
 //! `quire put`: writes or patches one document.
 
+use super::wide;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result, causes};
@@ -56,6 +57,10 @@ impl Put {
         let document = Document::from_json(&json)
             .map_err(|error| Error::Failed(format!("the document: {}", causes(&error))))?;
         let database = database::open_existing(context, &self.db)?;
+        if let Some(collection) = wide::find(&database, &self.collection)? {
+            let condition = wide::condition(self.if_version, self.if_absent);
+            return wide::put(context, &collection, key, &document, self.patch, condition);
+        }
         let collection = database::collection(&database, &self.db, &self.collection)?;
         let key = match key {
             Some(key) => key,

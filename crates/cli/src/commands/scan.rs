@@ -1,6 +1,7 @@
 //! `quire scan`: prints documents in key order.
 
 use super::key::parse_key;
+use super::wide;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result, causes};
@@ -43,6 +44,14 @@ pub(crate) struct Scan {
     /// Print at most this many
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Of a wide collection: these columns of all rows that have one of them, in no order of keys
+    #[arg(
+        long,
+        value_name = "A,B",
+        value_delimiter = ',',
+        conflicts_with_all = ["from", "to", "prefix"]
+    )]
+    columns: Vec<String>,
 }
 
 impl Scan {
@@ -57,6 +66,10 @@ impl Scan {
             self.to.map_or(Bound::Unbounded, Bound::Excluded),
         );
         let database = database::open_existing(context, &self.db)?;
+        if let Some(wide) = wide::find(&database, &self.collection)? {
+            return wide::scan(context, &wide, &self.columns, self.limit);
+        }
+        wide::refuse_columns(&self.collection, &self.columns)?;
         let collection = database::collection(&database, &self.db, &self.collection)?;
         let key_field = collection.settings().key_field.clone();
         let mut contradicting = 0;

@@ -14,6 +14,7 @@ mod documents;
 mod load;
 mod query;
 mod serve;
+mod wide;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -136,6 +136,7 @@ pub fn serve_follower(database: &Database, hello: &[u8]) -> Result<LeaderStream>
 /// Compares a follower with this database.
 fn judge_follower(database: &Database, hello: &Hello) -> Result<Verdict> {
     let (ours, theirs) = (engine::catalog(database)?, &hello.catalog);
+    engine::refuse_wide(&ours)?;
     if theirs.database != ours.database {
         return Ok(Verdict::Diverged(format!(
             "it is a copy of database {}, and this is {}",

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub(super) struct Survey {
     /// For the identities of its partitions.
-    catalog: Catalog,
+    pub(super) catalog: Catalog,
     pub(super) collections: Vec<Surveyed>,
     pub(super) damage: Vec<Damage>,
 }

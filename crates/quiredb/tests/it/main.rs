@@ -3,4 +3,5 @@
 
 mod directories;
 mod error_sources;
+mod wide;
 mod writes;

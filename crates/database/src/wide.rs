@@ -1,0 +1,328 @@
+//! A wide collection: rows of declared columns by key, spread over partitions by a hash of the key.
+
+use crate::collection_state::partition_of;
+use crate::error::first_error;
+use crate::settings::CollectionSettings;
+use crate::stats::CollectionStats;
+use crate::{Error, Result};
+use parking_lot::RwLock;
+use quire_collection::{Effect, Found, Written};
+use quire_model::{Document, Key};
+use quire_wide::{
+    Cell, ColumnBatch, ColumnScan, Members, RowWrite, Schema, WideFound, WidePartition, WideView,
+};
+use std::sync::Arc;
+
+/// An open wide collection. Cheap to clone; any number of threads write and read at once.
+///
+/// ```
+/// use quiredb::wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
+/// use quiredb::{Database, Document, Key};
+/// # let dir = tempfile::tempdir()?;
+/// # let database = Database::open(dir.path())?;
+/// let schema = Schema::new()
+///     .with_column("title", ColumnType::String, "meta")?
+///     .with_column("html", ColumnType::Bytes, "content")?
+///     .with_family("visits", ColumnType::Int, "visits")?;
+/// let pages = database.create_wide_collection("pages", schema, Default::default())?;
+///
+/// let key = Key::parse("http://example.org/")?;
+/// pages.put(&key, &Document::from_json(br#"{"title":"Example","html":"PGh0bWw+"}"#)?)?;
+/// let visit = Change::merge("visits", Operand::Add(1)).of_member("2026-01-01");
+/// pages.write(&RowWrite::patch(key.clone()).with(visit))?;
+///
+/// let title = pages.get_columns(&key, &["title"])?.expect("it was just written");
+/// assert_eq!(title.document.to_json(), r#"{"_id":"http://example.org/","title":"Example"}"#);
+/// assert_eq!(pages.cell(&key, "visits", Some("2026-01-01"))?, Some(Cell::Int(1)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct WideCollection {
+    state: Arc<WideState>,
+}
+
+#[derive(Debug)]
+struct WideState {
+    name: String,
+    settings: RwLock<(Arc<CollectionSettings>, Arc<Schema>)>,
+    /// At least one.
+    partitions: Vec<WidePartition>,
+}
+
+impl WideCollection {
+    pub(crate) fn new(
+        name: String,
+        settings: CollectionSettings,
+        schema: Schema,
+        partitions: Vec<WidePartition>,
+    ) -> WideCollection {
+        assert!(!partitions.is_empty(), "a collection has a partition");
+        WideCollection {
+            state: Arc::new(WideState {
+                name,
+                settings: RwLock::new((Arc::new(settings), Arc::new(schema))),
+                partitions,
+            }),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Its settings, as they are now.
+    pub fn settings(&self) -> Arc<CollectionSettings> {
+        Arc::clone(&self.state.settings.read().0)
+    }
+
+    /// Its columns, as they are now.
+    pub fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.state.settings.read().1)
+    }
+
+    /// Takes settings over that are in the catalog.
+    pub(crate) fn set_settings(&self, settings: CollectionSettings, schema: Schema) {
+        *self.state.settings.write() = (Arc::new(settings), Arc::new(schema));
+    }
+
+    pub(crate) fn partitions(&self) -> &[WidePartition] {
+        &self.state.partitions
+    }
+
+    fn partition(&self, key: &Key) -> &WidePartition {
+        let partitions = &self.state.partitions;
+        &partitions[partition_of(key, partitions.len()) as usize]
+    }
+
+    fn view(&self, key: &Key) -> Result<WideView> {
+        Ok(self.partition(key).view(&self.schema())?)
+    }
+
+    /// Does a write of one row. It is visible, and as durable as the collection's settings say,
+    /// when this returns.
+    ///
+    /// # Errors
+    /// Nothing was written: `Invalid` for what the schema does not allow, `TooLarge`, `Conflict` if
+    /// a condition does not hold, `NotFound` for a patch of no row, `Full`. `ReadOnly` or `Io` if
+    /// the log could not be synced: whether the write survives is then unknown.
+    pub fn write(&self, write: &RowWrite) -> Result<Written> {
+        let (settings, schema) = self.state.settings.read().clone();
+        let partition = self.partition(write.key());
+        let written = partition.write(&schema, write, settings.durability)?;
+        Ok(Written {
+            effect: match written.effect {
+                quire_wide::Effect::Created => Effect::Created,
+                quire_wide::Effect::Updated => Effect::Updated,
+                quire_wide::Effect::Deleted => Effect::Deleted,
+                quire_wide::Effect::Unchanged => Effect::Unchanged,
+            },
+            version: written.version,
+            partition: written.partition,
+        })
+    }
+
+    /// Makes `document` the row under `key`.
+    ///
+    /// # Errors
+    /// As of [`write`](WideCollection::write).
+    pub fn put(&self, key: &Key, document: &Document) -> Result<Written> {
+        self.write(&self.put_write(key, document)?)
+    }
+
+    /// Changes the row under `key` by a JSON merge patch of its columns, and of the members of
+    /// column families: the cost is that of the cells that it names.
+    ///
+    /// # Errors
+    /// As of [`write`](WideCollection::write).
+    pub fn patch(&self, key: &Key, patch: &Document) -> Result<Written> {
+        self.write(&self.patch_write(key, patch)?)
+    }
+
+    /// Removes the row under `key`; the effect is `Unchanged` if there is none.
+    ///
+    /// # Errors
+    /// As of [`write`](WideCollection::write).
+    pub fn delete(&self, key: &Key) -> Result<Written> {
+        self.write(&RowWrite::delete(key.clone()))
+    }
+
+    /// The write that [`put`](WideCollection::put) does: to add a condition, or changes.
+    ///
+    /// # Errors
+    /// `Invalid` for what the schema does not allow.
+    pub fn put_write(&self, key: &Key, document: &Document) -> Result<RowWrite> {
+        self.row_write(RowWrite::put(key.clone()), document, false)
+    }
+
+    /// The write that [`patch`](WideCollection::patch) does.
+    ///
+    /// # Errors
+    /// As of [`put_write`](WideCollection::put_write).
+    pub fn patch_write(&self, key: &Key, patch: &Document) -> Result<RowWrite> {
+        self.row_write(RowWrite::patch(key.clone()), patch, true)
+    }
+
+    fn row_write(&self, write: RowWrite, document: &Document, is_patch: bool) -> Result<RowWrite> {
+        let (settings, schema) = self.state.settings.read().clone();
+        let changes = schema.changes_of(write.key(), &settings.key_field, document, is_patch)?;
+        Ok(write.with_all(changes))
+    }
+
+    /// The row under `key`, whole.
+    ///
+    /// # Errors
+    /// `TooLarge` if it is larger than a document may be; `Corrupt` if the bytes on disk are
+    /// damaged: the error names file and offset.
+    pub fn get(&self, key: &Key) -> Result<Option<Found>> {
+        let found = self.view(key)?.get(key, &self.settings().key_field, None)?;
+        Ok(found.map(found_of))
+    }
+
+    /// Some columns of the row under `key`. No group of others is read.
+    ///
+    /// # Errors
+    /// As of [`get`](WideCollection::get); `Invalid` for a column that there is not.
+    pub fn get_columns(&self, key: &Key, columns: &[&str]) -> Result<Option<Found>> {
+        let key_field = &self.settings().key_field;
+        let found = self.view(key)?.get(key, key_field, Some(columns))?;
+        Ok(found.map(found_of))
+    }
+
+    /// One cell: of a column, or of a member of a family.
+    ///
+    /// # Errors
+    /// As of [`get_columns`](WideCollection::get_columns).
+    pub fn cell(&self, key: &Key, column: &str, member: Option<&str>) -> Result<Option<Cell>> {
+        Ok(self.view(key)?.cell(key, column, member)?)
+    }
+
+    /// The members of a family from `from` up to `to`, which is left out, in the order of their
+    /// bytes, as of now. They are read as they are taken.
+    ///
+    /// # Errors
+    /// As of [`get_columns`](WideCollection::get_columns).
+    pub fn members(
+        &self,
+        key: &Key,
+        column: &str,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<Members> {
+        Ok(self.view(key)?.members(key, column, from, to)?)
+    }
+
+    /// Columns of all rows that have a cell in one of them, as of now, in batches. Only the groups
+    /// of these columns are read, each from its beginning to its end in every partition.
+    ///
+    /// # Errors
+    /// As of [`get_columns`](WideCollection::get_columns).
+    pub fn scan_columns(&self, columns: &[&str]) -> Result<WideScan> {
+        let schema = self.schema();
+        let scan = |partition: &WidePartition| partition.view(&schema)?.scan_columns(columns);
+        let mut scans: Vec<_> = self
+            .state
+            .partitions
+            .iter()
+            .map(scan)
+            .collect::<quire_wide::Result<_>>()?;
+        scans.reverse();
+        Ok(WideScan { scans })
+    }
+
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn count(&self) -> Result<u64> {
+        let schema = self.schema();
+        let partitions = self.state.partitions.iter();
+        let counts = partitions.map(|partition| Ok(partition.view(&schema)?.count()));
+        counts.sum()
+    }
+
+    /// Makes everything written so far durable and visible.
+    ///
+    /// # Errors
+    /// `ReadOnly` or `Io`.
+    pub fn sync(&self) -> Result<()> {
+        self.each(WidePartition::sync)
+    }
+
+    /// Writes all memtables out.
+    ///
+    /// # Errors
+    /// `Full` or `Io`.
+    pub fn flush(&self) -> Result<()> {
+        self.each(WidePartition::flush)
+    }
+
+    /// Merges every tree into one run. Long: reads and writes all table files.
+    ///
+    /// # Errors
+    /// `Full` or `Io`.
+    pub fn compact(&self) -> Result<()> {
+        self.each(WidePartition::compact)
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        self.each(WidePartition::close)
+    }
+
+    /// Whether this is the only handle to it.
+    pub(crate) fn is_unshared(&self) -> bool {
+        Arc::strong_count(&self.state) == 1
+    }
+
+    fn each(&self, act: impl Fn(&WidePartition) -> quire_wide::Result<()>) -> Result<()> {
+        let partitions = self.state.partitions.iter();
+        first_error(partitions.map(|partition| Ok(act(partition)?)))
+    }
+
+    /// Figures.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn stats(&self) -> Result<CollectionStats> {
+        let mut stats = CollectionStats {
+            name: self.state.name.clone(),
+            documents: self.count()?,
+            partitions: self.settings().partitions,
+            ..CollectionStats::default()
+        };
+        for partition in &self.state.partitions {
+            stats.add(&partition.stats());
+        }
+        Ok(stats)
+    }
+}
+
+fn found_of(found: WideFound) -> Found {
+    Found {
+        key: found.key,
+        version: found.version,
+        partition: found.partition,
+        document: found.document,
+    }
+}
+
+/// Batches of columns, partition after partition.
+#[derive(Debug)]
+pub struct WideScan {
+    /// The next one last.
+    scans: Vec<ColumnScan>,
+}
+
+impl Iterator for WideScan {
+    type Item = Result<ColumnBatch>;
+
+    fn next(&mut self) -> Option<Result<ColumnBatch>> {
+        while let Some(scan) = self.scans.last_mut() {
+            if let Some(batch) = scan.next() {
+                return Some(batch.map_err(Error::from));
+            }
+            self.scans.pop();
+        }
+        None
+    }
+}

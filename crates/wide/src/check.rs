@@ -1,0 +1,111 @@
+//! Checking that the trees of a partition agree: one pass over each, nothing kept per row.
+
+use crate::machine::{KEYS, NAMES, ROWS};
+use crate::row::Row;
+use crate::{GROUPS_MAX, Result, Schema, WidePartition, WideView};
+use quire_lsm::{Scan, SmallBytes};
+use quire_store::TreeId;
+use std::ops::Bound;
+use std::sync::Arc;
+
+impl WidePartition {
+    /// Compares the trees with each other: every row has a key that leads to it, every cell a row
+    /// that says that its group has some, and every cell can be read. Gives the number of rows;
+    /// disagreements are reported to `on_problem` and do not end the check.
+    ///
+    /// # Errors
+    /// Damaged bytes, by file and offset.
+    pub fn check(&self, on_problem: &mut dyn FnMut(String)) -> Result<u64> {
+        // All groups, also those that no schema names.
+        let view = self.view_of_groups(&Arc::new(Schema::new()), GROUPS_MAX as u8)?;
+        let rows = check_rows(&view, on_problem)?;
+        for group in 0..GROUPS_MAX as u8 {
+            check_group(&view, group, on_problem)?;
+        }
+        let counted = [("rows", rows), ("keys", scan(&view, KEYS)?.count() as u64)];
+        for (what, found) in counted {
+            if found != view.count() {
+                let counted = view.count();
+                on_problem(format!(
+                    "{found} {what}, but {counted} documents are counted"
+                ));
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn scan(view: &WideView, tree: TreeId) -> Result<Scan> {
+    Ok(view.tree(tree)?.scan(Bound::Unbounded, Bound::Unbounded)?)
+}
+
+/// Whether each row has a name, and each name leads to it.
+fn check_rows(view: &WideView, on_problem: &mut dyn FnMut(String)) -> Result<u64> {
+    let mut names = scan(view, NAMES)?;
+    let mut count = 0;
+    for item in scan(view, ROWS)? {
+        let (docid, row) = item?;
+        count += 1;
+        let shown = number(&docid);
+        if Row::decode(&row).is_none() {
+            on_problem(format!("document number {shown}: its row can't be read"));
+        }
+        let Some((named, key)) = names.next().transpose()? else {
+            on_problem(format!("document number {shown} has no name"));
+            continue;
+        };
+        if named != docid {
+            let other = number(&named);
+            on_problem(format!(
+                "document number {shown}: the name is of number {other}"
+            ));
+        } else if view.tree(KEYS)?.get(&key)?.as_ref() != Some(&docid) {
+            on_problem(format!(
+                "document number {shown}: its key does not lead to it"
+            ));
+        }
+    }
+    if names.next().transpose()?.is_some() {
+        on_problem("there are names without rows".into());
+    }
+    Ok(count)
+}
+
+/// Whether each cell can be read, and its row says that the group has some.
+fn check_group(view: &WideView, group: u8, on_problem: &mut dyn FnMut(String)) -> Result<()> {
+    let mut rows = scan(view, ROWS)?;
+    let mut row: Option<(SmallBytes, SmallBytes)> = None;
+    for item in scan(view, crate::machine::tree_of(group))? {
+        let (key, value) = item?;
+        let (docid, column, _) = view.split(&key)?;
+        let docid = docid.0.to_be_bytes();
+        while row.as_ref().is_none_or(|(at, _)| **at < docid[..]) {
+            match rows.next().transpose()? {
+                Some(next) => row = Some(next),
+                None => break,
+            }
+        }
+        let of = row.as_ref().filter(|(at, _)| **at == docid[..]);
+        let named = of.and_then(|(_, row)| Row::decode(row));
+        let at = || {
+            format!(
+                "group {group}, column {column}, document {}",
+                number(&docid)
+            )
+        };
+        if named.is_none_or(|row| row.groups & (1 << group) == 0) {
+            on_problem(format!("{}: its row does not have cells there", at()));
+        }
+        if let Err(error) = view.decode(&value) {
+            on_problem(format!("{}: {error}", at()));
+        }
+    }
+    Ok(())
+}
+
+/// A docid, for messages.
+fn number(docid: &[u8]) -> u64 {
+    docid
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

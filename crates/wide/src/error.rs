@@ -1,0 +1,108 @@
+//! What can go wrong in a partition of wide documents.
+
+use quire_model::Key;
+
+/// Result of a partition's call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a caller can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A condition did not hold.
+    Conflict,
+    /// There is no row to patch.
+    NotFound,
+    /// A schema, a column, a value or a change is not acceptable.
+    Invalid,
+    /// Larger than a limit.
+    TooLarge,
+    /// Trees disagree, or bytes of them make no sense.
+    Corrupt,
+    /// The partition has no room for another row.
+    Full,
+    /// A document or key.
+    Model(quire_model::ErrorKind),
+    /// The store below.
+    Store(quire_store::ErrorKind),
+}
+
+/// An error of a partition.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store.
+    #[error("{0}")]
+    Store(#[from] quire_store::Error),
+    /// A document or key.
+    #[error("{0}")]
+    Model(#[from] quire_model::Error),
+    /// A condition did not hold.
+    #[error("document {key}: {reason}")]
+    Conflict {
+        /// The row.
+        key: Key,
+        /// What was required and what is so.
+        reason: String,
+    },
+    /// There is no row to patch.
+    #[error("document {key} does not exist, so it can't be patched")]
+    NotFound {
+        /// The row.
+        key: Key,
+    },
+    /// The input can't be taken.
+    #[error("{0}")]
+    Invalid(String),
+    /// Larger than a limit.
+    #[error("{what} has {bytes} bytes; {bytes_max} is the limit{hint}")]
+    TooLarge {
+        /// What it is.
+        what: String,
+        /// Its bytes, as far as they were counted.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+        /// What to do, or nothing.
+        hint: &'static str,
+    },
+    /// Trees disagree, or bytes of them make no sense.
+    #[error("partition {partition}: {what}; run `quire verify`")]
+    Corrupt {
+        /// The partition.
+        partition: u32,
+        /// What is wrong.
+        what: String,
+    },
+    /// All docids were given out.
+    #[error(
+        "partition {partition} has given out all 4,294,967,295 document numbers; \
+         load the collection into one with more partitions"
+    )]
+    DocIdsExhausted {
+        /// The partition.
+        partition: u32,
+    },
+}
+
+impl Error {
+    /// What a caller can act on.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Store(error) => ErrorKind::Store(error.kind()),
+            Error::Model(error) => ErrorKind::Model(error.kind()),
+            Error::Conflict { .. } => ErrorKind::Conflict,
+            Error::NotFound { .. } => ErrorKind::NotFound,
+            Error::Invalid(_) => ErrorKind::Invalid,
+            Error::TooLarge { .. } => ErrorKind::TooLarge,
+            Error::Corrupt { .. } => ErrorKind::Corrupt,
+            Error::DocIdsExhausted { .. } => ErrorKind::Full,
+        }
+    }
+}
+
+impl From<quire_lsm::Error> for Error {
+    fn from(error: quire_lsm::Error) -> Error {
+        Error::Store(error.into())
+    }
+}

@@ -1,0 +1,46 @@
+//! A partition of wide documents: rows of declared columns, whose cells lie in column groups.
+//!
+//! ```text
+//!  key ──► keys ──► docid ──► rows   version, groups that have cells
+//!                         ├─► names  the key
+//!                         └─► group trees: docid, column, member ──► cell
+//! ```
+//!
+//! # Invariants
+//! 1. A record of the log is the change of one row, in any number of groups. So a view and a crash
+//!    show all of it or nothing.
+//! 2. `apply` reads nothing. The record says which groups have cells that a put or a delete clears.
+//! 3. Cells live in their trees, once: the log is a write-ahead log and no more.
+//! 4. A docid is of one row and is not used again, so cells are never another row's.
+
+mod cell;
+mod cell_key;
+mod check;
+mod column_scan;
+mod document;
+mod error;
+mod machine;
+mod merging;
+mod operand;
+mod partition;
+mod record;
+mod row;
+mod schema;
+mod schema_json;
+mod varint;
+mod view;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use cell::{CELL_BYTES_MAX, Cell};
+pub use cell_key::MEMBER_BYTES_MAX;
+pub use column_scan::{ColumnBatch, ColumnScan};
+pub use error::{Error, ErrorKind, Result};
+pub use machine::Totals;
+pub use operand::Operand;
+pub use partition::WidePartition;
+pub use schema::{Column, ColumnType, GROUPS_MAX, Group, GroupCodec, REST, Schema};
+pub use view::{Members, WideFound, WideView};
+pub use write::{Change, Condition, Effect, RowWrite, Written};

@@ -1,0 +1,171 @@
+//! Record: the change of one row, in any number of groups, as the log has it.
+//!
+//! # Layout (little-endian)
+//! ```text
+//! | kind u8 | flags u8 | time (µs) i64 | docid u32 | cleared u16 | groups u16 | key | change … |
+//!   kind: 1 put or patch, 3 delete
+//!   flags: bit 0 the row is created by this record
+//!   cleared: bit n is set if all cells of the row in group n are removed, before the changes
+//!   groups: bit n is set if group n may have cells of the row afterwards
+//!   key: length (LEB128) and bytes, as `Key::encode` writes it; empty unless created or deleted
+//!
+//! change: | op u8 | group u8 | column (LEB128) | member | value |
+//!   op: 1 put a cell, 2 remove one, 3 merge operands into one, 4 remove members
+//!   member, value: length (LEB128) and bytes
+//!   of op 4 the first member that is removed, and the first after it that stays: none if empty
+//! ```
+
+use crate::varint;
+use quire_model::DocId;
+
+const HEAD_BYTES: usize = 18;
+const CREATED: u8 = 1;
+
+/// What a record does to its row. Values are on disk and never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Write = 1,
+    Delete = 3,
+}
+
+/// What a change does. Values are on disk and never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum CellOp {
+    Put = 1,
+    Delete = 2,
+    Merge = 3,
+    DeleteMembers = 4,
+}
+
+/// A change of one cell, or of some members of a family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CellChange<'a> {
+    pub(crate) op: CellOp,
+    pub(crate) group: u8,
+    pub(crate) column: u32,
+    pub(crate) member: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+impl CellChange<'_> {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.op as u8, self.group]);
+        varint::put(out, self.column);
+        varint::put_bytes(out, self.member);
+        varint::put_bytes(out, self.value);
+    }
+}
+
+/// A record, without its changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) created: bool,
+    pub(crate) time_micros: i64,
+    pub(crate) docid: DocId,
+    pub(crate) cleared: u16,
+    pub(crate) groups: u16,
+    pub(crate) key: &'a [u8],
+}
+
+impl Head<'_> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![self.kind as u8, u8::from(self.created) * CREATED];
+        out.extend_from_slice(&self.time_micros.to_le_bytes());
+        out.extend_from_slice(&self.docid.0.to_le_bytes());
+        out.extend_from_slice(&self.cleared.to_le_bytes());
+        out.extend_from_slice(&self.groups.to_le_bytes());
+        debug_assert_eq!(out.len(), HEAD_BYTES, "the head has one length");
+        varint::put_bytes(&mut out, self.key);
+        out
+    }
+}
+
+/// Takes a record apart, all of it.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), String> {
+    let cut = || "a record that is cut short".to_string();
+    let (head, mut rest) = record.split_first_chunk::<HEAD_BYTES>().ok_or_else(cut)?;
+    let [
+        kind,
+        flags,
+        t0,
+        t1,
+        t2,
+        t3,
+        t4,
+        t5,
+        t6,
+        t7,
+        d0,
+        d1,
+        d2,
+        d3,
+        c0,
+        c1,
+        g0,
+        g1,
+    ] = *head;
+    let kind = match kind {
+        1 => Kind::Write,
+        3 => Kind::Delete,
+        kind => return Err(format!("a record of kind {kind}")),
+    };
+    if flags & !CREATED != 0 {
+        return Err(format!("a record with flags {flags}"));
+    }
+    let head = Head {
+        kind,
+        created: flags == CREATED,
+        time_micros: i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
+        docid: DocId(u32::from_le_bytes([d0, d1, d2, d3])),
+        cleared: u16::from_le_bytes([c0, c1]),
+        groups: u16::from_le_bytes([g0, g1]),
+        key: varint::take_bytes(&mut rest).ok_or_else(cut)?,
+    };
+    if head.docid.0 == u32::MAX {
+        return Err("the docid that no row has".into());
+    }
+    if head.key.is_empty() == (head.created || kind == Kind::Delete) {
+        return Err("a key where there is none, or none where there is one".into());
+    }
+    let mut changes = Vec::new();
+    while !rest.is_empty() {
+        changes.push(decode_change(&mut rest)?);
+    }
+    let named = |change: &CellChange<'_>| head.groups & (1 << change.group) != 0;
+    if kind == Kind::Delete && !changes.is_empty() || !changes.iter().all(named) {
+        return Err("a change of a cell in a group that the record does not name".into());
+    }
+    Ok((head, changes))
+}
+
+fn decode_change<'a>(rest: &mut &'a [u8]) -> Result<CellChange<'a>, String> {
+    let cut = || "a record that is cut short".to_string();
+    let (&[op, group], after) = rest.split_first_chunk().ok_or_else(cut)?;
+    *rest = after;
+    let op = match op {
+        1 => CellOp::Put,
+        2 => CellOp::Delete,
+        3 => CellOp::Merge,
+        4 => CellOp::DeleteMembers,
+        op => return Err(format!("a change of kind {op}")),
+    };
+    let column = varint::take(rest).ok_or_else(cut)?;
+    let member = varint::take_bytes(rest).ok_or_else(cut)?;
+    let value = varint::take_bytes(rest).ok_or_else(cut)?;
+    if usize::from(group) >= crate::GROUPS_MAX || column == u32::MAX {
+        return Err(format!("a cell of group {group}, column {column}"));
+    }
+    Ok(CellChange {
+        op,
+        group,
+        column,
+        member,
+        value,
+    })
+}

@@ -1,0 +1,80 @@
+//! Cells and operands: bytes that come back, folds that may be cut anywhere, and bytes of no sense.
+
+use crate::merging::CellMerger;
+use crate::{Cell, Operand, record};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use quire_lsm::BytesMerger;
+
+fn any_cell() -> impl Strategy<Value = Cell> {
+    let json = vec(0..4u8, 0..3).prop_map(|numbers| Cell::Json(format!("{numbers:?}")));
+    prop_oneof![
+        "[ab]{0,3}".prop_map(Cell::String),
+        vec(any::<u8>(), 0..4).prop_map(Cell::Bytes),
+        any::<i64>().prop_map(Cell::Int),
+        (-1e9..1e9f64).prop_map(Cell::Float),
+        any::<bool>().prop_map(Cell::Bool),
+        any::<i64>().prop_map(Cell::Timestamp),
+        json,
+    ]
+}
+
+fn any_operand() -> impl Strategy<Value = Operand> {
+    prop_oneof![
+        any::<i64>().prop_map(Operand::Add),
+        "[ab]{0,3}".prop_map(|text| Operand::Append(Cell::String(text))),
+        vec(any::<u8>(), 0..4).prop_map(|bytes| Operand::Append(Cell::Bytes(bytes))),
+        vec(0..4u8, 0..3).prop_map(|numbers| Operand::AddToSet(format!("{numbers:?}"))),
+        any_cell().prop_map(Operand::Max),
+    ]
+}
+
+fn applied(base: Option<&[u8]>, operand: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    CellMerger.apply(b"", base, operand, &mut out).unwrap();
+    out
+}
+
+proptest! {
+    #[test]
+    fn operands_give_one_cell_wherever_they_are_cut(
+        base in proptest::option::of(any_cell()), operands in vec(any_operand(), 2..6), at: usize,
+    ) {
+        let encoded: Vec<_> = operands
+            .iter()
+            .map(|one| {
+                let mut out = Vec::new();
+                one.encode(&mut out);
+                out
+            })
+            .collect();
+        let mut one_by_one = base.as_ref().map(Cell::encode);
+        for operand in &encoded {
+            one_by_one = Some(applied(one_by_one.as_deref(), operand));
+        }
+        let combine = |parts: &[Vec<u8>]| {
+            let mut parts = parts.iter().cloned();
+            let first = parts.next().unwrap();
+            parts.fold(first, |older, newer| {
+                let mut out = Vec::new();
+                CellMerger.combine(b"", &older, &newer, &mut out).unwrap();
+                out
+            })
+        };
+        let (older, newer) = encoded.split_at(1 + at % (encoded.len() - 1));
+        let base = base.as_ref().map(Cell::encode);
+        let part = applied(base.as_deref(), &combine(older));
+        prop_assert_eq!(Some(applied(Some(&part), &combine(newer))), one_by_one.clone());
+        let both = combine(&[combine(older), combine(newer)]);
+        prop_assert_eq!(Some(applied(base.as_deref(), &both)), one_by_one);
+    }
+
+    #[test]
+    fn cells_come_back_and_any_bytes_never_panic(
+        cell in any_cell(), noise in vec(any::<u8>(), 0..60),
+    ) {
+        prop_assert_eq!(Cell::decode(&cell.encode()), Ok(cell.clone()));
+        prop_assert_eq!(cell.encode().len(), cell.bytes());
+        let _ = (Cell::decode(&noise), Operand::decode_all(&noise), record::decode(&noise));
+    }
+}
