@@ -50,6 +50,9 @@ fn a_live_collection_answers_as_the_definition_says() {
                 };
                 shown.push((key.clone(), document.clone()));
             }
+            right.each_faceted_hit(&mut |hit| {
+                hit.doc = model[hit.shard as usize][hit.doc as usize].0;
+            });
             let prepared = query.clone().prepare().unwrap();
             let answer = view.query(&prepared, &Options::default()).unwrap();
             assert_eq!(answer, right, "seed {seed}: {case}");
@@ -64,6 +67,11 @@ fn a_live_collection_answers_as_the_definition_says() {
                     .collect();
                 assert_eq!(found, shown, "seed {seed}, frozen: {case}");
                 answer.hits.clone_from(&right.hits);
+                // A file numbers its documents anew.
+                let mut right = right.clone();
+                for answer in [&mut answer, &mut right] {
+                    answer.each_faceted_hit(&mut |hit| *hit = Hit { shard: 0, doc: 0 });
+                }
                 assert_eq!(answer, right, "seed {seed}, frozen: {case}");
             }
         }

@@ -1,7 +1,7 @@
 //! [`AggregateState`]: the state of one aggregate of a query.
 
-use crate::Aggregated;
 use crate::aggregate::Gathered;
+use crate::aggregated::Aggregated;
 use crate::groups::Groups;
 
 /// The state of an aggregate: of one measure, or of measures of groups.

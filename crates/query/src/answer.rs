@@ -1,15 +1,8 @@
 //! [`Answer`]: the result of a query.
 
-use crate::{Explain, Path, Value};
-
-/// A document that matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hit {
-    /// The index of its shard.
-    pub shard: u32,
-    /// Its docid there.
-    pub doc: u32,
-}
+use crate::aggregated::Aggregated;
+use crate::facets::Faceted;
+use crate::{Explain, Hit};
 
 /// The result of a query.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,48 +13,19 @@ pub struct Answer {
     pub count: Option<u64>,
     /// The results of the aggregates, in the query's order.
     pub aggregates: Vec<(String, Aggregated)>,
+    /// What the facets say, in the query's order.
+    pub facets: Vec<(String, Faceted)>,
     /// The query was stopped, and this is the answer of what was seen until then.
     pub is_partial: bool,
     /// How the answer was found, if [`Options::clock`](crate::Options::clock) is set.
     pub explain: Option<Box<Explain>>,
 }
 
-/// The result of an aggregate.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Aggregated {
-    /// The number of documents, or of distinct values.
-    Count(u64),
-    /// The smallest or largest value; none if there is none.
-    Value(Option<Value>),
-    /// A sum, 0 of nothing, or a mean, none of nothing.
-    Number(Option<f64>),
-    /// Values by how many documents have them.
-    Terms {
-        /// The most frequent values: most frequent first, then by value.
-        terms: Vec<(Value, u64)>,
-        /// The counts of all other values, added up.
-        others: u64,
-    },
-    /// Documents by interval: where it begins, ascending, and how many.
-    Histogram(Vec<(f64, u64)>),
-    /// Measures by group.
-    Groups {
-        /// The fields that the groups were made by.
-        by: Vec<Path>,
-        /// The names of the measures.
-        names: Vec<String>,
-        /// The groups that are wanted, in order.
-        groups: Vec<Group>,
-        /// How many groups there are, with those past the limit.
-        all: u64,
-    },
-}
-
-/// One group of documents, and what was measured of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Group {
-    /// Its value of each field; null where its documents have none.
-    pub values: Vec<Value>,
-    /// What each measure says.
-    pub measures: Vec<Aggregated>,
+impl Answer {
+    /// Calls `visit` with each hit of the facets.
+    pub fn each_faceted_hit(&mut self, visit: &mut dyn FnMut(&mut Hit)) {
+        for (_, faceted) in &mut self.facets {
+            faceted.each_hit_mut(visit);
+        }
+    }
 }

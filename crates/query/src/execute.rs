@@ -89,7 +89,9 @@ impl Prepared {
             Some(merged) => {
                 let shard: &dyn Shard = merged.shard();
                 let mut each = |hit: Hit| each(merged.hit(hit.doc));
-                self.execute(&&[shard][..], None, options, &mut each)?
+                let mut answer = self.execute(&&[shard][..], None, options, &mut each)?;
+                answer.each_faceted_hit(&mut |hit| *hit = merged.hit(hit.doc));
+                answer
             }
         };
         if let Some(explain) = &mut answer.explain {
@@ -140,7 +142,7 @@ impl Prepared {
     /// there is nothing to plan.
     fn only_counted(&self, options: &Options<'_>) -> Option<&Leaf> {
         let query = &self.query;
-        let is_counted = query.count && query.limit == Some(0) && query.aggregates.is_empty();
+        let is_counted = query.count && query.limit == Some(0) && !query.is_aggregated();
         match &self.root {
             Node::Leaf(leaf)
                 if is_counted

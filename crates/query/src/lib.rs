@@ -2,6 +2,7 @@
 //!
 //! - [`Query`]: a filter, an order, a page and aggregates, written with [`find`] and [`field`];
 //!   [`Filter::parse`] reads the WHERE grammar of SQL.
+//! - [`Facet`]: documents in buckets, those in buckets again, and measures of each bucket.
 //! - [`Shard`]: documents with indexes. A shard answers predicates on one field ([`Leaf`]); and,
 //!   or, not, orders, pages and aggregates are computed here.
 //! - [`Shards`]: many shards that are queried together, some of which can be skipped.
@@ -33,6 +34,7 @@
 mod access;
 mod aggregate;
 mod aggregate_state;
+mod aggregated;
 mod answer;
 mod approximate_distinct;
 mod batches;
@@ -42,11 +44,13 @@ mod evaluate;
 mod exact_sum;
 mod execute;
 mod explain;
+mod facets;
 mod filter;
 mod first;
 mod group_columns;
 mod groups;
 mod having;
+mod hit;
 mod leaf;
 mod measure;
 mod meter;
@@ -67,6 +71,7 @@ mod shard;
 mod shards;
 mod sort;
 mod term_range;
+mod terms;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
@@ -80,12 +85,18 @@ mod value;
 mod values;
 
 pub use access::{Access, AccessCost};
-pub use answer::{Aggregated, Answer, Group, Hit};
+pub use aggregated::{Aggregated, Group};
+pub use answer::Answer;
 pub use column::{Column, End, NO_ORDINAL, Ordinals};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::{Explain, Trace};
+pub use facets::{
+    Bucket, BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind,
+    Faceted, Metric, Missing, Rounding, Source, Statistic, Stats, TextFilter,
+};
 pub use filter::{Field, Filter, field};
 pub use having::{Comparison, GroupOrder, Having};
+pub use hit::Hit;
 pub use leaf::{Leaf, TermBounds, Test};
 pub use measure::{Aggregate, GROUP_FIELDS_MAX, Grouping, Measure};
 pub use model::ModelShard;

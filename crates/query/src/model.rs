@@ -113,10 +113,7 @@ impl Shard for ModelShard {
     }
 
     fn column(&self, path: &Path) -> Result<Option<Box<dyn Column + '_>>> {
-        let of_docs = self.values(path);
-        let all: BTreeSet<_> = of_docs.iter().flatten().cloned().collect();
-        let values: Vec<_> = all.into_iter().collect();
-        Ok(Some(Box::new(ModelColumn { of_docs, values })))
+        Ok(Some(Box::new(ModelColumn::new(self.values(path)))))
     }
 
     fn document(&self, doc: u32) -> Result<Option<Document>> {
@@ -125,12 +122,19 @@ impl Shard for ModelShard {
 }
 
 /// A value's ordinal is its index among all distinct ones.
-struct ModelColumn {
+pub(crate) struct ModelColumn {
     of_docs: Vec<Values>,
     values: Vec<Value>,
 }
 
 impl ModelColumn {
+    /// The column of these values, by docid.
+    pub(crate) fn new(of_docs: Vec<Values>) -> ModelColumn {
+        let all: BTreeSet<_> = of_docs.iter().flatten().cloned().collect();
+        let values = all.into_iter().collect();
+        ModelColumn { of_docs, values }
+    }
+
     fn ordinals_of(&self, doc: u32) -> Vec<u64> {
         let values = self.of_docs.get(doc as usize).into_iter().flatten();
         values

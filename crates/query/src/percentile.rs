@@ -57,7 +57,12 @@ impl Percentile {
 
     /// The number; none of none.
     pub(crate) fn value(&self) -> Option<f64> {
-        self.sketch.quantile(self.percent / 100.0).ok().flatten()
+        self.at(self.percent)
+    }
+
+    /// That of another percent; none of none.
+    pub(crate) fn at(&self, percent: f64) -> Option<f64> {
+        self.sketch.quantile(percent / 100.0).ok().flatten()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::aggregate::Gathered;
 use crate::aggregate_state::AggregateState;
+use crate::facets::{FacetPlan, FacetState, Faceted};
 use crate::groups::{GroupPlan, Groups};
 use crate::tree::{Node, TreeBuilder};
 use crate::{
@@ -34,6 +35,7 @@ pub struct Prepared {
     pub(crate) among: Vec<Option<Node>>,
     /// The groups of each aggregate, if it makes groups.
     pub(crate) groups: Vec<Option<GroupsPart>>,
+    pub(crate) facets: FacetPlan,
 }
 
 /// The groups of an aggregate.
@@ -95,11 +97,13 @@ impl Query {
             among.len() == self.aggregates.len(),
             "each aggregate may have a filter"
         );
+        let facets = FacetPlan::new(&self.facets, &mut builder)?;
         Ok(Prepared {
             query: self,
             root,
             among,
             groups,
+            facets,
         })
     }
 }
@@ -166,14 +170,14 @@ impl Prepared {
     /// Whether it only counts all documents, or needs nothing of them.
     #[must_use]
     pub fn is_count_of_all(&self) -> bool {
-        self.root == Node::All && self.query.limit == Some(0) && self.query.aggregates.is_empty()
+        self.root == Node::All && self.query.limit == Some(0) && !self.query.is_aggregated()
     }
 
     /// The answer of a query that [only counts](Self::is_count_of_all), where there are `count`
     /// documents.
     #[must_use]
     pub fn counted(&self, count: u64) -> Answer {
-        self.concluded(count, Vec::new())
+        self.concluded(count, Vec::new(), self.facet_state())
     }
 
     /// How many hits are needed, including those that are skipped.
@@ -190,7 +194,7 @@ impl Prepared {
     #[must_use]
     pub fn first_hits(&self) -> Option<u64> {
         let query = &self.query;
-        let is_page = query.order.is_empty() && !query.count && query.aggregates.is_empty();
+        let is_page = query.order.is_empty() && !query.count && !query.is_aggregated();
         is_page.then(|| self.hits_max())
     }
 
@@ -220,7 +224,12 @@ impl Prepared {
     }
 
     /// The answer without its hits.
-    pub(crate) fn concluded(&self, matched: u64, gathered: Vec<AggregateState>) -> Answer {
+    pub(crate) fn concluded(
+        &self,
+        matched: u64,
+        gathered: Vec<AggregateState>,
+        facets: FacetState,
+    ) -> Answer {
         let aggregates = self.query.aggregates.len();
         assert!(gathered.len() == aggregates, "each aggregate has a state");
         let names = self.query.aggregates.iter().map(|(name, _)| name.clone());
@@ -229,8 +238,19 @@ impl Prepared {
             aggregates: names
                 .zip(gathered.into_iter().map(AggregateState::finish))
                 .collect(),
+            facets: self.faceted(facets),
             ..Answer::default()
         }
+    }
+
+    /// The initial state of the facets.
+    pub(crate) fn facet_state(&self) -> FacetState {
+        FacetState::new(&self.facets)
+    }
+
+    fn faceted(&self, state: FacetState) -> Vec<(String, Faceted)> {
+        let names = self.query.facets.iter().map(|(name, _)| name.clone());
+        names.zip(state.finish(&self.facets)).collect()
     }
 
     /// Which fields of a hit are given; all if `None`.
@@ -250,13 +270,13 @@ impl Prepared {
         let of_groups = self.groups.iter().flatten();
         let among = of_groups.clone().flat_map(|groups| &groups.among);
         let among = among.chain(&self.among).flatten();
-        for node in among.chain([&self.root]) {
+        for node in among.chain([&self.root]).chain(&self.facets.filters) {
             node.each_leaf(&mut |leaf| visit(&leaf.path, Use::Filter));
         }
         let orders = self.query.order.iter().map(|order| &order.path);
         let aggregates = self.query.aggregates.iter();
         let measured = aggregates.filter_map(|(_, aggregate)| aggregate.what.path());
-        for path in orders.chain(measured) {
+        for path in orders.chain(measured).chain(&self.facets.fields) {
             visit(path, Use::Column);
         }
         for GroupsPart { plan, .. } in of_groups {

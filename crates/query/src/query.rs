@@ -1,6 +1,6 @@
 //! [`Query`]: a filter, an order, a page and aggregates.
 
-use crate::{Aggregate, Filter, Order, Path};
+use crate::{Aggregate, Facet, Filter, Order, Path};
 
 /// A query: which documents, in which order, how many of them, and aggregates of all that match.
 ///
@@ -34,6 +34,8 @@ pub struct Query {
     pub fields: Option<Vec<Path>>,
     /// Aggregates of all that match, by name.
     pub aggregates: Vec<(String, Aggregate)>,
+    /// Buckets and measures of all that match, by name.
+    pub facets: Vec<(String, Facet)>,
 }
 
 /// The documents that match.
@@ -47,6 +49,7 @@ pub fn find(filter: Filter) -> Query {
         count: false,
         fields: None,
         aggregates: Vec::new(),
+        facets: Vec::new(),
     }
 }
 
@@ -97,5 +100,18 @@ impl Query {
     pub fn aggregate(mut self, name: impl Into<String>, aggregate: Aggregate) -> Query {
         self.aggregates.push((name.into(), aggregate));
         self
+    }
+
+    /// Adds a facet under a name.
+    #[must_use]
+    pub fn facet(mut self, name: impl Into<String>, facet: Facet) -> Query {
+        self.facets.push((name.into(), facet));
+        self
+    }
+
+    /// Whether it has aggregates or facets, which are about all documents that match.
+    #[must_use]
+    pub fn is_aggregated(&self) -> bool {
+        !self.aggregates.is_empty() || !self.facets.is_empty()
     }
 }

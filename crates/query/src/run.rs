@@ -3,6 +3,7 @@
 use crate::aggregate_state::AggregateState;
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
+use crate::facets::{self, FacetState};
 use crate::first::{first_among, first_matches};
 use crate::group_columns::add_docs;
 use crate::meter::Meter;
@@ -13,7 +14,8 @@ use crate::sort::{Sorting, TopHits, best, is_outranked};
 use crate::threshold::{self, Early};
 use crate::timer::Timer;
 use crate::top::Top;
-use crate::{Answer, Error, Explain, Hit, Options, Order, Result, Shard, Shards};
+use crate::tree::Node;
+use crate::{Answer, Error, Explain, Hit, Options, Order, Path, Result, Shard, Shards};
 use quire_index::DocSet;
 use quire_model::ordered::Direction;
 use std::borrow::Cow;
@@ -49,6 +51,7 @@ pub(crate) struct Run<'q> {
     /// There is one shard alone, so hits are not compared with those of others.
     is_alone: bool,
     gathered: Vec<AggregateState>,
+    facets: FacetState,
     /// It was stopped, and what was seen until then is wanted.
     is_partial: bool,
 }
@@ -76,6 +79,7 @@ impl<'q> Run<'q> {
             top: Top::new(prepared.hits_max()),
             is_alone: false,
             gathered: prepared.gather(),
+            facets: prepared.facet_state(),
             is_partial: false,
         }
     }
@@ -103,7 +107,7 @@ impl<'q> Run<'q> {
                 continue;
             };
             let is_skipped = step.estimate.at_most <= page.skip;
-            let needed = match (page.left == 0, self.gathered.is_empty()) {
+            let needed = match (page.left == 0, !query.is_aggregated()) {
                 (true, true) => Needed::Count,
                 (true, false) => Needed::Aggregates,
                 (false, true) if is_skipped => Needed::Count,
@@ -168,7 +172,7 @@ impl<'q> Run<'q> {
                 }
                 continue;
             }
-            let needed = match (is_outranked, self.gathered.is_empty()) {
+            let needed = match (is_outranked, !query.is_aggregated()) {
                 (true, true) => Needed::Count,
                 (true, false) => Needed::Aggregates,
                 (false, _) => Needed::First,
@@ -297,6 +301,7 @@ impl<'q> Run<'q> {
         }
         let sorted = timer.now();
         self.aggregate(&evaluator, &set)?;
+        self.facet(&evaluator, place, &set)?;
         if let Some(explain) = &mut self.explain {
             explain.filtering += filtered.saturating_sub(start);
             explain.ordering += sorted.saturating_sub(filtered);
@@ -359,7 +364,7 @@ impl<'q> Run<'q> {
 
     /// Whether the query needs only its page, and no count or aggregate of all that match.
     fn is_page_alone(&self) -> bool {
-        !self.prepared.query.count && self.gathered.is_empty()
+        !self.prepared.query.count && !self.prepared.query.is_aggregated()
     }
 
     fn aggregate(&mut self, evaluator: &Evaluator<'_, '_>, set: &DocSet) -> Result<()> {
@@ -396,13 +401,46 @@ impl<'q> Run<'q> {
         Ok(())
     }
 
+    /// Adds a shard's documents to the facets.
+    fn facet(&mut self, evaluator: &Evaluator<'_, '_>, place: u32, set: &DocSet) -> Result<()> {
+        let plan = &self.prepared.facets;
+        if plan.roots.is_empty() {
+            return Ok(());
+        }
+        let mut filters = Vec::with_capacity(plan.filters.len());
+        for node in &plan.filters {
+            let step = plan_of(node, evaluator)?;
+            let mut matching = set.clone();
+            evaluator.retain(&step, &mut matching, None)?;
+            filters.push(matching);
+        }
+        let paths: Vec<&Path> = plan.fields.iter().collect();
+        for segment in evaluator.shard.segments(&paths, set)? {
+            self.options.check_stop()?;
+            let segment = facets::Segment {
+                columns: segment.columns,
+                docs: segment.docs.as_ref().unwrap_or(set),
+                filters: &filters,
+                hit: &|doc| Some(Hit { shard: place, doc }),
+            };
+            self.facets.add(plan, segment, &mut self.meter)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn finish(self) -> Answer {
         Answer {
             explain: self.explain,
             is_partial: self.is_partial,
-            ..self.prepared.concluded(self.matched, self.gathered)
+            ..self
+                .prepared
+                .concluded(self.matched, self.gathered, self.facets)
         }
     }
+}
+
+fn plan_of<'n>(node: &'n Node, evaluator: &Evaluator<'_, '_>) -> Result<Step<'n>> {
+    plan(node, 0, evaluator.shard, evaluator.docs, None)
 }
 
 /// Puts shards with better values first, those without any last.

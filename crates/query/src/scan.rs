@@ -6,6 +6,7 @@
 
 use crate::aggregate_state::AggregateState;
 use crate::explain::{How, Trace};
+use crate::facets::{Documents, FacetState};
 use crate::groups::Groups;
 use crate::meter::Meter;
 use crate::prepared::Prepared;
@@ -33,6 +34,9 @@ pub struct Scan<'q> {
     left: u64,
     top: TopHits,
     gathered: Vec<AggregateState>,
+    facets: FacetState,
+    /// Those that are not in the facets yet.
+    documents: Documents,
     /// Fields that must be there and that no document had so far.
     missing: Vec<&'q Path>,
     scratch: Vec<u8>,
@@ -82,6 +86,8 @@ impl Prepared {
             left,
             top: Top::new(first),
             gathered: self.gather(),
+            facets: self.facet_state(),
+            documents: Documents::default(),
             missing: missing.into_iter().collect(),
             scratch: Vec::new(),
         }
@@ -103,6 +109,7 @@ impl Scan<'_> {
         }
         self.matched += 1;
         self.aggregate(root)?;
+        self.facet(hit, root)?;
         if !self.top.is_nothing() {
             let key = self.sort_key(root);
             offer(&mut self.top, key, hit, &mut self.meter)?;
@@ -116,7 +123,7 @@ impl Scan<'_> {
     /// Whether the answer is complete: no further document would change it.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        let is_counted = self.prepared.query.count || !self.gathered.is_empty();
+        let is_counted = self.prepared.query.count || self.prepared.query.is_aggregated();
         self.left == 0 && self.top.is_nothing() && !is_counted && self.missing.is_empty()
     }
 
@@ -125,11 +132,14 @@ impl Scan<'_> {
     ///
     /// # Errors
     /// `UnknownField` by option: no document had a field of the query.
-    pub fn finish(self) -> Result<Answer> {
+    pub fn finish(mut self) -> Result<Answer> {
         if let Some(path) = self.missing.first() {
             let path = path.to_string();
             return Err(Error::UnknownField { path });
         }
+        let plan = &self.prepared.facets;
+        self.documents
+            .flush(plan, &mut self.facets, &mut self.meter)?;
         let query = &self.prepared.query;
         let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
         let first = self.top.into_sorted().into_iter();
@@ -153,7 +163,9 @@ impl Scan<'_> {
         Ok(Answer {
             hits: first.skip(skip).map(|(_, hit)| hit).collect(),
             explain,
-            ..self.prepared.concluded(self.matched, self.gathered)
+            ..self
+                .prepared
+                .concluded(self.matched, self.gathered, self.facets)
         })
     }
 
@@ -181,6 +193,16 @@ impl Scan<'_> {
             }
         }
         Ok(())
+    }
+
+    fn facet(&mut self, hit: Hit, root: ObjectRef<'_>) -> Result<()> {
+        let plan = &self.prepared.facets;
+        if plan.roots.is_empty() {
+            return Ok(());
+        }
+        let (state, scratch) = (&mut self.facets, &mut self.scratch);
+        self.documents
+            .see(plan, state, (hit, root), scratch, &mut self.meter)
     }
 
     fn sort_key(&mut self, root: ObjectRef<'_>) -> SortKey {

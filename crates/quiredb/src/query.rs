@@ -20,8 +20,10 @@
 //! ```
 
 pub use quire_query::{
-    Access, AccessCost, Aggregate, Aggregated, Answer, Clock, Comparison, DEPTH_MAX, Error,
-    ErrorKind, Explain, Field, Filter, GROUP_FIELDS_MAX, Group, GroupOrder, Grouping, Having, Hit,
-    IN_VALUES_MAX, Measure, Options, Order, PREDICATES_MAX, Path, Prepared, Query, Result, Stop,
-    Trace, UnknownFields, Value, field, find, find_all, write_fields,
+    Access, AccessCost, Aggregate, Aggregated, Answer, Bucket, BucketKey, BucketOrder,
+    BucketOrderBy, Buckets, CalendarUnit, Clock, Comparison, DEPTH_MAX, Error, ErrorKind, Explain,
+    Facet, FacetKind, Faceted, Field, Filter, GROUP_FIELDS_MAX, Group, GroupOrder, Grouping,
+    Having, Hit, IN_VALUES_MAX, Measure, Metric, Missing, Options, Order, PREDICATES_MAX, Path,
+    Prepared, Query, Result, Rounding, Source, Statistic, Stats, Stop, TextFilter, Trace,
+    UnknownFields, Value, field, find, find_all, write_fields,
 };

@@ -65,6 +65,11 @@ impl Engine {
         self.database().env().monotonic()
     }
 
+    /// The time of the database's machine, in milliseconds since 1970 UTC.
+    pub(crate) fn now_millis(&self) -> i64 {
+        self.database().env().now_micros() / 1000
+    }
+
     /// Runs a read on a thread that may block.
     ///
     /// # Errors

@@ -7,8 +7,10 @@ mod after;
 mod aggregations;
 pub(crate) mod by_key;
 pub(crate) mod contexts;
+mod dates;
 pub(crate) mod execute;
 pub(crate) mod filter;
+mod hit_writer;
 mod hits;
 mod lease;
 pub(crate) mod multi;
@@ -56,7 +58,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let grant = Arc::clone(&call.grant);
     let names_collection = call.path_param("collection").is_some();
     let body = call.take_small_body().await?;
-    let request = Request::search(&body.bytes, &params)?;
+    let request = Request::search(&body.bytes, &params, engine.now_millis())?;
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
     let held = hold(&buffers, timeout).await?;

@@ -164,6 +164,7 @@ fn right(kept: &Kept, query: &Query) -> Answer {
             doc: docids[hit.doc as usize],
         };
     }
+    answer.each_faceted_hit(&mut |hit| hit.doc = docids[hit.doc as usize]);
     answer
 }
 

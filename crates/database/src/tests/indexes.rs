@@ -138,6 +138,9 @@ impl Model {
             let doc = there[hit.shard as usize].0[hit.doc as usize];
             *hit = Hit { doc, ..*hit };
         }
+        right.each_faceted_hit(&mut |hit| {
+            hit.doc = there[hit.shard as usize].0[hit.doc as usize];
+        });
         let prepared = query.clone().prepare().unwrap();
         let forced = [
             Access::Postings,

@@ -29,13 +29,18 @@
 //!   count
 //!   aggregate AVG(a) WHERE b = 1           any number of them
 //! ```
-//! Empty lines, and those that begin with `#`, are ignored. The fields that a query selects are
-//! no part of it.
+//! Empty lines, and those that begin with `#`, are ignored. The fields that a query selects and
+//! its facets are no part of it.
 
 mod case;
 mod generate;
+mod generate_facets;
+mod generate_parts;
 pub mod naive;
+mod naive_facets;
+mod naive_filter;
+mod seeded;
 mod text;
 
 pub use case::Case;
-pub use generate::PATHS;
+pub use seeded::PATHS;

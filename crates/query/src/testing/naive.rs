@@ -1,18 +1,17 @@
 //! Answers by definition.
 
+use super::naive_facets::faceted;
+pub use super::naive_filter::accepts;
+use super::naive_filter::values;
 use crate::approximate_distinct::ApproximateDistinct;
 use crate::exact_sum::ExactSum;
 use crate::meter::Meter;
 use crate::percentile::Percentile;
-use crate::values;
-use crate::{
-    Aggregate, Aggregated, Answer, Filter, Group, Grouping, Hit, Measure, Path, Query, Value,
-};
+use crate::{Aggregate, Aggregated, Answer, Group, Grouping, Hit, Measure, Query, Value};
 use quire_model::Document;
-use quire_model::ordered::{Direction, OrderedValue};
+use quire_model::ordered::Direction;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 
 /// The right answer from documents that are split into shards, unless a limit of memory is met;
 /// without an explanation.
@@ -29,6 +28,9 @@ pub fn answer(shards: &[&[Document]], query: &Query) -> Answer {
     let documents: Vec<_> = matching.iter().map(|(_, document)| *document).collect();
     let aggregates = query.aggregates.iter();
     let aggregates = aggregates.map(|(name, one)| (name.clone(), aggregate(one, &documents)));
+    let facets = query.facets.iter();
+    let facets = facets.map(|(name, facet)| (name.clone(), faceted(facet, &matching)));
+    let facets = facets.collect();
     let (aggregates, count) = (aggregates.collect(), documents.len() as u64);
     // Stable: what is equal stays in the order of shards and docids.
     matching.sort_by(|(_, one), (_, other)| compare(query, one, other));
@@ -41,71 +43,9 @@ pub fn answer(shards: &[&[Document]], query: &Query) -> Answer {
             .collect(),
         count: query.count.then_some(count),
         aggregates,
+        facets,
         ..Answer::default()
     }
-}
-
-/// Whether a document matches.
-#[must_use]
-pub fn accepts(filter: &Filter, document: &Document) -> bool {
-    let any = |path: &Path, test: &dyn Fn(&Value) -> bool| values(path, document).iter().any(test);
-    match filter {
-        Filter::All => true,
-        Filter::And(all) => all.iter().all(|one| accepts(one, document)),
-        Filter::Or(any) => any.iter().any(|one| accepts(one, document)),
-        Filter::Not(one) => !accepts(one, document),
-        Filter::Eq(path, wanted) => any(path, &|value| is_equal(path, value, wanted)),
-        Filter::In(path, wanted) => any(path, &|value| {
-            wanted.iter().any(|wanted| is_equal(path, value, wanted))
-        }),
-        Filter::Exists(path) => any(path, &|value| *value != Value::null()),
-        Filter::Prefix(path, prefix) => any(path, &|value| {
-            value.as_str().is_some_and(|text| text.starts_with(prefix))
-        }),
-        Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
-            any(path, &|value| *value != Value::null())
-        }
-        Filter::Range(path, lower, upper) => any(path, &|value| {
-            let above = match lower {
-                Bound::Included(lower) => same_type(value, lower) && value >= lower,
-                Bound::Excluded(lower) => same_type(value, lower) && value > lower,
-                Bound::Unbounded => true,
-            };
-            above
-                && match upper {
-                    Bound::Included(upper) => same_type(value, upper) && value <= upper,
-                    Bound::Excluded(upper) => same_type(value, upper) && value < upper,
-                    Bound::Unbounded => true,
-                }
-        }),
-    }
-}
-
-/// Whether a value at a path is the wanted one. A key is its text, so 7 and `"7"` are one.
-fn is_equal(path: &Path, value: &Value, wanted: &Value) -> bool {
-    let text = |value: &Value| match value.get() {
-        OrderedValue::Int(number) => Some(number.to_string()),
-        OrderedValue::UInt(number) => Some(number.to_string()),
-        _ => value.as_str().map(|text| text.into_owned()),
-    };
-    value == wanted
-        || path.as_str() == "_id" && text(value).is_some_and(|one| Some(one) == text(wanted))
-}
-
-/// The values that a document has at a path.
-fn values(path: &Path, document: &Document) -> BTreeSet<Value> {
-    let values = values::values(path, document.root(), &mut Vec::new());
-    values.into_iter().collect()
-}
-
-fn same_type(one: &Value, other: &Value) -> bool {
-    let kind = |value: &Value| match value.get() {
-        OrderedValue::Null => 0,
-        OrderedValue::Bool(_) => 1,
-        OrderedValue::String(_) => 2,
-        _ => 3,
-    };
-    kind(one) == kind(other)
 }
 
 fn compare(query: &Query, one: &Document, other: &Document) -> Ordering {

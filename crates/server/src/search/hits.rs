@@ -1,19 +1,20 @@
 //! The answer to a search, made piece by piece.
 
 use quire_model::ordered::Direction;
-use quiredb::query::{Aggregated, Answer, Hit, Options, Order, Path, Query, field, find};
-use quiredb::{ID, Key, ValueRef, View, Within};
+use quiredb::query::{Answer, Hit, Options, Path, Query, field, find};
+use quiredb::{ID, Key, View};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::after::after;
+use super::aggregations::{Answers, complete, write};
 use super::by_key::page_by_key;
 use super::execute::{failed, options};
 use super::filter::{unsupported, whole_text};
+use super::hit_writer::HitWriter;
 use super::request::Request;
 use crate::documents::lookup::Group;
-use crate::documents::source::Source;
 use crate::engine::timed_out;
 use crate::http::answer::write_string;
 use crate::http::body::WHOLE_BYTES_MAX;
@@ -26,16 +27,6 @@ pub(crate) const PIECE_BYTES: usize = 256 << 10;
 /// Documents read at a time: at the start, and at the most.
 const GROUP_FIRST: usize = 16;
 const GROUP_MAX: usize = 256;
-
-/// How hits are written.
-#[derive(Debug, Clone)]
-pub(crate) struct HitWriter {
-    /// Which part of a document is shown.
-    pub(crate) source: Source,
-    pub(crate) orders: Vec<Order>,
-    pub(crate) with_version: bool,
-    pub(crate) with_seq_no: bool,
-}
 
 /// The hits that are not written yet.
 pub(crate) enum Hits {
@@ -79,15 +70,16 @@ impl Search {
         if let (Some(held), Hits::Places(hits)) = (&mut held, &hits) {
             held.resize(size_of_val(hits.as_slice()))?;
         }
-        let tail = tail(&request, &answer.aggregates)?;
+        let (count, is_partial) = (answer.count, answer.is_partial);
+        let tail = tail(&views, &request, answer)?;
         let writer = HitWriter {
             orders: query.order,
-            ..HitWriter::of(&request)
+            ..writer_of(&request)
         };
         let is_scored = writer.orders.is_empty() && !hits.is_empty();
         let head = head(
             &views,
-            (answer.count, answer.is_partial),
+            (count, is_partial),
             request.total_as_int,
             is_scored,
             id,
@@ -217,84 +209,13 @@ impl Hits {
     }
 }
 
-impl HitWriter {
-    /// How the hits of a search are written.
-    pub(crate) fn of(request: &Request) -> HitWriter {
-        HitWriter {
-            source: request.source.clone(),
-            orders: request.query.order.clone(),
-            with_version: request.with_version,
-            with_seq_no: request.with_seq_no,
-        }
-    }
-
-    /// Reads the documents of hits and appends them, the first without a comma if `is_first`. Ends
-    /// before the first that does not fit in `bytes_max` with those before it. Returns the number
-    /// of those written, and the bytes of the one that does not fit.
-    pub(crate) fn write_places(
-        &self,
-        views: &[View],
-        hits: &[Hit],
-        bytes_max: u64,
-        mut is_first: bool,
-        out: &mut Vec<u8>,
-    ) -> Outcome<(usize, Option<u64>)> {
-        let found = View::documents_within(views, hits, bytes_max).map_err(failed)?;
-        assert!(found.len() == hits.len(), "each hit has one document");
-        for (count, (hit, found)) in hits.iter().zip(found).enumerate() {
-            let found = match found {
-                Within::Found(found) => found,
-                Within::Longer(bytes) => return Ok((count, Some(bytes))),
-                Within::Absent => continue,
-            };
-            if !std::mem::take(&mut is_first) {
-                out.push(b',');
-            }
-            self.write(index_of(views, *hit), &found, out);
-        }
-        Ok((hits.len(), None))
-    }
-
-    /// Appends a hit.
-    pub(crate) fn write(&self, index: &str, found: &quiredb::Found, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"{\"_index\":");
-        write_string(index, out);
-        out.extend_from_slice(b",\"_id\":");
-        write_string(&found.key.to_string(), out);
-        if self.with_version {
-            out.extend_from_slice(format!(",\"_version\":{}", found.version).as_bytes());
-        }
-        if self.with_seq_no {
-            let seq_no = format!(",\"_seq_no\":{},\"_primary_term\":1", found.version);
-            out.extend_from_slice(seq_no.as_bytes());
-        }
-        let score = if self.orders.is_empty() {
-            "1.0"
-        } else {
-            "null"
-        };
-        out.extend_from_slice(format!(",\"_score\":{score}").as_bytes());
-        if self.source.shown {
-            out.extend_from_slice(b",\"_source\":");
-            let document = ValueRef::Object(found.document.root());
-            self.source.fields.write(document, "", out);
-        }
-        for (at, order) in self.orders.iter().enumerate() {
-            out.extend_from_slice(if at == 0 { b",\"sort\":[" } else { b"," });
-            if order.path.as_str() == ID {
-                // As text, as `_id` is elsewhere.
-                write_string(&found.key.to_string(), out);
-                continue;
-            }
-            match order.value_of(&found.document) {
-                Some(value) => value.write_json(out),
-                None => out.extend_from_slice(b"null"),
-            }
-        }
-        if !self.orders.is_empty() {
-            out.push(b']');
-        }
-        out.push(b'}');
+/// How the hits of a search are written.
+pub(crate) fn writer_of(request: &Request) -> HitWriter {
+    HitWriter {
+        source: request.source.clone(),
+        orders: request.query.order.clone(),
+        with_version: request.with_version,
+        with_seq_no: request.with_seq_no,
     }
 }
 
@@ -349,10 +270,10 @@ pub(crate) fn find_hits(
     };
     let of_page = Query {
         count: false,
-        aggregates: Vec::new(),
+        facets: Vec::new(),
         ..query.clone()
     };
-    let answer = match of_all.count || !of_all.aggregates.is_empty() {
+    let answer = match of_all.count || of_all.is_aggregated() {
         true => run(of_all)?,
         false => Answer::default(),
     };
@@ -426,22 +347,8 @@ fn name_whole_texts(
     for order in &mut query.order {
         rename(&mut order.path)?;
     }
-    for (_, aggregate) in &mut query.aggregates {
-        if let Some(path) = aggregate.what.path_mut() {
-            rename(path)?;
-        }
-    }
-    Ok(())
-}
-
-/// The name of the collection that a hit is in. Shards are numbered across all collections.
-fn index_of(views: &[View], hit: Hit) -> &str {
-    let mut end = 0;
-    let found = views.iter().find(|view| {
-        end += view.partition_count();
-        hit.shard < end
-    });
-    found.map_or("", View::collection_name)
+    let mut facets = query.facets.iter_mut();
+    facets.try_for_each(|(_, facet)| facet.each_path_mut(&mut |path| rename(path)))
 }
 
 /// The text before the hits.
@@ -484,21 +391,17 @@ pub(crate) fn head(
 }
 
 /// The text after the hits.
-pub(crate) fn tail(request: &Request, answers: &[(String, Aggregated)]) -> Outcome<Vec<u8>> {
+pub(crate) fn tail(views: &[View], request: &Request, answer: Answer) -> Outcome<Vec<u8>> {
     let mut out = b"]}".to_vec();
-    for (at, (aggregation, (_, answer))) in request.aggregations.iter().zip(answers).enumerate() {
-        let comma: &[u8] = if at == 0 {
-            b",\"aggregations\":{"
-        } else {
-            b","
+    if !request.aggregations.is_empty() {
+        let faceted = answer.facets.into_iter().map(|(_, faceted)| faceted);
+        let said = complete(&request.aggregations, faceted.collect())?;
+        let how = Answers {
+            typed: request.typed_keys,
+            views,
         };
-        out.extend_from_slice(comma);
-        let name = aggregation.answer_name(answer, request.typed_keys);
-        write_string(&name, &mut out);
-        out.push(b':');
-        aggregation.write(answer, &mut out)?;
-    }
-    if !answers.is_empty() {
+        out.extend_from_slice(b",\"aggregations\":{");
+        write(&request.aggregations, &said, &how, &mut out)?;
         out.push(b'}');
     }
     out.push(b'}');

@@ -147,7 +147,7 @@ fn answer(
         "search_type",
     ];
     known(&search.header, "header", &known_here)?;
-    let request = Request::of(search.body.clone(), params)?;
+    let request = Request::of(search.body.clone(), params, state.engine.now_millis())?;
     let views = match &request.point {
         Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
         None => {

@@ -32,7 +32,7 @@ const WITHOUT_EFFECT: [(&str, &[&str]); 9] = [
 /// A search.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// Which documents, in which order, and the aggregates, named as in `aggregations`.
+    /// Which documents, in which order, and the facets of the aggregations.
     pub(crate) query: Query,
     pub(crate) aggregations: Vec<Aggregation>,
     /// Which part of a hit's document is shown.
@@ -55,12 +55,13 @@ pub(crate) struct Request {
 
 impl Request {
     /// Reads a search. A parameter overrides the body's member of the same name.
-    pub(crate) fn search(body: &[u8], params: &Params) -> Outcome<Request> {
-        Request::of(parse(body)?, params)
+    /// `now` is the time, in milliseconds since 1970 UTC.
+    pub(crate) fn search(body: &[u8], params: &Params, now: i64) -> Outcome<Request> {
+        Request::of(parse(body)?, params, now)
     }
 
     /// As [`search`](Request::search), of a body that is parsed already.
-    pub(crate) fn of(body: Map<String, Json>, params: &Params) -> Outcome<Request> {
+    pub(crate) fn of(body: Map<String, Json>, params: &Params, now: i64) -> Outcome<Request> {
         let members = [
             "query",
             "from",
@@ -116,13 +117,9 @@ impl Request {
             }
             (aggs, aggregations) => aggs.or(aggregations),
         };
-        let aggregations = aggs.map(aggregations).transpose()?.unwrap_or_default();
-        for Aggregation {
-            name, aggregate, ..
-        } in &aggregations
-        {
-            query = query.aggregate(name, aggregate.clone());
-        }
+        let aggregations = aggs.map(|aggs| aggregations(aggs, now)).transpose()?;
+        let aggregations = aggregations.unwrap_or_default();
+        query.facets = Aggregation::facets(&aggregations);
         let is_in_params = ["_source", "_source_includes", "_source_excludes"];
         let is_in_params = is_in_params.iter().any(|name| params.text(name).is_some());
         let source = match body.get("_source") {

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::by_key::{PAGE_BYTES_MAX, page_by_key};
 use super::execute::failed;
-use super::hits::{Found, HitWriter, find_hits, head, tail};
+use super::hit_writer::HitWriter;
+use super::hits::{Found, find_hits, head, tail, writer_of};
 use super::request::Request;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::failure::{Failure, Outcome};
@@ -82,7 +83,7 @@ impl Scroll {
             views,
             writer: HitWriter {
                 orders: query.order,
-                ..HitWriter::of(&request)
+                ..writer_of(&request)
             },
             size,
             count: answer.count,
@@ -90,7 +91,7 @@ impl Scroll {
             rest,
             _held: held,
         };
-        let tail = tail(&request, &answer.aggregates)?;
+        let tail = tail(&scroll.views, &request, answer)?;
         let page = scroll.page(id, &tail, stop, buffers, begun)?;
         Ok((scroll, page))
     }

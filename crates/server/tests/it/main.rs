@@ -4,6 +4,8 @@
 mod access;
 #[cfg(test)]
 mod admin;
+#[cfg(test)]
+mod aggregations;
 mod backup;
 #[cfg(test)]
 mod bulk;

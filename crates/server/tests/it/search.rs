@@ -268,18 +268,6 @@ async fn what_is_unknown_is_refused_by_name() {
         (r#"{"sort":[{"price":"desc","mark":"asc"}]}"#, "[mark]"),
         (r#"{"track_total_hits":"some"}"#, "[track_total_hits]"),
         (r#"{"_source":7}"#, "[_source]"),
-        (
-            r#"{"aggs":{"a":{"terms":{"field":"mark"},"aggs":{}}}}"#,
-            "[aggs]",
-        ),
-        (
-            r#"{"aggs":{"a":{"date_histogram":{"field":"x"}}}}"#,
-            "[date_histogram]",
-        ),
-        (
-            r#"{"aggs":{"a":{"terms":{"field":"mark","order":{"_key":"asc"}}}}}"#,
-            "[order]",
-        ),
         (r#"{"aggs":{"a":{"min":{"script":"1"}}}}"#, "[script]"),
         (
             r#"{"aggs":{"a":{"histogram":{"field":"price","interval":0}}}}"#,

@@ -1,0 +1,41 @@
+//! Facets: documents in buckets, those of each bucket in buckets again, and what is measured of
+//! each.
+//!
+//! All facets of a query are computed in one pass over its documents: [`FacetPlan`] has the tree,
+//! its fields and its filters; [`FacetState`] grows by segments of columns, or by documents; and
+//! what it gives is a [`Faceted`] for each [`Facet`].
+
+mod buckets;
+mod column;
+mod dates;
+mod documents;
+mod facet;
+mod faceted;
+mod finish;
+mod keys;
+mod metric;
+mod plan;
+mod rounding;
+mod state;
+mod statistic;
+mod text_filter;
+
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use dates::millis_of;
+pub(crate) use documents::Documents;
+pub use facet::{
+    BucketKey, BucketOrder, BucketOrderBy, Buckets, Facet, FacetKind, Missing, Source,
+};
+pub use faceted::{Bucket, Faceted, Stats};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use finish::{compare_numbers, number_at};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use keys::{interval_start, is_within};
+pub use metric::Metric;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use metric::MetricState;
+pub(crate) use plan::FacetPlan;
+pub use rounding::{CalendarUnit, Rounding};
+pub(crate) use state::{FacetState, Segment};
+pub use statistic::Statistic;
+pub use text_filter::TextFilter;

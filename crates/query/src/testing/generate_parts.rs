@@ -1,0 +1,96 @@
+//! Filters and measures of seeds.
+
+use super::seeded::Seeded;
+use crate::{Filter, Measure, Value};
+use std::ops::Bound;
+
+pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
+    let parts = |words: &mut Seeded| -> Vec<Filter> {
+        (0..words.below(4))
+            .map(|_| filter(words, depth + 1))
+            .collect()
+    };
+    match words.below(if depth < 3 { 20 } else { 12 }) {
+        0 => Filter::Exists(words.path()),
+        1 | 2 => {
+            let (path, count) = (words.path(), words.below(6));
+            Filter::In(path, (0..count).map(|_| words.value()).collect())
+        }
+        3..=5 => range(words),
+        6 => {
+            let path = words.path();
+            Filter::Prefix(
+                path,
+                words
+                    .pick(&["", "a", "a%", "a_", "ab", "\u{0}", "\u{fc}", "z!"])
+                    .to_string(),
+            )
+        }
+        7 if words.one_in(4) => Filter::All,
+        7..=11 => Filter::Eq(words.path(), words.value()),
+        12 => !filter(words, depth + 1),
+        13 => {
+            // Two ranges of one field.
+            let (one, mut other) = (range(words), range(words));
+            if let (Filter::Range(path, ..), Filter::Range(same, ..)) = (&one, &mut other) {
+                *same = path.clone();
+            }
+            one.and(other)
+        }
+        14..=16 => Filter::Or(parts(words)),
+        _ => Filter::And(parts(words)),
+    }
+}
+
+fn range(words: &mut Seeded) -> Filter {
+    let path = words.path();
+    let bound = |words: &mut Seeded| match words.below(3) {
+        0 => Bound::Included(words.value()),
+        1 => Bound::Excluded(words.value()),
+        _ => Bound::Unbounded,
+    };
+    let (lower, upper) = (bound(words), bound(words));
+    // Bounds of two types are an error.
+    let is_mixed = match (lower.as_ref(), upper.as_ref()) {
+        (
+            Bound::Included(lower) | Bound::Excluded(lower),
+            Bound::Included(upper) | Bound::Excluded(upper),
+        ) => {
+            std::mem::discriminant(&lower.as_f64()) != std::mem::discriminant(&upper.as_f64())
+                || lower.as_str().is_some() != upper.as_str().is_some()
+                || (*lower == Value::null()) != (*upper == Value::null())
+        }
+        _ => false,
+    };
+    Filter::Range(path, lower, if is_mixed { Bound::Unbounded } else { upper })
+}
+
+/// One of the first `kinds` measures.
+pub(super) fn measure(words: &mut Seeded, kinds: u64) -> Measure {
+    let path = words.path();
+    match words.below(kinds) {
+        0 => Measure::Count,
+        1 => Measure::Min(path),
+        2 => Measure::Max(path),
+        3 => Measure::Sum(path),
+        4 => Measure::Avg(path),
+        5 => Measure::Distinct(path),
+        6 => Measure::ApproximateDistinct(path),
+        7 => {
+            let percent = words.pick(&["0", "50", "99.9", "100"]).parse();
+            let percent = percent.unwrap_or(50.0);
+            Measure::Percentile { path, percent }
+        }
+        8 => Measure::Terms {
+            path,
+            limit: words.below(6),
+        },
+        _ => {
+            let interval = words
+                .pick(&["1", "0.5", "10", "3.7"])
+                .parse()
+                .unwrap_or(1.0);
+            Measure::Histogram { path, interval }
+        }
+    }
+}

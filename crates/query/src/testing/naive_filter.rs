@@ -1,0 +1,71 @@
+//! Which documents match, by definition.
+
+use crate::values;
+use crate::{Filter, Path, Value};
+use quire_model::Document;
+use quire_model::ordered::OrderedValue;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// Whether a document matches.
+#[must_use]
+pub fn accepts(filter: &Filter, document: &Document) -> bool {
+    let any = |path: &Path, test: &dyn Fn(&Value) -> bool| values(path, document).iter().any(test);
+    match filter {
+        Filter::All => true,
+        Filter::And(all) => all.iter().all(|one| accepts(one, document)),
+        Filter::Or(any) => any.iter().any(|one| accepts(one, document)),
+        Filter::Not(one) => !accepts(one, document),
+        Filter::Eq(path, wanted) => any(path, &|value| is_equal(path, value, wanted)),
+        Filter::In(path, wanted) => any(path, &|value| {
+            wanted.iter().any(|wanted| is_equal(path, value, wanted))
+        }),
+        Filter::Exists(path) => any(path, &|value| *value != Value::null()),
+        Filter::Prefix(path, prefix) => any(path, &|value| {
+            value.as_str().is_some_and(|text| text.starts_with(prefix))
+        }),
+        Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
+            any(path, &|value| *value != Value::null())
+        }
+        Filter::Range(path, lower, upper) => any(path, &|value| {
+            let above = match lower {
+                Bound::Included(lower) => same_type(value, lower) && value >= lower,
+                Bound::Excluded(lower) => same_type(value, lower) && value > lower,
+                Bound::Unbounded => true,
+            };
+            above
+                && match upper {
+                    Bound::Included(upper) => same_type(value, upper) && value <= upper,
+                    Bound::Excluded(upper) => same_type(value, upper) && value < upper,
+                    Bound::Unbounded => true,
+                }
+        }),
+    }
+}
+
+/// Whether a value at a path is the wanted one. A key is its text, so 7 and `"7"` are one.
+fn is_equal(path: &Path, value: &Value, wanted: &Value) -> bool {
+    let text = |value: &Value| match value.get() {
+        OrderedValue::Int(number) => Some(number.to_string()),
+        OrderedValue::UInt(number) => Some(number.to_string()),
+        _ => value.as_str().map(|text| text.into_owned()),
+    };
+    value == wanted
+        || path.as_str() == "_id" && text(value).is_some_and(|one| Some(one) == text(wanted))
+}
+
+/// The values that a document has at a path.
+pub(super) fn values(path: &Path, document: &Document) -> BTreeSet<Value> {
+    let values = values::values(path, document.root(), &mut Vec::new());
+    values.into_iter().collect()
+}
+
+fn same_type(one: &Value, other: &Value) -> bool {
+    let kind = |value: &Value| match value.get() {
+        OrderedValue::Null => 0,
+        OrderedValue::Bool(_) => 1,
+        OrderedValue::String(_) => 2,
+        _ => 3,
+    };
+    kind(one) == kind(other)
+}

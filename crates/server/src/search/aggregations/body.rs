@@ -1,0 +1,99 @@
+//! [`Body`]: the members of one aggregation, read by name.
+
+use quiredb::query::{Path, Value};
+use serde_json::{Map, Value as Json};
+use std::ops::RangeInclusive;
+
+use crate::http::failure::{Failure, Outcome};
+use crate::search::filter::{check_field, known, object, scalar, text, unsupported};
+
+/// What reading needs beside the body.
+pub(super) struct Reading {
+    /// The current time, in milliseconds since 1970 UTC.
+    pub(super) now: i64,
+}
+
+/// The members of an aggregation of one kind.
+#[derive(Clone, Copy)]
+pub(super) struct Body<'a> {
+    pub(super) kind: &'a str,
+    pub(super) members: &'a Map<String, Json>,
+}
+
+impl<'a> Body<'a> {
+    /// Refuses members that are not in `names`.
+    pub(super) fn of(kind: &'a str, body: &'a Json, names: &[&str]) -> Outcome<Body<'a>> {
+        let members = object(body, kind)?;
+        known(members, kind, names)?;
+        Ok(Body { kind, members })
+    }
+
+    pub(super) fn refused(&self, what: &str) -> Failure {
+        unsupported(format!("[{}]: {what}", self.kind))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'a Json> {
+        self.members.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn field(&self) -> Outcome<Path> {
+        let needed = format!("[{}] needs a [field]", self.kind);
+        let field = text(self.members.get("field"), &needed)?;
+        check_field(field)?;
+        Ok(Path::new(field))
+    }
+
+    pub(super) fn text(&self, name: &str) -> Outcome<Option<&'a str>> {
+        let value = self.get(name);
+        let needed = format!("[{name}] of [{}] must be a string", self.kind);
+        value.map(|value| text(Some(value), &needed)).transpose()
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Outcome<bool> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Json::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(self.refused(&format!("[{name}] must be a boolean"))),
+        }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Outcome<Option<f64>> {
+        let number = |value: &Json| {
+            let number = value.as_f64().filter(|number| number.is_finite());
+            number.ok_or_else(|| self.refused(&format!("[{name}] must be a number")))
+        };
+        self.get(name).map(number).transpose()
+    }
+
+    /// A whole number, within bounds.
+    pub(super) fn whole(
+        &self,
+        name: &str,
+        default: u64,
+        within: RangeInclusive<u64>,
+    ) -> Outcome<u64> {
+        let given = self.get(name).map_or(Some(default), Json::as_u64);
+        given
+            .filter(|number| within.contains(number))
+            .ok_or_else(|| {
+                let (start, end) = (within.start(), within.end());
+                self.refused(&format!("[{name}] must be from {start} to {end}"))
+            })
+    }
+
+    /// The value of documents that have none.
+    pub(super) fn missing(&self) -> Outcome<Option<Value>> {
+        let missing = self.get("missing");
+        missing.map(|value| scalar(value, "missing")).transpose()
+    }
+
+    /// Refuses an option unless it is absent or has this value.
+    pub(super) fn only(&self, name: &str, value: &Json) -> Outcome<()> {
+        match self.get(name) {
+            Some(given) if given != value => {
+                Err(self.refused(&format!("[{name}] must be [{value}], not [{given}]")))
+            }
+            _ => Ok(()),
+        }
+    }
+}

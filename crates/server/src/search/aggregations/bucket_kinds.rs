@@ -1,0 +1,80 @@
+//! The aggregations that make buckets.
+
+use quiredb::query::{Facet, FacetKind, Filter, field};
+use serde_json::Value as Json;
+
+use super::body::{Body, Reading};
+use super::composite::composite;
+use super::histograms::{date_histogram, histogram};
+use super::kind::{Aggregation, Kind};
+use super::ranges::{date_range, range};
+use super::terms::terms;
+use crate::http::failure::Outcome;
+use crate::search::filter::filter;
+
+/// Filters of one aggregation.
+const FILTERS_MAX: usize = 1024;
+
+/// Buckets; none if the kind is another. `inner` are the aggregations in it.
+pub(super) fn bucket_kind(
+    kind: &str,
+    body: &Json,
+    inner: &[Aggregation],
+    reading: &Reading,
+) -> Outcome<Option<(Kind, Facet)>> {
+    Ok(Some(match kind {
+        "terms" => terms(body, inner)?,
+        "histogram" => histogram(body)?,
+        "date_histogram" => date_histogram(body, reading)?,
+        "range" => range(body)?,
+        "date_range" => date_range(body, reading)?,
+        "composite" => composite(body)?,
+        "filters" => filters(body)?,
+        "filter" => {
+            let filters = FacetKind::Filters(vec![filter(body)?]);
+            (Kind::Single("filter"), filters.into())
+        }
+        "missing" => {
+            let body = Body::of(kind, body, &["field"])?;
+            let has_value = field(body.field()?.as_str()).exists();
+            let filters = FacetKind::Filters(vec![!has_value]);
+            (Kind::Single("missing"), filters.into())
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
+    let body = Body::of(
+        "filters",
+        body,
+        &["filters", "other_bucket", "other_bucket_key", "keyed"],
+    )?;
+    let refused = || body.refused("it needs [filters], a list or an object of queries");
+    let (mut names, mut filters) = (None, Vec::new());
+    match body.get("filters").ok_or_else(refused)? {
+        Json::Array(all) => {
+            for query in all {
+                filters.push(filter(query)?);
+            }
+        }
+        Json::Object(all) => {
+            names = Some(all.keys().cloned().collect::<Vec<_>>());
+            for query in all.values() {
+                filters.push(filter(query)?);
+            }
+        }
+        _ => return Err(refused()),
+    }
+    if filters.is_empty() || filters.len() > FILTERS_MAX {
+        return Err(body.refused(&format!("there must be 1 to {FILTERS_MAX} filters")));
+    }
+    let other = body.text("other_bucket_key")?;
+    if other.is_some() || body.flag("other_bucket")? {
+        filters.push(!Filter::Or(filters.clone()));
+        if let Some(names) = &mut names {
+            names.push(other.unwrap_or("_other_").to_owned());
+        }
+    }
+    Ok((Kind::Filters(names), FacetKind::Filters(filters).into()))
+}

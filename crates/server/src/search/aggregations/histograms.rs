@@ -1,0 +1,192 @@
+//! `histogram` and `date_histogram`.
+
+use quiredb::query::{BucketKey, Buckets, Facet, Missing, Rounding, Source};
+use serde_json::Value as Json;
+
+use super::body::{Body, Reading};
+use super::kind::{BucketsOrder, DateHistogram, DateShape, Histogram, HistogramShape, Kind};
+use super::terms::direction_of;
+use crate::http::failure::Outcome;
+use crate::search::dates::{
+    DateFormat, Moment, calendar_unit, fixed_millis, moment, offset_millis,
+};
+use crate::search::filter::{known, object, only_entry};
+use quire_model::ordered::Direction;
+
+pub(super) fn histogram(body: &Json) -> Outcome<(Kind, Facet)> {
+    let names = [
+        "field",
+        "interval",
+        "offset",
+        "min_doc_count",
+        "keyed",
+        "order",
+        "missing",
+        "extended_bounds",
+    ];
+    let body = Body::of("histogram", body, &names)?;
+    let interval = body.number("interval")?.filter(|interval| *interval > 0.0);
+    let interval = interval.ok_or_else(|| body.refused("it needs an [interval] greater than 0"))?;
+    let offset = body.number("offset")?.unwrap_or(0.0).rem_euclid(interval);
+    let key = BucketKey::Interval {
+        width: interval,
+        offset,
+    };
+    let bounds = bounds(&body, &|value| {
+        value.as_f64().filter(|number| number.is_finite())
+    })?;
+    let shape = shape(&body)?;
+    let facet = facet(&body, key, &shape)?;
+    let histogram = Histogram {
+        interval,
+        offset,
+        bounds,
+        shape,
+    };
+    Ok((Kind::Histogram(histogram), facet))
+}
+
+pub(super) fn date_histogram(body: &Json, reading: &Reading) -> Outcome<(Kind, Facet)> {
+    let names = [
+        "field",
+        "calendar_interval",
+        "fixed_interval",
+        "interval",
+        "time_zone",
+        "offset",
+        "format",
+        "min_doc_count",
+        "keyed",
+        "order",
+        "missing",
+        "extended_bounds",
+    ];
+    let body = Body::of("date_histogram", body, &names)?;
+    let (rounding, dates) = (rounding(&body)?, date_shape(&body)?);
+    let how = Moment {
+        now: reading.now,
+        format: &dates.format,
+        zone: body.text("time_zone")?.unwrap_or("UTC"),
+        is_rounded_up: false,
+    };
+    let bounds = bounds(&body, &|value| millis_of(value, &how))?;
+    let shape = shape(&body)?;
+    let facet = facet(&body, BucketKey::Date(rounding.clone()), &shape)?;
+    let histogram = DateHistogram {
+        rounding,
+        bounds,
+        dates,
+        shape,
+    };
+    Ok((Kind::DateHistogram(histogram), facet))
+}
+
+/// A moment: milliseconds, or text.
+pub(super) fn millis_of(value: &Json, how: &Moment<'_>) -> Option<i64> {
+    match value {
+        Json::Number(number) => number.as_i64().or_else(|| Some(number.as_f64()? as i64)),
+        Json::String(text) => moment(text, how),
+        _ => None,
+    }
+}
+
+/// `format` and `time_zone`.
+pub(super) fn date_shape(body: &Body<'_>) -> Outcome<DateShape> {
+    let format = body.text("format")?.map(DateFormat::parse).transpose();
+    let format = format
+        .map_err(|part| body.refused(&format!("[format] has [{part}], which is not supported")))?;
+    let zone = body.text("time_zone")?.unwrap_or("UTC");
+    let zone = Rounding::fixed(1, zone)
+        .ok_or_else(|| body.refused(&format!("[time_zone] [{zone}] is not known")))?;
+    Ok(DateShape {
+        format: format.unwrap_or(DateFormat::Iso),
+        zone: zone.zone().clone(),
+    })
+}
+
+/// The intervals of dates that a body names.
+pub(super) fn rounding(body: &Body<'_>) -> Outcome<Rounding> {
+    let zone = body.text("time_zone")?.unwrap_or("UTC");
+    let calendar = body.text("calendar_interval")?;
+    let fixed = body.text("fixed_interval")?;
+    let either = body.text("interval")?;
+    let given = [calendar, fixed, either].into_iter().flatten().count();
+    if given != 1 {
+        return Err(body.refused("it needs either [calendar_interval] or [fixed_interval]"));
+    }
+    let unit = calendar.or(either).and_then(calendar_unit);
+    let rounding = match (unit, fixed.or(either).and_then(fixed_millis)) {
+        (Some(unit), _) => Rounding::calendar(unit, zone),
+        (None, Some(millis)) => Rounding::fixed(millis, zone),
+        (None, None) => {
+            let text = calendar.or(fixed).or(either).unwrap_or_default();
+            return Err(body.refused(&format!(
+                "[{text}] is no interval: a calendar's is such as [month] or [1d], a fixed one \
+                 such as [30s] or [12h]"
+            )));
+        }
+    };
+    let rounding =
+        rounding.ok_or_else(|| body.refused(&format!("[time_zone] [{zone}] is not known")))?;
+    let offset = body.text("offset")?.filter(|offset| *offset != "0");
+    let offset = offset.map(|text| {
+        let refused = || body.refused(&format!("[offset] [{text}] is no time such as [+6h]"));
+        offset_millis(text).ok_or_else(refused)
+    });
+    Ok(rounding.later_by(offset.transpose()?.unwrap_or(0)))
+}
+
+fn facet(body: &Body<'_>, key: BucketKey, shape: &HistogramShape) -> Outcome<Facet> {
+    let mut buckets = Buckets::by([Source {
+        missing: body.missing()?.map_or(Missing::LeftOut, Missing::As),
+        ..Source::new(body.field()?, key)
+    }]);
+    buckets.documents_min = shape.documents_min.max(1);
+    Ok(Facet::buckets(buckets))
+}
+
+fn shape(body: &Body<'_>) -> Outcome<HistogramShape> {
+    let order = match body.get("order") {
+        None => None,
+        Some(order) => {
+            let (by, direction) = only_entry(object(order, "order")?, "order")?;
+            match (by, direction_of(direction)?) {
+                ("_key", Direction::Ascending) => None,
+                ("_key", Direction::Descending) => Some(BucketsOrder::KeyDescending),
+                ("_count", Direction::Ascending) => Some(BucketsOrder::CountAscending),
+                ("_count", Direction::Descending) => Some(BucketsOrder::CountDescending),
+                (other, _) => {
+                    return Err(body.refused(&format!(
+                        "[order] by [{other}] is not supported: order by [_key] or [_count], or \
+                         use [bucket_sort]"
+                    )));
+                }
+            }
+        }
+    };
+    Ok(HistogramShape {
+        documents_min: body.whole("min_doc_count", 0, 0..=u64::MAX)?,
+        keyed: body.flag("keyed")?,
+        order,
+    })
+}
+
+/// `extended_bounds`: `min` and `max`, both.
+fn bounds<T: PartialOrd + Copy>(
+    body: &Body<'_>,
+    read: &dyn Fn(&Json) -> Option<T>,
+) -> Outcome<Option<(T, T)>> {
+    let Some(bounds) = body.get("extended_bounds") else {
+        return Ok(None);
+    };
+    let bounds = object(bounds, "extended_bounds")?;
+    known(bounds, "extended_bounds", &["min", "max"])?;
+    let ends = (
+        bounds.get("min").and_then(read),
+        bounds.get("max").and_then(read),
+    );
+    match ends {
+        (Some(min), Some(max)) if min <= max => Ok(Some((min, max))),
+        _ => Err(body.refused("[extended_bounds] needs a [min] and a [max] that is not less")),
+    }
+}

@@ -1,0 +1,188 @@
+//! [`Aggregation`]: one of a request, read and checked.
+
+use jiff::tz::TimeZone;
+use quiredb::query::{Facet, Order, Rounding};
+use serde_json::{Map, Value as Json};
+
+use crate::documents::source::Source;
+use crate::search::dates::DateFormat;
+
+/// An aggregation of a request.
+#[derive(Debug)]
+pub(crate) struct Aggregation {
+    pub(crate) name: String,
+    pub(super) kind: Kind,
+    /// What is computed; none of a pipeline, which is about what others say.
+    pub(crate) facet: Option<Facet>,
+    /// In the order in which they are computed.
+    pub(super) inner: Vec<Aggregation>,
+    /// Returned as it is.
+    pub(super) meta: Option<Map<String, Json>>,
+}
+
+/// What kind of an aggregation, and how its answer is written.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Terms,
+    Histogram(Histogram),
+    DateHistogram(DateHistogram),
+    Range(Ranges),
+    DateRange(Ranges, DateShape),
+    /// One bucket: `filter` or `missing`.
+    Single(&'static str),
+    Filters(Option<Vec<String>>),
+    Composite(Vec<CompositeSource>),
+    Hits(HitsShape),
+    /// `min`, `max`, `sum`, `avg`, `value_count` and `cardinality`.
+    Metric(&'static str),
+    Stats,
+    /// The number of deviations of its bounds.
+    ExtendedStats(f64),
+    Percentiles {
+        percents: Vec<f64>,
+        keyed: bool,
+    },
+    Pipeline(Pipeline),
+}
+
+#[derive(Debug)]
+pub(super) struct Histogram {
+    pub(super) interval: f64,
+    pub(super) offset: f64,
+    pub(super) bounds: Option<(f64, f64)>,
+    pub(super) shape: HistogramShape,
+}
+
+#[derive(Debug)]
+pub(super) struct DateHistogram {
+    pub(super) rounding: Rounding,
+    pub(super) bounds: Option<(i64, i64)>,
+    pub(super) dates: DateShape,
+    pub(super) shape: HistogramShape,
+}
+
+/// Which buckets of a histogram are shown.
+#[derive(Debug)]
+pub(super) struct HistogramShape {
+    /// Empty ones are shown if it is 0.
+    pub(super) documents_min: u64,
+    pub(super) keyed: bool,
+    pub(super) order: Option<BucketsOrder>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BucketsOrder {
+    KeyDescending,
+    CountAscending,
+    CountDescending,
+}
+
+/// How dates are shown.
+#[derive(Debug)]
+pub(super) struct DateShape {
+    pub(super) format: DateFormat,
+    pub(super) zone: TimeZone,
+}
+
+#[derive(Debug)]
+pub(super) struct Ranges {
+    /// In the order in which they are shown.
+    pub(super) ranges: Vec<Range>,
+    pub(super) keyed: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Range {
+    pub(super) key: String,
+    pub(super) from: Option<f64>,
+    pub(super) to: Option<f64>,
+}
+
+/// A part of the key of a composite.
+#[derive(Debug)]
+pub(super) struct CompositeSource {
+    pub(super) name: String,
+    /// Dates are text then, and else milliseconds.
+    pub(super) dates: Option<DateShape>,
+}
+
+#[derive(Debug)]
+pub(super) struct HitsShape {
+    pub(super) orders: Vec<Order>,
+    pub(super) source: Source,
+    pub(super) with_version: bool,
+    pub(super) with_seq_no: bool,
+}
+
+/// An aggregation of what others say.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    pub(super) what: PipelineKind,
+    /// The names that lead to a number: of a bucket beside it, or of the buckets of one beside it.
+    pub(super) path: Vec<String>,
+    pub(super) gaps: Gaps,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum PipelineKind {
+    /// In each bucket.
+    CumulativeSum,
+    Derivative,
+    BucketSort {
+        by: Vec<(Vec<String>, bool)>,
+        from: usize,
+        size: Option<usize>,
+    },
+    /// Beside the buckets.
+    Avg,
+    Max,
+    Min,
+    Sum,
+    Stats,
+}
+
+/// What a bucket without a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gaps {
+    Skipped,
+    Zeros,
+}
+
+impl Pipeline {
+    /// The names of the aggregations beside it that it is about.
+    pub(super) fn needs(&self) -> Vec<&str> {
+        let of_path = self.path.first();
+        let of_sort = match &self.what {
+            PipelineKind::BucketSort { by, .. } => by.as_slice(),
+            _ => &[],
+        };
+        let of_sort = of_sort.iter().filter_map(|(path, _)| path.first());
+        let paths = of_path.into_iter().chain(of_sort).map(String::as_str);
+        paths
+            .filter(|path| !matches!(*path, "_count" | "_key"))
+            .collect()
+    }
+}
+
+impl PipelineKind {
+    /// Whether it is about the buckets that it stands in.
+    pub(super) fn is_within(&self) -> bool {
+        matches!(
+            self,
+            PipelineKind::CumulativeSum
+                | PipelineKind::Derivative
+                | PipelineKind::BucketSort { .. }
+        )
+    }
+}
+
+impl Aggregation {
+    /// The facets of aggregations that have one, by name.
+    pub(crate) fn facets(all: &[Aggregation]) -> Vec<(String, Facet)> {
+        let facets = all.iter().filter_map(|one| {
+            let facet = one.facet.clone()?;
+            Some((one.name.clone(), facet))
+        });
+        facets.collect()
+    }
+}

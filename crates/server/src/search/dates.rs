@@ -1,0 +1,9 @@
+//! Dates of a request: intervals, formats and date math.
+
+mod format;
+mod interval;
+mod math;
+
+pub(crate) use format::DateFormat;
+pub(crate) use interval::{calendar_unit, fixed_millis, offset_millis};
+pub(crate) use math::{Moment, moment};

@@ -1,0 +1,100 @@
+//! [`HitWriter`]: how hits are written.
+
+use quiredb::query::{Hit, Order};
+use quiredb::{ID, ValueRef, View, Within};
+
+use super::execute::failed;
+use crate::documents::source::Source;
+use crate::http::answer::write_string;
+use crate::http::failure::Outcome;
+
+/// How hits are written.
+#[derive(Debug, Clone)]
+pub(crate) struct HitWriter {
+    /// Which part of a document is shown.
+    pub(crate) source: Source,
+    pub(crate) orders: Vec<Order>,
+    pub(crate) with_version: bool,
+    pub(crate) with_seq_no: bool,
+}
+
+impl HitWriter {
+    /// Reads the documents of hits and appends them, the first without a comma if `is_first`. Ends
+    /// before the first that does not fit in `bytes_max` with those before it. Returns the number
+    /// of those written, and the bytes of the one that does not fit.
+    pub(crate) fn write_places(
+        &self,
+        views: &[View],
+        hits: &[Hit],
+        bytes_max: u64,
+        mut is_first: bool,
+        out: &mut Vec<u8>,
+    ) -> Outcome<(usize, Option<u64>)> {
+        let found = View::documents_within(views, hits, bytes_max).map_err(failed)?;
+        assert!(found.len() == hits.len(), "each hit has one document");
+        for (count, (hit, found)) in hits.iter().zip(found).enumerate() {
+            let found = match found {
+                Within::Found(found) => found,
+                Within::Longer(bytes) => return Ok((count, Some(bytes))),
+                Within::Absent => continue,
+            };
+            if !std::mem::take(&mut is_first) {
+                out.push(b',');
+            }
+            self.write(index_of(views, *hit), &found, out);
+        }
+        Ok((hits.len(), None))
+    }
+
+    /// Appends a hit.
+    pub(crate) fn write(&self, index: &str, found: &quiredb::Found, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"_index\":");
+        write_string(index, out);
+        out.extend_from_slice(b",\"_id\":");
+        write_string(&found.key.to_string(), out);
+        if self.with_version {
+            out.extend_from_slice(format!(",\"_version\":{}", found.version).as_bytes());
+        }
+        if self.with_seq_no {
+            let seq_no = format!(",\"_seq_no\":{},\"_primary_term\":1", found.version);
+            out.extend_from_slice(seq_no.as_bytes());
+        }
+        let score = if self.orders.is_empty() {
+            "1.0"
+        } else {
+            "null"
+        };
+        out.extend_from_slice(format!(",\"_score\":{score}").as_bytes());
+        if self.source.shown {
+            out.extend_from_slice(b",\"_source\":");
+            let document = ValueRef::Object(found.document.root());
+            self.source.fields.write(document, "", out);
+        }
+        for (at, order) in self.orders.iter().enumerate() {
+            out.extend_from_slice(if at == 0 { b",\"sort\":[" } else { b"," });
+            if order.path.as_str() == ID {
+                // As text, as `_id` is elsewhere.
+                write_string(&found.key.to_string(), out);
+                continue;
+            }
+            match order.value_of(&found.document) {
+                Some(value) => value.write_json(out),
+                None => out.extend_from_slice(b"null"),
+            }
+        }
+        if !self.orders.is_empty() {
+            out.push(b']');
+        }
+        out.push(b'}');
+    }
+}
+
+/// The name of the collection that a hit is in. Shards are numbered across all collections.
+fn index_of(views: &[View], hit: Hit) -> &str {
+    let mut end = 0;
+    let found = views.iter().find(|view| {
+        end += view.partition_count();
+        hit.shard < end
+    });
+    found.map_or("", View::collection_name)
+}
