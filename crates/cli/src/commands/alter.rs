@@ -2,11 +2,11 @@
 
 use super::storage::{self, Storage};
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result};
+use crate::place::{Documents, Place};
 use crate::progress::Progress;
-use quiredb::{Collection, CollectionSettings, Durability};
-use std::path::PathBuf;
+use crate::settings;
+use quiredb::{CollectionSettings, Durability};
 use std::time::Duration;
 
 /// How often the progress of an index is looked at.
@@ -22,8 +22,8 @@ Examples:
   quire alter ./db papers --codec zstd --dictionary 64KiB
   quire alter ./db papers --index abstract=none")]
 pub(crate) struct Alter {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// When writes without a durability of their own are acknowledged: sync, async, async(MS) or
@@ -39,17 +39,30 @@ pub(crate) struct Alter {
 
 impl Alter {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let database = database::open_existing(context, &self.db)?;
+        let opened = self.place.open(context, &self.collection)?;
         let name = &self.collection;
-        let collection = database::collection(&database, &self.db, name)?;
-        let mut settings = CollectionSettings::clone(&collection.settings());
+        let before = opened.settings();
+        let mut settings = CollectionSettings::clone(&before);
         settings.durability = self.durability.unwrap_or(settings.durability);
         self.storage.apply(&mut settings);
-        let collection = database
-            .change_settings(name, settings)
-            .map_err(Error::engine(format!(
-                "cannot change the settings of `{name}`"
-            )))?;
+        let changed = match &opened {
+            Documents::Directory { database, .. } => {
+                database.change_settings(name, settings).map(|changed| {
+                    let database = database.clone();
+                    Documents::Directory {
+                        database,
+                        collection: changed,
+                    }
+                })
+            }
+            Documents::Server(collection) => {
+                let changes = settings::changed(&before, &settings);
+                collection.change(&changes).map(Documents::Server)
+            }
+        };
+        let collection = changed.map_err(Error::engine(format!(
+            "cannot change the settings of `{name}`"
+        )))?;
         if self.storage.adds_index() && !self.no_wait {
             wait_for_index(context, &collection)?;
         }
@@ -70,7 +83,7 @@ impl Alter {
 }
 
 /// Waits until the index is complete, and shows how far it is.
-fn wait_for_index(context: &Context, collection: &Collection) -> Result<()> {
+fn wait_for_index(context: &Context, collection: &Documents) -> Result<()> {
     let stats = || {
         collection
             .stats()

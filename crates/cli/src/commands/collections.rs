@@ -2,23 +2,29 @@
 
 use crate::Context;
 use crate::database;
-use crate::error::Result;
-use std::path::PathBuf;
+use crate::error::{Error, Result};
+use crate::link::{Link, Request};
+use crate::place::Place;
+use serde::Deserialize;
 
 /// List the collections of a database
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  quire collections ./db")]
 pub(crate) struct Collections {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
 }
 
 impl Collections {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let database = database::open_existing(context, &self.db)?;
-        for name in database.collections() {
+        let link = self.place.server(context)?;
+        let names = match &link {
+            Some(link) => names_of(link)?,
+            None => database::open_existing(context, self.place.path())?.collections(),
+        };
+        for name in names {
             if context.out.is_json() {
-                let collection = database::collection(&database, &self.db, &name)?;
+                let collection = self.place.open(context, &name)?;
                 // A name has no characters that JSON escapes.
                 let settings = collection.settings().to_json();
                 context.out.line(format_args!(
@@ -30,4 +36,22 @@ impl Collections {
         }
         Ok(())
     }
+}
+
+/// The names of a server's collections, in their order.
+fn names_of(link: &Link) -> Result<Vec<String>> {
+    let cannot = "cannot list the collections";
+    let answer = link.whole(Request::get("/_cat/indices?format=json&h=index"));
+    let answer = answer.map_err(Error::engine(cannot))?;
+    let rows: Vec<Row> = serde_json::from_str(&answer)
+        .map_err(|error| Error::Failed(format!("{cannot}: {}: {error}", link.url())))?;
+    let mut names: Vec<String> = rows.into_iter().map(|row| row.index).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A collection in the server's list.
+#[derive(Deserialize)]
+struct Row {
+    index: String,
 }

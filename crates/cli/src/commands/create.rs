@@ -4,9 +4,12 @@ use super::storage::{self, Storage};
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
+use crate::place::Place;
+use crate::remote::RemoteCollection;
+use crate::settings;
 use crate::size::counted;
+use quire_pipeline::Target;
 use quiredb::{CollectionSettings, Durability};
-use std::path::PathBuf;
 
 /// Create a collection, and the database if there is none
 #[derive(Debug, clap::Args)]
@@ -17,8 +20,8 @@ Examples:
   quire create ./db events --codec zstd --dictionary 64KiB
   quire create ./db readings --retention-age 30d --retention-size 100GiB")]
 pub(crate) struct Create {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// Its name: a to z, 0 to 9, _ - and . ; it starts with a letter or a digit
     collection: String,
     /// The field that holds the key of each document [default: _id]
@@ -36,26 +39,33 @@ pub(crate) struct Create {
 }
 
 impl Create {
+    /// Sets what is given.
+    fn apply(&self, settings: &mut CollectionSettings) {
+        if let Some(key) = &self.key {
+            settings.key_field = key.clone();
+        }
+        settings.partitions = self.partitions.unwrap_or(settings.partitions);
+        settings.durability = self.durability.unwrap_or(settings.durability);
+        self.storage.apply(settings);
+    }
+
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let mut settings = CollectionSettings::default();
-        if let Some(key) = self.key {
-            settings.key_field = key;
-        }
-        if let Some(partitions) = self.partitions {
-            settings.partitions = partitions;
-        }
-        if let Some(durability) = self.durability {
-            settings.durability = durability;
-        }
-        self.storage.apply(&mut settings);
-        let database = database::open_or_create(context, &self.db, None)?;
+        self.apply(&mut settings);
         let name = &self.collection;
-        let collection = database
-            .create_collection(name, settings)
-            .map_err(Error::engine(format!(
-                "cannot create the collection `{name}`"
-            )))?;
-        let settings = collection.settings();
+        let cannot = format!("cannot create the collection `{name}`");
+        let settings = match self.place.server(context)? {
+            Some(link) => {
+                let given = settings::of_new(&settings, self.partitions);
+                RemoteCollection::create(&link, name, &given).map(|made| made.settings())
+            }
+            None => {
+                let database = database::open_or_create(context, self.place.path(), None)?;
+                let made = database.create_collection(name, settings);
+                made.map(|made| made.settings())
+            }
+        }
+        .map_err(Error::engine(cannot))?;
         if context.out.is_json() {
             context.out.line(format_args!(
                 "{{\"created\":\"{name}\",\"settings\":{}}}",

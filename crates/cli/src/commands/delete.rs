@@ -2,11 +2,10 @@
 
 use super::key::parse_key;
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result};
 use crate::message::print_message;
+use crate::place::Place;
 use quiredb::{Effect, Key, Position, Write};
-use std::path::PathBuf;
 
 /// Delete documents by key
 #[derive(Debug, clap::Args)]
@@ -17,8 +16,8 @@ Examples:
 
 Exit code 1 if a key has no document, or its version is not that of --if-version.")]
 pub(crate) struct Delete {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// The keys
@@ -39,17 +38,15 @@ impl Delete {
         if self.if_version.is_some() && self.keys.len() > 1 {
             return Err(Error::Usage("--if-version goes with one key".to_owned()));
         }
-        let database = database::open_existing(context, &self.db)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let documents = self.place.open(context, &self.collection)?;
         let mut missing = false;
         for key in self.keys {
             let mut write = Write::delete(key.clone());
             if let Some(version) = self.if_version {
                 write = write.if_version(Position(version));
             }
-            let written = collection
-                .write()
-                .run(write)
+            let written = documents
+                .write(write)
                 .map_err(Error::engine(format!("cannot delete {key}")))?;
             if written.effect == Effect::Unchanged {
                 missing = true;
@@ -60,7 +57,7 @@ impl Delete {
             }
             context.out.written(&key, &written)?;
         }
-        collection
+        documents
             .sync()
             .map_err(Error::engine("cannot make the deletions durable"))?;
         if missing {

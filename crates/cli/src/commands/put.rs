@@ -1,11 +1,10 @@
 //! `quire put`: writes or patches one document.
 
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result, causes};
+use crate::place::Place;
 use quiredb::{Document, Key, Position, Write};
 use std::io::{self, Read};
-use std::path::PathBuf;
 
 /// The longest input: the largest document, 16 MiB, and 1 MiB for white space.
 const INPUT_BYTES_MAX: u64 = 17 << 20;
@@ -21,8 +20,8 @@ Examples:
 
 Exit code 1 if a condition does not hold.")]
 pub(crate) struct Put {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// The key [default: the one in the key field of the document]
@@ -55,11 +54,11 @@ impl Put {
         };
         let document = Document::from_json(&json)
             .map_err(|error| Error::Failed(format!("the document: {}", causes(&error))))?;
-        let database = database::open_existing(context, &self.db)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let documents = self.place.open(context, &self.collection)?;
         let key = match key {
             Some(key) => key,
-            None => collection
+            None => documents
+                .settings()
                 .key_of(&document)
                 .map_err(Error::engine("the document has no key"))?,
         };
@@ -72,11 +71,10 @@ impl Put {
         } else if self.if_absent {
             write = write.if_absent();
         }
-        let written = collection
-            .write()
-            .run(write)
+        let written = documents
+            .write(write)
             .map_err(Error::engine(format!("cannot write {key}")))?;
-        collection
+        documents
             .sync()
             .map_err(Error::engine("cannot make the document durable"))?;
         context.out.written(&key, &written)

@@ -2,14 +2,12 @@
 
 use super::key::parse_key;
 use crate::Context;
-use crate::database;
-use crate::error::{Error, Result, causes};
+use crate::error::{Error, Result};
 use crate::message::print_message;
+use crate::place::{Place, Scanned};
+use crate::remote::Wanted;
 use crate::size::counted;
-use quiredb::operations::Origin;
-use quiredb::{Key, Write};
-use std::ops::Bound;
-use std::path::PathBuf;
+use quiredb::Key;
 
 /// Contradicting documents that are named one by one; of the others only the count is.
 const NAMED_MAX: u64 = 10;
@@ -27,8 +25,8 @@ Examples:
   quire scan ./db papers --prefix 2101. --json              with keys and versions
   quire scan ./db papers > papers.ndjson                    a copy that `quire load` reads")]
 pub(crate) struct Scan {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// Start at this key
@@ -52,38 +50,29 @@ impl Scan {
             Some(prefix) => Some(first_of(prefix)?),
             None => self.from,
         };
-        let range = (
-            from.map_or(Bound::Unbounded, Bound::Included),
-            self.to.map_or(Bound::Unbounded, Bound::Excluded),
-        );
-        let database = database::open_existing(context, &self.db)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
-        let key_field = collection.settings().key_field.clone();
+        let wanted = Wanted {
+            from,
+            to: self.to,
+            prefix,
+            limit: self.limit,
+        };
+        let documents = self.place.open(context, &self.collection)?;
+        let key_field = documents.settings().key_field.clone();
         let mut contradicting = 0;
-        let scan = collection
-            .scan(range)
-            .map_err(Error::engine("cannot scan"))?;
-        for found in scan.take(self.limit.unwrap_or(usize::MAX)) {
-            let found = found.map_err(Error::engine("cannot scan"))?;
-            if let Some(prefix) = &prefix
-                && !found
-                    .key
-                    .as_str()
-                    .is_some_and(|key| key.starts_with(prefix.as_str()))
-            {
-                break;
+        documents.scan(&wanted, &mut |scanned| match scanned {
+            Scanned::Document(found) => {
+                context
+                    .out
+                    .keyed(&key_field, &found.origin, &found.document)
             }
-            context
-                .out
-                .keyed(&key_field, &Origin::of(&found), &found.document)?;
-            let as_written = Write::put(found.key, found.document);
-            if let Err(error) = collection.check_key(&as_written) {
+            Scanned::Contradiction(why) => {
                 contradicting += 1;
                 if contradicting <= NAMED_MAX {
-                    print_message(format_args!("quire: warning: {}", causes(&error)));
+                    print_message(format_args!("quire: warning: {why}"));
                 }
+                Ok(())
             }
-        }
+        })?;
         if contradicting > 0 {
             print_message(format_args!(
                 "quire: warning: {} written by an earlier version: `quire load` refuses to copy \

@@ -6,15 +6,20 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 /// A running server.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     /// `127.0.0.1:PORT`.
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
     fn start(quire: &Quire, arguments: &[&str]) -> Server {
-        let serve = ["serve", "db", "--create", "--listen", "127.0.0.1:0"];
+        Server::start_of(quire, "db", arguments)
+    }
+
+    /// Serves the database `db` of the directory.
+    pub(crate) fn start_of(quire: &Quire, db: &str, arguments: &[&str]) -> Server {
+        let serve = ["serve", db, "--create", "--listen", "127.0.0.1:0"];
         let arguments = [&serve, arguments].concat();
         let mut child = quire
             .command(&arguments)
@@ -58,7 +63,7 @@ impl Server {
     }
 
     /// Sends a signal and waits for the end.
-    fn stop(self, signal: &str) -> Done {
+    pub(crate) fn stop(self, signal: &str) -> Done {
         let sent = Command::new("kill")
             .args(["-s", signal, &self.child.id().to_string()])
             .status()
