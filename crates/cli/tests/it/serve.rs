@@ -135,3 +135,32 @@ fn other_addresses_need_a_token_and_callers_must_send_it() {
     );
     assert_eq!(server.stop("TERM").code, 0);
 }
+
+#[test]
+fn a_check_finds_what_would_stop_a_server_and_serves_nothing() {
+    let quire = Quire::with_documents("{\"_id\":\"a\"}");
+    fn check<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["serve", "--check"], arguments].concat()
+    }
+    let found = quire.ok(&check(&["db"]));
+    assert!(found.contains("opens, with 1 collection"), "{found}");
+    assert_eq!(quire.json(&check(&["db"]))["checked"], true);
+    quire.fails(&check(&["absent"]), 1, &["absent"]);
+    let found = quire.ok(&check(&["absent", "--create"]));
+    assert!(found.contains("--create would make it") && !quire.path("absent").exists());
+    quire.fails(
+        &check(&["db", "--listen", "0.0.0.0:9200"]),
+        2,
+        &["--token-file"],
+    );
+    quire.file("key.pem", "no key");
+    let tls = ["db", "--tls-cert", "key.pem", "--tls-key", "key.pem"];
+    quire.fails(&check(&tls), 1, &["key.pem"]);
+    quire.file("db/CATALOG", "damaged");
+    quire.file("db/CATALOG-2", "damaged");
+    quire.fails(&check(&["db"]), 1, &["CATALOG"]);
+    let server = Server::start_of(&quire, "served", &[]);
+    let found = quire.ok(&check(&["served"]));
+    assert!(found.contains("open in another process"), "{found}");
+    assert_eq!(server.stop("TERM").code, 0);
+}
