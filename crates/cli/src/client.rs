@@ -21,7 +21,7 @@ pub(crate) struct ServerAccess {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
-    tls: TlsArguments,
+    pub(crate) tls: TlsArguments,
 }
 
 /// The files of TLS with which a server is called.
@@ -65,15 +65,31 @@ impl ServerAccess {
         self.token_file.is_none() && self.tls.files() == ClientTlsFiles::default()
     }
 
+    /// The token, if a file with one is given.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub(crate) fn token(&self) -> Result<Option<String>> {
+        self.token_file.as_deref().map(read_token).transpose()
+    }
+
+    /// The server at a URL, which may be away.
+    ///
+    /// # Errors
+    /// If there is no token in its file, or the files for TLS can't be used.
+    pub(crate) fn remote(&self, context: &Context, url: &str) -> Result<Remote> {
+        let url = url.trim_end_matches('/');
+        let remote = Remote::new(&*context.env, url, self.token()?, &self.tls.files());
+        remote.map_err(unreachable)
+    }
+
     /// The server at a URL.
     ///
     /// # Errors
     /// If there is no such host, no token in its file, or the files for TLS can't be used.
     pub(crate) fn client(&self, context: &Context, url: &str) -> Result<Client> {
         let url = url.trim_end_matches('/');
-        let files = self.tls.files();
-        let token = self.token_file.as_deref().map(read_token).transpose()?;
-        let server = Remote::new(&*context.env, url, token, &files).map_err(unreachable)?;
+        let server = self.remote(context, url)?;
         let address = url.split_once("://").map_or(url, |(_, address)| address);
         resolve(url, address)?;
         Ok(Client { server })

@@ -88,9 +88,9 @@ pub(crate) fn refuse_server(path: &Path) -> Result<()> {
     let is_url = text.starts_with("http://") || text.starts_with("https://");
     match is_url || text.starts_with("http:/") || text.starts_with("https:/") {
         true => Err(Error::Usage(format!(
-            "{text} is the address of a server, and this command works on a directory; send a \
-             server its requests over HTTP (curl {text}/COLLECTION/_doc/KEY, and /_bulk, /_search, \
-             /_count)"
+            "{text} is the address of a server, and this command works on a directory; commands \
+             for both are get, put, delete, load, scan, query, tail, count, collections, fields, \
+             stats, create, alter, drop, backup, verify and token"
         ))),
         false => Ok(()),
     }
@@ -145,9 +145,9 @@ pub(crate) fn refused(path: &Path, source: quiredb::Error) -> Error {
     let path = path.display();
     let context = match source.kind() {
         ErrorKind::Locked => format!(
-            "{path} is open in another process; stop that one, or if it is `quire serve`, send it \
-             requests over HTTP (curl http://127.0.0.1:9200/COLLECTION/_doc/KEY; \
-             quire backup http://127.0.0.1:9200 NAME)"
+            "{path} is open in another process; stop that one, or if it is `quire serve`, give its \
+             HTTP address in place of the directory: quire get http://127.0.0.1:9200 COLLECTION \
+             KEY, quire backup http://127.0.0.1:9200 NAME"
         ),
         _ => format!("cannot open the database at {path}"),
     };

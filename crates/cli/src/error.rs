@@ -32,11 +32,35 @@ pub(crate) enum Error {
     Reported,
 }
 
+/// Without a context: see [`Error::because`].
+impl From<quiredb::Error> for Error {
+    fn from(source: quiredb::Error) -> Error {
+        Error::Engine {
+            context: String::new(),
+            source,
+        }
+    }
+}
+
 impl Error {
     /// An [`Error::Engine`] with its context.
     pub(crate) fn engine(context: impl Into<String>) -> impl FnOnce(quiredb::Error) -> Error {
         let context = context.into();
         move |source| Error::Engine { context, source }
+    }
+
+    /// Says what could not be done, of an error of the database that does not say.
+    pub(crate) fn because(self, context: &str) -> Error {
+        match self {
+            Error::Engine {
+                context: before,
+                source,
+            } if before.is_empty() => Error::Engine {
+                context: context.to_owned(),
+                source,
+            },
+            other => other,
+        }
     }
 
     /// Prints the error, and returns the exit code.

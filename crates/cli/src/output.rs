@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use quire_pipeline::write_line;
 use quiredb::operations::Origin;
-use quiredb::{Document, Found, Key, Written};
+use quiredb::{Document, Key, Written};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -44,8 +44,8 @@ impl Output {
     }
 
     /// Prints a document as it was written; with `--json`, in an object with key and version.
-    pub(crate) fn found(&mut self, found: &Found) -> Result<()> {
-        self.found_as(&Origin::of(found), &found.document.to_json())
+    pub(crate) fn found(&mut self, origin: &Origin, document: &Document) -> Result<()> {
+        self.found_as(origin, &document.to_json())
     }
 
     /// Prints a document and its key as a line that `quire load` reads as both; with `--json`, in

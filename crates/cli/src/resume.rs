@@ -7,8 +7,8 @@
 
 use crate::files;
 use crate::input::InputArgument;
-use quire_pipeline::{Progress, SourcePosition};
-use quiredb::{Collection, Env, Position};
+use quire_pipeline::{Progress, SourcePosition, Target};
+use quiredb::{Env, Position};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Resume {
     pub(crate) fn open(
         env: Arc<dyn Env>,
         path: &Path,
-        collection: &Collection,
+        collection: &impl Target,
         inputs: &[InputArgument],
     ) -> Result<Resume, String> {
         let size = |input: &InputArgument| input.size().map_err(|error| error.to_string());
@@ -109,7 +109,7 @@ impl Resume {
         {
             return refuse("is of a load of other inputs, or into another collection");
         }
-        let now = collection.positions();
+        let now = collection.positions().map_err(|error| error.to_string())?;
         let had = saved.positions.iter().map(|position| Position(*position));
         if !saved.positions.is_empty()
             && (saved.positions.len() != now.len() || had.zip(&now).any(|(had, now)| had > *now))
@@ -149,7 +149,7 @@ impl Resume {
     /// Of making the documents durable, or the file.
     pub(crate) fn note(
         &mut self,
-        collection: &Collection,
+        collection: &impl Target,
         progress: &Progress,
     ) -> quiredb::Result<()> {
         let place = Place {
@@ -169,7 +169,7 @@ impl Resume {
             .is_none_or(|saved_at| now.saturating_sub(saved_at) >= EVERY)
         {
             // In this order: what is written after the sync may be lost.
-            let positions = collection.positions();
+            let positions = collection.positions()?;
             collection.sync()?;
             self.save(&positions)?;
             self.saved_at = Some(now);
@@ -181,11 +181,11 @@ impl Resume {
     ///
     /// # Errors
     /// Of the machine.
-    pub(crate) fn end(mut self, collection: &Collection, is_whole: bool) -> quiredb::Result<()> {
+    pub(crate) fn end(mut self, collection: &impl Target, is_whole: bool) -> quiredb::Result<()> {
         match is_whole {
             true if self.env.exists(&self.path)? => Ok(self.env.remove(&self.path)?),
             true => Ok(()),
-            false => self.save(&collection.positions()),
+            false => self.save(&collection.positions()?),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::Context;
 use crate::database;
 use crate::error::{Error, Result, causes};
 use crate::message::print_message;
-use crate::unknown;
+use quire_server::unknown_fields as unknown;
 use quiredb::operations::{FrozenDocument, FrozenView, Origin};
 use quiredb::query::{Answer, Error as QueryError, Hit, Options, Prepared, UnknownFields};
 use quiredb::{Database, ID, View};

@@ -2,7 +2,6 @@
 
 use crate::collection_state::CollectionState;
 use crate::error::first_error;
-use crate::one_key;
 use crate::retention::PartitionRetention;
 use crate::scan::Scan;
 use crate::settings::CollectionSettings;
@@ -126,7 +125,7 @@ impl Collection {
     /// # Errors
     /// `Invalid` if the key field of the collection, or `_id`, is there and is another key.
     pub fn check_key(&self, write: &Write) -> Result<()> {
-        one_key::check(&self.settings().key_field, write)
+        self.settings().check_key(write)
     }
 
     /// The partition that a key belongs to.

@@ -1,8 +1,8 @@
 //! What an open collection and its views share: name, settings, partitions.
 
+use crate::Result;
 use crate::retention::PartitionRetention;
 use crate::settings::CollectionSettings;
-use crate::{Error, Result};
 use parking_lot::RwLock;
 use quire_collection::Partition;
 use quire_env::{Env, Gate};
@@ -48,14 +48,7 @@ impl CollectionState {
 
     /// The key that a document carries in the collection's key field.
     pub(crate) fn key_of(&self, document: &Document) -> Result<Key> {
-        let settings = self.settings.read();
-        let field = &settings.key_field;
-        match document.get(field) {
-            Some(value) => Ok(Key::from_value(value)?),
-            None => Err(Error::Invalid(format!(
-                "the document has no field {field:?} to take its key from"
-            ))),
-        }
+        self.settings.read().key_of(document)
     }
 
     /// The partition that a key belongs to.

@@ -198,6 +198,14 @@ pub enum Error {
     /// A query.
     #[error("{0}")]
     Query(#[from] quire_query::Error),
+    /// A server that was called refused, or does not answer.
+    #[error("{what}")]
+    Server {
+        /// What a caller can act on.
+        kind: ErrorKind,
+        /// What it says.
+        what: String,
+    },
     /// The machine.
     #[error("{0}")]
     Env(#[source] Arc<quire_env::Error>),
@@ -247,6 +255,7 @@ impl Error {
                 _ => ErrorKind::Invalid,
             },
             Error::Env(error) => env_kind(error.kind()),
+            Error::Server { kind, .. } => *kind,
         }
     }
 

@@ -2,8 +2,9 @@
 //! changed later.
 
 use crate::codec::Codec;
-use crate::{Error, Result};
-use quire_collection::{IndexedFields, RetentionRule};
+use crate::{Error, Result, one_key};
+use quire_collection::{IndexedFields, RetentionRule, Write};
+use quire_model::{Document, Key};
 use quire_store::{Durability, LogSettings};
 use quire_wide::Schema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -133,6 +134,29 @@ impl CollectionSettings {
             .map_err(|error| Error::Invalid(format!("collection settings: {error}")))?;
         settings.check()?;
         Ok(settings)
+    }
+
+    /// The key that a document carries in the key field.
+    ///
+    /// # Errors
+    /// `Invalid` if it has none, or one that can't be a key.
+    pub fn key_of(&self, document: &Document) -> Result<Key> {
+        let field = &self.key_field;
+        match document.get(field) {
+            Some(value) => Ok(Key::from_value(value)?),
+            None => Err(Error::Invalid(format!(
+                "the document has no field {field:?} to take its key from"
+            ))),
+        }
+    }
+
+    /// Refuses a write whose document, or patch, names another key than the write's, as every write
+    /// does.
+    ///
+    /// # Errors
+    /// `Invalid` if the key field, or `_id`, is there and is another key.
+    pub fn check_key(&self, write: &Write) -> Result<()> {
+        one_key::check(&self.key_field, write)
     }
 
     /// As a JSON object.

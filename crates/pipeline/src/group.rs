@@ -1,6 +1,7 @@
 //! Group: writes of one partition, in their order. Documents are grouped here, once; the
 //! database takes groups as they are.
 
+use crate::target::Target;
 use quiredb::{Action, Collection, Write};
 
 /// Writes to one partition, each with a tag that says where it comes from.
@@ -57,8 +58,8 @@ impl<T> PartitionGroup<T> {
 /// # Ok::<(), quiredb::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Grouper<'a, T> {
-    collection: &'a Collection,
+pub struct Grouper<'a, T, C = Collection> {
+    target: &'a C,
     /// By partition: the index of its group, or `NO_GROUP`.
     group_indices: Vec<u32>,
     groups: Vec<PartitionGroup<T>>,
@@ -67,13 +68,12 @@ pub struct Grouper<'a, T> {
 
 const NO_GROUP: u32 = u32::MAX;
 
-impl<'a, T> Grouper<'a, T> {
-    /// Groups writes to `collection`.
-    pub fn new(collection: &'a Collection) -> Grouper<'a, T> {
-        let partitions = collection.settings().partitions as usize;
+impl<'a, T, C: Target> Grouper<'a, T, C> {
+    /// Groups writes to `target`.
+    pub fn new(target: &'a C) -> Grouper<'a, T, C> {
         Grouper {
-            collection,
-            group_indices: vec![NO_GROUP; partitions],
+            target,
+            group_indices: vec![NO_GROUP; target.writers() as usize],
             groups: Vec::new(),
             bytes: 0,
         }
@@ -81,7 +81,7 @@ impl<'a, T> Grouper<'a, T> {
 
     /// Adds a write, after the ones added before.
     pub fn push(&mut self, write: Write, tag: T) {
-        let partition = self.collection.partition_of(&write.key);
+        let partition = self.target.writer_of(&write.key);
         self.bytes = self.bytes.saturating_add(document_bytes(&write));
         let count = self.groups.len();
         let index = self.group_indices.get_mut(partition as usize);

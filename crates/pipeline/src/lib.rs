@@ -62,6 +62,7 @@ mod read;
 mod run;
 mod sink;
 mod source;
+mod target;
 
 pub use csv_types::{CellType, CsvColumn, CsvOptions};
 pub use documents::documents_of;
@@ -74,3 +75,4 @@ pub use position::SourcePosition;
 pub use progress::{Event, Observe, Progress, Summary};
 pub use run::load;
 pub use sink::write_groups;
+pub use target::{Outcomes, Target};

@@ -5,13 +5,14 @@ use crate::error::{BadDocument, reason};
 use crate::group::{Grouper, PartitionGroup};
 use crate::keyed_line;
 use crate::position::SourcePosition;
-use quiredb::{Collection, Document, Key, Write};
+use crate::target::Target;
+use quiredb::{Document, Key, Write};
 use std::sync::Arc;
 
 /// Turns batches into writes to one collection.
 #[derive(Debug, Clone)]
-pub(crate) struct Parser {
-    pub(crate) collection: Collection,
+pub(crate) struct Parser<C> {
+    pub(crate) target: C,
     /// That of the collection.
     pub(crate) key_field: String,
     /// The count of writers, at least 1.
@@ -62,7 +63,7 @@ pub(crate) struct Origin {
     pub(crate) byte: u64,
 }
 
-impl Parser {
+impl<C: Target> Parser<C> {
     /// Parses a batch, as far as it is to be loaded.
     pub(crate) fn parse(&self, batch: SourceBatch) -> ParsedBatch {
         let sequence = batch.sequence;
@@ -76,7 +77,7 @@ impl Parser {
             parts: Vec::new(),
             bad: Vec::new(),
         };
-        let mut grouper = Grouper::new(&self.collection);
+        let mut grouper = Grouper::new(&self.target);
         let mut good_end = batch.start.byte;
         for item in &batch.items {
             let origin = Origin {
@@ -124,12 +125,12 @@ impl Parser {
             Some(write) => write,
             None => {
                 let document = document_of(item, text)?;
-                let key = self.collection.key_of(&document);
+                let key = self.target.key_of(&document);
                 let why = |error| format!("{}{}", reason(&error), hint(&document));
                 Write::put(key.map_err(why)?, document)
             }
         };
-        let checked = self.collection.check_key(&write);
+        let checked = self.target.check_key(&write);
         checked.map_err(|error| reason(&error))?;
         Ok(write)
     }

@@ -11,7 +11,8 @@ use crate::parse::{ParsedBatch, Parser, Part};
 use crate::progress::{Observe, Summary};
 use crate::read::Reader;
 use crate::sink::{Refusal, write_parts};
-use quiredb::{Collection, Env};
+use crate::target::Target;
+use quiredb::Env;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -38,13 +39,13 @@ enum Message {
     Panicked(&'static str),
 }
 
-/// Loads the documents of `inputs`, in order, into `collection`, then makes all that was written
+/// Loads the documents of `inputs`, in order, into `target`, then makes all that was written
 /// durable. A document replaces the one of the same key; of the documents of one key, the last
-/// wins. `env` is the machine of the collection, and gives the time.
+/// wins. `env` is the machine, which gives the time.
 ///
 /// Blocks until the end. What can go wrong is in [`Summary::stopped`].
 pub fn load(
-    collection: &Collection,
+    target: &impl Target,
     env: &dyn Env,
     inputs: Vec<Input>,
     options: &Options,
@@ -53,7 +54,7 @@ pub fn load(
     let now = || env.monotonic();
     let mut ledger = Ledger::new(options.on_bad, options.from, &now, observe);
     let in_flight = Arc::new(InFlight::new(options.in_flight_bytes_max));
-    match start(collection, inputs, options, &in_flight) {
+    match start(target, inputs, options, &in_flight) {
         Ok((messages, writers)) => {
             let coordinator = Coordinator {
                 ledger: &mut ledger,
@@ -67,7 +68,7 @@ pub fn load(
         }
         Err(error) => ledger.stop(Error::Thread(error)),
     }
-    if let Err(error) = collection.sync() {
+    if let Err(error) = target.sync() {
         ledger.stop(Error::Database(error));
     }
     ledger.finish();
@@ -80,20 +81,19 @@ pub fn load(
 /// Starts the threads. They end when the coordinator drops its ends of the channels, the reader
 /// with its next batch. Nothing joins them: the reader may wait for a terminal.
 fn start(
-    collection: &Collection,
+    target: &impl Target,
     inputs: Vec<Input>,
     options: &Options,
     in_flight: &Arc<InFlight>,
 ) -> io::Result<(Receiver<Message>, Vec<Sender<Part>>)> {
     let (messages, receiver) = mpsc::channel();
-    let partitions = collection.settings().partitions as usize;
-    let writer_count = partitions.min(options.writers_max).max(1);
+    let writer_count = (target.writers() as usize).min(options.writers_max).max(1);
     let mut writers = Vec::new();
     for _ in 0..writer_count {
         let (sender, parts) = mpsc::channel();
-        let (collection, durability) = (collection.clone(), options.durability);
+        let (target, durability) = (target.clone(), options.durability);
         spawn("writer", &messages, move |messages| {
-            write_parts(&collection, durability, &parts, |sequence, refusals| {
+            write_parts(&target, durability, &parts, |sequence, refusals| {
                 let written = Message::Written { sequence, refusals };
                 messages.send(written).is_ok()
             });
@@ -101,8 +101,8 @@ fn start(
         writers.push(sender);
     }
     let parser = Parser {
-        collection: collection.clone(),
-        key_field: collection.settings().key_field.clone(),
+        target: target.clone(),
+        key_field: target.settings().key_field.clone(),
         writers: writer_count,
         stops_at_bad: options.on_bad == OnBad::Stop,
     };
@@ -120,7 +120,7 @@ fn start(
         parsers.push(sender);
     }
     let (in_flight, options) = (Arc::clone(in_flight), options.clone());
-    let key_field = collection.settings().key_field.clone();
+    let key_field = target.settings().key_field.clone();
     spawn("reader", &messages, move |messages| {
         let mut turns = (0..parsers.len()).cycle();
         let mut reader = Reader {

@@ -2,6 +2,7 @@
 
 use crate::group::PartitionGroup;
 use crate::parse::{Origin, Part};
+use crate::target::Target;
 use quiredb::{Collection, Durability, Write, Written};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -37,7 +38,7 @@ pub(crate) struct Refusal {
 /// are written together, with one sync; the bytes in flight bound their count. `done` gets each
 /// part's batch and its refused writes; false ends the work.
 pub(crate) fn write_parts(
-    collection: &Collection,
+    target: &impl Target,
     durability: Option<Durability>,
     parts: &Receiver<Part>,
     mut done: impl FnMut(u64, Vec<Refusal>) -> bool,
@@ -59,7 +60,15 @@ pub(crate) fn write_parts(
             }
             groups = by_partition.into_values().collect();
         }
-        let results = write_groups(collection, groups, durability);
+        let borrowed: Vec<(u32, &[Write])> = groups
+            .iter()
+            .map(|group| (group.partition(), group.writes()))
+            .collect();
+        let results = target.write(&borrowed, durability);
+        assert!(results.len() == groups.len(), "each group has its results");
+        let results = groups.into_iter().zip(results);
+        let results =
+            results.flat_map(|(group, results)| group.into_tags().into_iter().zip(results));
         let mut refusals: Vec<Refusal> = results
             .filter_map(|(origin, result)| {
                 let error = result.err()?;

@@ -14,8 +14,10 @@ mod client;
 mod client_tls;
 pub(crate) mod follower;
 pub(crate) mod leader;
+mod session;
 pub(crate) mod status;
 
 pub use client::{Remote, Response};
 pub use client_tls::{ClientTlsFiles, RemoteError};
 pub use follower::{FollowOptions, Follower};
+pub use session::{Session, SessionResponse};

@@ -25,9 +25,9 @@
 //! # Modules
 //! `serve` opens the ports, `dispatch` finds the route of a request in `routes` and calls its
 //! handler, if `access` says that the caller may call it. The handlers are in `documents`, `bulk`,
-//! `search`, `collections`, `admin`, `jobs` and `follow`. Each gets what it uses of `state`; most
-//! get only the `engine`, the way to the database. `http` and `net` are what all of them share, and
-//! `memcached` is the other protocol.
+//! `search`, `collections`, `command`, `admin`, `jobs` and `follow`. Each gets what it uses of
+//! `state`; most get only the `engine`, the way to the database. `http` and `net` are what all of
+//! them share, and `memcached` is the other protocol.
 //!
 //! ```no_run
 //! use quire_server::{ServerOptions, bind, serve};
@@ -50,6 +50,7 @@ mod admin;
 mod audit;
 mod bulk;
 mod collections;
+mod command;
 mod dispatch;
 mod documents;
 mod engine;
@@ -66,14 +67,22 @@ mod routes;
 mod search;
 mod serve;
 mod state;
+pub mod unknown_fields;
 
 pub use access::lifetime::parse_lifetime;
 pub use access::record::TokenRecord;
 pub use access::role::Role;
 pub use access::tokens::{NewToken, Tokens, TokensError};
 pub use audit::{Audit, AuditError, AuditOptions};
+pub use command::{
+    AggregateText, AnswerText, End, ExplainText, Line, QueryText, QueryTextError, Row, WriteAnswer,
+    WriteLine, selected,
+};
 pub use error::{Error, ErrorKind, Result};
-pub use follow::{ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response};
+pub use follow::{
+    ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response, Session,
+    SessionResponse,
+};
 pub use memcached::memcached;
 pub use net::pem::TlsError;
 pub use net::tls::{Tls, TlsFiles};

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 
 use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
 use crate::admin::{cat, cluster, stats, tokens};
+use crate::command::{describe, query, read, write};
 use crate::documents::{by_query, changes, mget, one as documents, update};
 use crate::follow::leader;
 use crate::http::answer::Answer;
@@ -233,6 +234,7 @@ const MERGE: &[&str] = &[
     "wait_for_completion",
 ];
 const CHANGES: &[&str] = &["after", "limit", "partition", "prefix", "wait_ms"];
+const SCAN: &[&str] = &["from", "limit", "prefix", "to"];
 const BACKUP: &[&str] = &["keep", "rate_bytes"];
 const CAT: &[&str] = &[
     "allow_no_indices",
@@ -329,6 +331,22 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "What a collection holds";
     Named(Read), GET, "/{collection}/_changes", CHANGES, changes::changes,
         "Changes after a cursor, and new ones while the caller waits; lines of JSON";
+    Named(Read), GET, "/{collection}/_quire", &[], describe::describe,
+        "A collection as the quire command sees it: its settings and positions";
+    Named(Read), GET, "/{collection}/_quire/stats", &[], describe::stats,
+        "What a collection holds, in detail";
+    Named(Read), GET, "/{collection}/_quire/fields", &[], describe::fields,
+        "The fields of a collection's documents, in detail";
+    Named(Read), POST, "/{collection}/_quire/get", &[], read::get,
+        "Documents by key, as lines of JSON";
+    Named(Read), GET, "/{collection}/_quire/scan", SCAN, read::scan,
+        "The documents of a range of keys, in the order of the keys, as lines of JSON";
+    Named(Read), POST, "/{collection}/_quire/query", &[], query::query,
+        "A query as text, as the quire command has it; the answer is lines of JSON";
+    Named(Write), POST, "/{collection}/_quire/write", &["durability"], write::write,
+        "Puts, patches and deletes, a line each; the answer has a line for each";
+    Named(Write), POST, "/{collection}/_quire/sync", &[], describe::sync,
+        "Make every write that was acknowledged durable";
     Whole(Read), GET_POST, "/_refresh", SELECT, collections::refresh,
         "Changes nothing: every acknowledged write is already seen";
     Named(Read), GET_POST, "/{collection}/_refresh", SELECT, collections::refresh,

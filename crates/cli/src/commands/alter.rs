@@ -1,13 +1,14 @@
 //! `quire alter`: changes the settings of a collection.
 
 use super::storage::{self, Storage};
-use super::wide::{self, AlterWide};
+use super::wide::{self, AlterWide, Opened};
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result};
+use crate::place::{Documents, Place};
 use crate::progress::Progress;
-use quiredb::{Collection, CollectionSettings, Durability};
-use std::path::PathBuf;
+use crate::settings;
+use quiredb::wide::WideCollection;
+use quiredb::{CollectionSettings, Database, Durability};
 use std::time::Duration;
 
 /// How often the progress of an index is looked at.
@@ -24,8 +25,8 @@ Examples:
   quire alter ./db papers --index abstract=none
   quire alter ./db pages --add-column 'size={\"type\":\"integer\",\"group\":\"meta\"}'")]
 pub(crate) struct Alter {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// When writes without a durability of their own are acknowledged: sync, async, async(MS) or
@@ -42,33 +43,57 @@ pub(crate) struct Alter {
 }
 
 impl Alter {
-    pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let database = database::open_existing(context, &self.db)?;
+    /// Changes the columns of a wide collection.
+    fn alter_wide(
+        &self,
+        context: &mut Context,
+        database: &Database,
+        wide: &WideCollection,
+    ) -> Result<()> {
         let name = &self.collection;
-        if let Some(wide) = wide::find(&database, name)? {
-            let mut settings = CollectionSettings::clone(&wide.settings());
-            self.storage.apply(&mut settings);
-            if self.durability.is_some() || settings != *wide.settings() || self.wide.is_empty() {
-                return Err(Error::Usage(format!(
-                    "`{name}` is a wide collection: change its columns with --add-column, \
-                     --rename-column and --drop-column; its other settings are fixed"
-                )));
-            }
-            return self.wide.run(context, &database, name);
+        let mut settings = CollectionSettings::clone(&wide.settings());
+        self.storage.apply(&mut settings);
+        if self.durability.is_some() || settings != *wide.settings() || self.wide.is_empty() {
+            return Err(Error::Usage(format!(
+                "`{name}` is a wide collection: change its columns with --add-column, \
+                 --rename-column and --drop-column; its other settings are fixed"
+            )));
         }
+        self.wide.run(context, database, name)
+    }
+
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        let name = &self.collection;
+        let opened = match wide::open(context, &self.place, name)? {
+            Opened::Wide(database, wide) => return self.alter_wide(context, &database, &wide),
+            Opened::Plain(opened) => opened,
+        };
         if !self.wide.is_empty() {
             let what = format!("columns are of wide collections, and `{name}` is a plain one");
             return Err(Error::Usage(what));
         }
-        let collection = database::collection(&database, &self.db, name)?;
-        let mut settings = CollectionSettings::clone(&collection.settings());
+        let before = opened.settings();
+        let mut settings = CollectionSettings::clone(&before);
         settings.durability = self.durability.unwrap_or(settings.durability);
         self.storage.apply(&mut settings);
-        let collection = database
-            .change_settings(name, settings)
-            .map_err(Error::engine(format!(
-                "cannot change the settings of `{name}`"
-            )))?;
+        let changed = match &opened {
+            Documents::Directory { database, .. } => {
+                database.change_settings(name, settings).map(|changed| {
+                    let database = database.clone();
+                    Documents::Directory {
+                        database,
+                        collection: changed,
+                    }
+                })
+            }
+            Documents::Server(collection) => {
+                let changes = settings::changed(&before, &settings);
+                collection.change(&changes).map(Documents::Server)
+            }
+        };
+        let collection = changed.map_err(Error::engine(format!(
+            "cannot change the settings of `{name}`"
+        )))?;
         if self.storage.adds_index() && !self.no_wait {
             wait_for_index(context, &collection)?;
         }
@@ -89,7 +114,7 @@ impl Alter {
 }
 
 /// Waits until the index is complete, and shows how far it is.
-fn wait_for_index(context: &Context, collection: &Collection) -> Result<()> {
+fn wait_for_index(context: &Context, collection: &Documents) -> Result<()> {
     let stats = || {
         collection
             .stats()

@@ -5,9 +5,12 @@ use super::wide::{self, Wide};
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
+use crate::place::Place;
+use crate::remote::RemoteCollection;
+use crate::settings;
 use crate::size::counted;
+use quire_pipeline::Target;
 use quiredb::{CollectionSettings, Durability};
-use std::path::PathBuf;
 
 /// Create a collection, and the database if there is none
 #[derive(Debug, clap::Args)]
@@ -19,8 +22,8 @@ Examples:
   quire create ./db readings --retention-age 30d --retention-size 100GiB
   quire create ./db pages --wide --schema pages.json")]
 pub(crate) struct Create {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// Its name: a to z, 0 to 9, _ - and . ; it starts with a letter or a digit
     collection: String,
     /// The field that holds the key of each document [default: _id]
@@ -40,30 +43,42 @@ pub(crate) struct Create {
 }
 
 impl Create {
+    /// Sets what is given.
+    fn apply(&self, settings: &mut CollectionSettings) {
+        if let Some(key) = &self.key {
+            settings.key_field = key.clone();
+        }
+        settings.partitions = self.partitions.unwrap_or(settings.partitions);
+        settings.durability = self.durability.unwrap_or(settings.durability);
+        self.storage.apply(settings);
+    }
+
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let mut settings = CollectionSettings::default();
-        if let Some(key) = self.key {
-            settings.key_field = key;
-        }
-        if let Some(partitions) = self.partitions {
-            settings.partitions = partitions;
-        }
-        if let Some(durability) = self.durability {
-            settings.durability = durability;
-        }
-        self.storage.apply(&mut settings);
-        let schema = self.wide.schema(context)?;
-        let database = database::open_or_create(context, &self.db, None)?;
+        self.apply(&mut settings);
         let name = &self.collection;
-        if let Some(schema) = schema {
-            return wide::create(context, &database, name, schema, settings);
+        let cannot = format!("cannot create the collection `{name}`");
+        let schema = self.wide.schema(context)?;
+        let settings = match self.place.server(context)? {
+            Some(_) if schema.is_some() => {
+                return Err(Error::Usage(
+                    "a wide collection is made in a directory, not on a server".to_owned(),
+                ));
+            }
+            Some(link) => {
+                let given = settings::of_new(&settings, self.partitions);
+                RemoteCollection::create(&link, name, &given).map(|made| made.settings())
+            }
+            None => {
+                let database = database::open_or_create(context, self.place.path(), None)?;
+                if let Some(schema) = schema {
+                    return wide::create(context, &database, name, schema, settings);
+                }
+                let made = database.create_collection(name, settings);
+                made.map(|made| made.settings())
+            }
         }
-        let collection = database
-            .create_collection(name, settings)
-            .map_err(Error::engine(format!(
-                "cannot create the collection `{name}`"
-            )))?;
-        let settings = collection.settings();
+        .map_err(Error::engine(cannot))?;
         if context.out.is_json() {
             context.out.line(format_args!(
                 "{{\"created\":\"{name}\",\"settings\":{}}}",

@@ -1,13 +1,12 @@
 //! `quire delete`: deletes documents by key.
 
 use super::key::parse_key;
-use super::wide;
+use super::wide::{self, Opened};
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result};
 use crate::message::print_message;
+use crate::place::Place;
 use quiredb::{Effect, Key, Position, Write};
-use std::path::PathBuf;
 
 /// Delete documents by key
 #[derive(Debug, clap::Args)]
@@ -18,8 +17,8 @@ Examples:
 
 Exit code 1 if a key has no document, or its version is not that of --if-version.")]
 pub(crate) struct Delete {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// The keys
@@ -40,20 +39,20 @@ impl Delete {
         if self.if_version.is_some() && self.keys.len() > 1 {
             return Err(Error::Usage("--if-version goes with one key".to_owned()));
         }
-        let database = database::open_existing(context, &self.db)?;
-        if let Some(wide) = wide::find(&database, &self.collection)? {
-            return wide::delete(context, &wide, &self.keys, self.if_version);
-        }
-        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let documents = match wide::open(context, &self.place, &self.collection)? {
+            Opened::Wide(_database, wide) => {
+                return wide::delete(context, &wide, &self.keys, self.if_version);
+            }
+            Opened::Plain(documents) => documents,
+        };
         let mut missing = false;
         for key in self.keys {
             let mut write = Write::delete(key.clone());
             if let Some(version) = self.if_version {
                 write = write.if_version(Position(version));
             }
-            let written = collection
-                .write()
-                .run(write)
+            let written = documents
+                .write(write)
                 .map_err(Error::engine(format!("cannot delete {key}")))?;
             if written.effect == Effect::Unchanged {
                 missing = true;
@@ -64,7 +63,7 @@ impl Delete {
             }
             context.out.written(&key, &written)?;
         }
-        collection
+        documents
             .sync()
             .map_err(Error::engine("cannot make the deletions durable"))?;
         if missing {

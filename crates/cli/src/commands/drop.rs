@@ -1,17 +1,16 @@
 //! `quire drop`: removes a collection and all its documents.
 
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result};
+use crate::place::{Documents, Place};
 use crate::size;
-use std::path::PathBuf;
 
 /// Remove a collection and all its documents
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  quire drop ./db papers --yes")]
 pub(crate) struct Drop {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// Confirm: nothing can undo this
@@ -21,9 +20,8 @@ pub(crate) struct Drop {
 
 impl Drop {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let database = database::open_existing(context, &self.db)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
-        let documents = collection.count().map_err(Error::engine("cannot count"))?;
+        let opened = self.place.open(context, &self.collection)?;
+        let documents = opened.count().map_err(Error::engine("cannot count"))?;
         let name = &self.collection;
         let counted = size::counted(documents, "document", "documents");
         if !self.yes {
@@ -31,11 +29,13 @@ impl Drop {
                 "this would remove {name} and its {counted} for good; say --yes to do it"
             )));
         }
-        database
-            .drop_collection(name)
-            .map_err(Error::engine(format!(
-                "cannot drop the collection `{name}`"
-            )))?;
+        match &opened {
+            Documents::Directory { database, .. } => database.drop_collection(name),
+            Documents::Server(collection) => collection.drop_it(),
+        }
+        .map_err(Error::engine(format!(
+            "cannot drop the collection `{name}`"
+        )))?;
         if context.out.is_json() {
             context.out.line(format_args!(
                 "{{\"dropped\":\"{name}\",\"documents\":{documents}}}"

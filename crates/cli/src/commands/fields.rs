@@ -1,14 +1,12 @@
 //! `quire fields`: shows which fields documents have.
 
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result};
+use crate::place::Place;
 use crate::progress::Progress;
 use crate::size::{Size, count};
 use crate::table;
 use quiredb::{CollectionFields, FieldStats};
-use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 /// Show the fields of a collection's documents: types, documents, values, examples, index sizes
 #[derive(Debug, clap::Args)]
@@ -18,23 +16,19 @@ From the index if it has all fields, else by reading every document. `~` marks a
 Example:
   quire fields ./db papers")]
 pub(crate) struct Fields {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
 }
 
 impl Fields {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let database = database::open_existing(context, &self.db)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
-        let documents = collection.count();
-        let documents = documents.map_err(Error::engine("cannot count the documents"))?;
-        let progress = Progress::documents(documents);
-        let found = collection.fields_with(&mut |read| {
-            progress.at(read, String::new);
-            ControlFlow::Continue(())
-        });
+        let documents = self.place.open(context, &self.collection)?;
+        let counted = documents.count();
+        let counted = counted.map_err(Error::engine("cannot count the documents"))?;
+        let progress = Progress::documents(counted);
+        let found = documents.fields(&|read| progress.at(read, String::new));
         progress.finish();
         let found = found.map_err(Error::engine("cannot read the fields"))?;
         if context.out.is_json() {

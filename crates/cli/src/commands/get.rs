@@ -1,17 +1,13 @@
 //! `quire get`: prints documents by key.
 
 use super::key::parse_key;
-use super::wide;
+use super::wide::{self, Opened};
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::output::key_json;
+use crate::place::Place;
 use quiredb::Key;
-use std::path::PathBuf;
-
-/// The count of keys that are looked up together; it bounds the documents in memory.
-const KEYS_AT_ONCE: usize = 64;
 
 /// Print documents by key, one a line, as they were written
 #[derive(Debug, clap::Args)]
@@ -19,11 +15,12 @@ const KEYS_AT_ONCE: usize = 64;
 Examples:
   quire get ./db papers 2101.00001
   quire get ./db papers 2101.00001 2101.00002 --json      with key and version
+  quire get http://127.0.0.1:9200 papers 2101.00001       of a server
 
 Exit code 1 if a key has no document; the other documents are printed.")]
 pub(crate) struct Get {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// The keys
@@ -41,35 +38,31 @@ pub(crate) struct Get {
 
 impl Get {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let database = database::open_existing(context, &self.db)?;
-        if let Some(wide) = wide::find(&database, &self.collection)? {
-            return wide::get(context, &wide, &self.keys, &self.columns);
-        }
-        wide::refuse_columns(&self.collection, &self.columns)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
-        let mut missing = false;
-        for keys in self.keys.chunks(KEYS_AT_ONCE) {
-            let found = collection
-                .get_many(keys)
-                .map_err(Error::engine("cannot read"))?;
-            for (key, found) in keys.iter().zip(found) {
-                if let Some(found) = found {
-                    context.out.found(&found)?;
-                    continue;
-                }
-                missing = true;
-                print_message(format_args!(
-                    "quire: no document {key} in {}",
-                    self.collection
-                ));
-                if context.out.is_json() {
-                    context.out.line(format_args!(
-                        "{{\"key\":{},\"found\":false}}",
-                        key_json(key)
-                    ))?;
-                }
+        let documents = match wide::open(context, &self.place, &self.collection)? {
+            Opened::Wide(_database, wide) => {
+                return wide::get(context, &wide, &self.keys, &self.columns);
             }
-        }
+            Opened::Plain(documents) => documents,
+        };
+        wide::refuse_columns(&self.collection, &self.columns)?;
+        let mut missing = false;
+        documents.get(&self.keys, &mut |key, found| {
+            if let Some(found) = found {
+                return context.out.found(&found.origin, &found.document);
+            }
+            missing = true;
+            print_message(format_args!(
+                "quire: no document {key} in {}",
+                self.collection
+            ));
+            match context.out.is_json() {
+                true => context.out.line(format_args!(
+                    "{{\"key\":{},\"found\":false}}",
+                    key_json(key)
+                )),
+                false => Ok(()),
+            }
+        })?;
         if missing {
             Err(Error::Reported)
         } else {

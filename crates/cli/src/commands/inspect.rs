@@ -1,8 +1,8 @@
 //! `quire inspect`: shows the parts of a frozen file.
 
-use crate::Context;
 use crate::error::{Error, Result};
 use crate::size::{Size, counted};
+use crate::{Context, database};
 use quiredb::frozen::{FieldInspection, FrozenFile, Inspection, RowsInspection};
 use quiredb::operations::FrozenView;
 use serde_json::json;
@@ -28,6 +28,7 @@ pub(crate) struct Inspect {
 
 impl Inspect {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        database::refuse_server(&self.path)?;
         let failed = |source: quiredb::frozen::Error| Error::Engine {
             context: "cannot inspect".to_owned(),
             source: source.into(),

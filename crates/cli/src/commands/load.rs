@@ -3,12 +3,15 @@
 use super::indexed::Indexed;
 use crate::error::{Error, Result, causes, with_advice};
 use crate::input::{Format, InputArgument, TableArguments};
+use crate::link::Link;
 use crate::message::print_message;
+use crate::place::Place;
 use crate::progress::Progress;
+use crate::remote::RemoteCollection;
 use crate::resume::Resume;
 use crate::size::{Size, count, counted};
-use crate::{Context, database, files};
-use quire_pipeline::{BadDocument, CsvColumn, Event, OnBad, Options, Summary};
+use crate::{Context, database, files, settings};
+use quire_pipeline::{BadDocument, CsvColumn, Event, OnBad, Options, Summary, Target};
 use quiredb::{Collection, CollectionSettings, Database, Durability, ErrorKind};
 use serde::Serialize;
 use std::fs::File;
@@ -27,13 +30,14 @@ Examples:
   zstd -dc papers.ndjson.zst | quire load ./db papers -
   quire load ./db papers *.ndjson --durability none --resume papers.state
   quire load ./db papers dump.ndjson --on-error skip --bad-report bad.ndjson
+  quire load http://127.0.0.1:9200 papers papers.ndjson --resume papers.state
 
 A document replaces the one of the same key. A bad document stops the load with its file, line and
 reason; the documents before it are kept. With --json, a line {\"acknowledged\":N} means that the
 first N documents are as durable as --durability says; the last line sums up.")]
 pub(crate) struct Load {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// The files; `-` or none is standard input. The name gives the format: .ndjson, .jsonl, .json,
@@ -98,12 +102,44 @@ impl Load {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let inputs = self.inputs()?;
         let total = total_bytes(&inputs)?;
-        let mut options = self.options()?;
+        let options = self.options()?;
         let bad_report = self.bad_report.as_deref().map(BadReport::open);
         let bad_report = bad_report.transpose()?;
-        let database = database::open_or_create(context, &self.db, self.memory)?;
+        let loading = Loading {
+            inputs,
+            total,
+            options,
+            bad_report,
+        };
+        if let Some(link) = self.place.server(context)? {
+            let collection = self.remote_collection(&link)?;
+            let summary = self.load(context, &collection, loading)?;
+            return report(context, &self.collection, &summary);
+        }
+        let database = database::open_or_create(context, self.place.path(), self.memory)?;
         let collection = self.collection(&database)?;
-        let open = |path| Resume::open(context.env.clone(), path, &collection, &inputs);
+        let summary = self.load(context, &collection, loading)?;
+        drop(collection);
+        let closed = database
+            .close()
+            .map_err(Error::engine("cannot close the database"));
+        let result = report(context, &self.collection, &summary);
+        result.and(closed)
+    }
+
+    fn load(
+        &self,
+        context: &Context,
+        collection: &impl Target,
+        loading: Loading,
+    ) -> Result<Summary> {
+        let Loading {
+            inputs,
+            total,
+            mut options,
+            bad_report,
+        } = loading;
+        let open = |path| Resume::open(context.env.clone(), path, collection, &inputs);
         let resume = self.resume.as_deref().map(open).transpose();
         let mut resume = resume.map_err(Error::Usage)?;
         if let Some(resume) = &resume {
@@ -120,7 +156,7 @@ impl Load {
             .map(|input| input.into_input(&self.tables))
             .collect();
         let mut watcher = Watcher {
-            collection: &collection,
+            collection,
             progress: Progress::bytes(total),
             prints_json: context.out.is_json(),
             bytes_before: resume.as_ref().map_or(0, |resume| resume.before().1),
@@ -130,19 +166,15 @@ impl Load {
         };
         let observe = &mut |event: &Event<'_>| watcher.observe(event);
         let mut summary =
-            quire_pipeline::load(&collection, &*context.env, inputs, &options, observe);
+            quire_pipeline::load(collection, &*context.env, inputs, &options, observe);
         watcher.finish();
         if let Some(resume) = resume
-            && let Err(error) = resume.end(&collection, summary.stopped.is_none())
+            && let Err(error) = resume.end(collection, summary.stopped.is_none())
         {
             let stopped = quire_pipeline::Error::Database(error);
             summary.stopped.get_or_insert(stopped);
         }
-        let closed = database
-            .close()
-            .map_err(Error::engine("cannot close the database"));
-        let result = report(context, &collection, &summary);
-        result.and(closed)
+        Ok(summary)
     }
 
     /// The options of the pipeline.
@@ -202,21 +234,59 @@ impl Load {
     /// that are fixed at its creation.
     fn collection(&self, database: &Database) -> Result<Collection> {
         let name = &self.collection;
-        let settings = || {
-            let mut settings = CollectionSettings::default();
-            settings.key_field = self.key.clone().unwrap_or(settings.key_field);
-            settings.partitions = self.partitions.unwrap_or(settings.partitions);
-            if let Some(Indexed(fields)) = &self.index {
-                settings.index = fields.clone();
-            }
-            settings
-        };
         let collection = database
-            .collection_or_create(name, settings)
+            .collection_or_create(name, || self.settings())
             .map_err(Error::engine(format!(
                 "cannot open the collection `{name}`"
             )))?;
-        let settings = collection.settings();
+        self.check(&collection.settings())?;
+        Ok(collection)
+    }
+
+    /// As [`collection`](Load::collection), of a server.
+    fn remote_collection(&self, link: &Link) -> Result<RemoteCollection> {
+        if self.memory.is_some() {
+            return Err(Error::Usage(
+                "--memory is of this command's own database; that of a server has the --memory of \
+                 `quire serve`"
+                    .to_owned(),
+            ));
+        }
+        let name = &self.collection;
+        let given = settings::of_new(&self.settings(), self.partitions);
+        let opened = match RemoteCollection::open(link, name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match RemoteCollection::create(link, name, &given) {
+                    // Another client was first.
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                        RemoteCollection::open(link, name)
+                    }
+                    created => created,
+                }
+            }
+            opened => opened,
+        };
+        let collection = opened.map_err(Error::engine(format!(
+            "cannot open the collection `{name}`"
+        )))?;
+        self.check(&collection.settings())?;
+        Ok(collection)
+    }
+
+    /// The settings of a new collection.
+    fn settings(&self) -> CollectionSettings {
+        let mut settings = CollectionSettings::default();
+        settings.key_field = self.key.clone().unwrap_or(settings.key_field);
+        settings.partitions = self.partitions.unwrap_or(settings.partitions);
+        if let Some(Indexed(fields)) = &self.index {
+            settings.index = fields.clone();
+        }
+        settings
+    }
+
+    /// Checks what the options say against the settings of a collection that is there.
+    fn check(&self, settings: &CollectionSettings) -> Result<()> {
+        let name = &self.collection;
         if let Some(key) = self.key.as_ref().filter(|key| **key != settings.key_field) {
             return Err(Error::Usage(format!(
                 "{name} has its keys in the field `{}`, not `{key}`; the field is fixed when a \
@@ -224,18 +294,27 @@ impl Load {
                 settings.key_field
             )));
         }
-        if let Some(partitions) = self
+        match self
             .partitions
             .filter(|partitions| *partitions != settings.partitions)
         {
-            return Err(Error::Usage(format!(
+            None => Ok(()),
+            Some(partitions) => Err(Error::Usage(format!(
                 "{name} has {} partitions, not {partitions}; their number is fixed when a \
                  collection is created",
                 settings.partitions
-            )));
+            ))),
         }
-        Ok(collection)
     }
+}
+
+/// What a load is of, and how it is to go.
+struct Loading {
+    inputs: Vec<InputArgument>,
+    /// The bytes of all inputs, if they are known.
+    total: Option<u64>,
+    options: Options,
+    bad_report: Option<BadReport>,
 }
 
 /// The bytes of all inputs, if each is known. Finds missing files before anything is loaded.
@@ -252,8 +331,8 @@ fn total_bytes(inputs: &[InputArgument]) -> Result<Option<u64>> {
 
 /// Shows a bar and bad documents on standard error, and with `--json` acknowledgements on standard
 /// output. Keeps the state for `--resume`.
-struct Watcher<'a> {
-    collection: &'a Collection,
+struct Watcher<'a, C> {
+    collection: &'a C,
     progress: Progress,
     prints_json: bool,
     /// Bytes of input that earlier loads have loaded.
@@ -264,7 +343,7 @@ struct Watcher<'a> {
     bad: u64,
 }
 
-impl Watcher<'_> {
+impl<C: Target> Watcher<'_, C> {
     fn observe(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Acknowledged(progress) => {
@@ -383,7 +462,7 @@ struct SummaryLine {
 }
 
 /// Sums up on standard output. A load that stopped early is an error that says where and why.
-fn report(context: &mut Context, collection: &Collection, summary: &Summary) -> Result<()> {
+fn report(context: &mut Context, collection: &str, summary: &Summary) -> Result<()> {
     let progress = &summary.progress;
     if context.out.is_json() {
         context.out.json_line(&SummaryLine {
@@ -404,7 +483,7 @@ fn report(context: &mut Context, collection: &Collection, summary: &Summary) -> 
     Err(Error::Failed(format!(
         "stopped after {} in {}: {}",
         counted(progress.documents, "document", "documents"),
-        collection.name(),
+        collection,
         reason(stopped)
     )))
 }

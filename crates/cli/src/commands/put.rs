@@ -1,12 +1,11 @@
 //! `quire put`: writes or patches one document.
 
-use super::wide;
+use super::wide::{self, Opened};
 use crate::Context;
-use crate::database;
 use crate::error::{Error, Result, causes};
+use crate::place::Place;
 use quiredb::{Document, Key, Position, Write};
 use std::io::{self, Read};
-use std::path::PathBuf;
 
 /// The longest input: the largest document, 16 MiB, and 1 MiB for white space.
 const INPUT_BYTES_MAX: u64 = 17 << 20;
@@ -22,8 +21,8 @@ Examples:
 
 Exit code 1 if a condition does not hold.")]
 pub(crate) struct Put {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// The key [default: the one in the key field of the document]
@@ -56,15 +55,17 @@ impl Put {
         };
         let document = Document::from_json(&json)
             .map_err(|error| Error::Failed(format!("the document: {}", causes(&error))))?;
-        let database = database::open_existing(context, &self.db)?;
-        if let Some(collection) = wide::find(&database, &self.collection)? {
-            let condition = wide::condition(self.if_version, self.if_absent);
-            return wide::put(context, &collection, key, &document, self.patch, condition);
-        }
-        let collection = database::collection(&database, &self.db, &self.collection)?;
+        let documents = match wide::open(context, &self.place, &self.collection)? {
+            Opened::Wide(_database, wide) => {
+                let condition = wide::condition(self.if_version, self.if_absent);
+                return wide::put(context, &wide, key, &document, self.patch, condition);
+            }
+            Opened::Plain(documents) => documents,
+        };
         let key = match key {
             Some(key) => key,
-            None => collection
+            None => documents
+                .settings()
                 .key_of(&document)
                 .map_err(Error::engine("the document has no key"))?,
         };
@@ -77,11 +78,10 @@ impl Put {
         } else if self.if_absent {
             write = write.if_absent();
         }
-        let written = collection
-            .write()
-            .run(write)
+        let written = documents
+            .write(write)
             .map_err(Error::engine(format!("cannot write {key}")))?;
-        collection
+        documents
             .sync()
             .map_err(Error::engine("cannot make the document durable"))?;
         context.out.written(&key, &written)

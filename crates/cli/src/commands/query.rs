@@ -1,26 +1,25 @@
 //! `quire query`: finds documents by their fields, counts and aggregates them.
 
 use crate::Context;
+use crate::client::ServerAccess;
 use crate::error::{Error, Result};
 use crate::field_names::fields_of;
 use crate::message::print_message;
-use crate::output::{Output, key_json};
+use crate::output::Output;
+use crate::place::{self, Place};
+use crate::remote::RemoteCollection;
 use crate::source::Source;
+use quire_pipeline::Target;
+use quire_server::{ExplainText, Line, QueryText, selected};
 use quiredb::query::{
-    Aggregate, Aggregated, Answer, Explain, Filter, Group, Options, Order, Path as Field, Prepared,
-    Query, Trace, UnknownFields, Value, find, write_fields,
+    Aggregated, Answer, Group, Options, Path as Field, Prepared, UnknownFields, Value,
 };
-use quiredb::{Document, ID, Key};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-/// The default limit.
-const LIMIT: u64 = 10;
-
-/// The count of values of a facet.
-const FACET_VALUES: u64 = 10;
+/// What is printed beside an answer that is not of all documents.
+const PARTIAL: &str = "the time was over: this is what was found until then";
 
 /// Documents that are read together; it bounds the documents in memory.
 const SHOWN_AT_ONCE: usize = 256;
@@ -42,10 +41,14 @@ Examples:
   quire query ./db cars --aggregate 'avg(price)' \\
         --aggregate \"max(price) WHERE mark = 'fiat'\"
   quire query ./db cars --aggregate 'group(mark, sold: count(), avg(price) AS mean
-        HAVING mean > 1000 ORDER BY mean DESC LIMIT 5)'")]
+        HAVING mean > 1000 ORDER BY mean DESC LIMIT 5)'
+  quire query http://127.0.0.1:9200 cars --where 'sold IS NULL' --count")]
 pub(crate) struct QueryCommand {
-    /// The directory of the database; or a frozen file, or a folder of them
-    db: PathBuf,
+    /// The directory of the database, or http(s)://HOST:PORT of its server; or a frozen file, or a
+    /// folder of them
+    db: String,
+    #[command(flatten)]
+    access: ServerAccess,
     /// The collection; none for frozen files
     collection: Option<String>,
     /// The condition that documents must fulfil [default: all documents]
@@ -93,70 +96,122 @@ pub(crate) struct QueryCommand {
 
 impl QueryCommand {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let query = self.query()?;
+        let text = self.text()?;
+        let query = text.query();
+        let query = query.map_err(|error| usage(&format!("--{}: ", error.part), &error.source))?;
         let query = query.prepare().map_err(|error| usage("", &error))?;
-        let source = Source::open(context, &self.db, self.collection.as_deref())?;
+        let place = Place {
+            db: self.db,
+            access: self.access,
+        };
+        if let Some(link) = place.server(context)? {
+            let name = self.collection.as_deref().ok_or_else(|| {
+                Error::Usage(format!(
+                    "name the collection too; `quire collections {}` lists them",
+                    link.url()
+                ))
+            })?;
+            let collection = place::remote_collection(&link, name)?;
+            return query_server(&collection, &text, context);
+        }
+        let source = Source::open(context, place.path(), self.collection.as_deref())?;
         let env = context.env.clone();
         let clock = move || env.monotonic();
-        let end = self.timeout.map(|seconds| {
+        let end = text.timeout.map(|seconds| {
             let timeout = Duration::try_from_secs_f64(seconds);
             clock().saturating_add(timeout.unwrap_or(Duration::ZERO))
         });
         let is_over = || end.is_some_and(|end| clock() >= end);
         let options = Options {
-            unknown_fields: match self.strict {
+            unknown_fields: match text.strict {
                 true => UnknownFields::Refuse,
                 false => UnknownFields::MatchNothing,
             },
-            clock: match self.explain {
+            clock: match text.explain {
                 true => Some(&clock),
                 false => None,
             },
             stop: Some(&is_over),
-            partial: self.partial,
+            partial: text.partial,
             ..Options::default()
         };
         let answer = source.query(&query, &options)?;
         if answer.is_partial {
-            print_message("the time was over: this is what was found until then");
+            print_message(PARTIAL);
         }
         show_documents(&source, &query, &answer, &mut context.out)?;
-        match context.out.is_json() {
-            true => show_json(&answer, &mut context.out),
-            false => show_text(&answer, &mut context.out),
-        }
+        let explain = answer.explain.as_deref().map(ExplainText::of);
+        show(&answer, explain.as_ref(), &mut context.out)
     }
 
-    fn query(&self) -> Result<Query> {
-        let filter = match &self.filter {
-            Some(text) => Filter::parse(text).map_err(|error| usage("--where: ", &error))?,
-            None => Filter::All,
-        };
-        let mut query = find(filter).skip(self.skip);
-        if let Some(text) = &self.order {
-            query.order = Order::parse_list(text).map_err(|error| usage("--order: ", &error))?;
-        }
-        query.count = self.count;
-        let fields = self.fields.as_deref().map(fields_of);
-        query.fields = fields.transpose()?;
-        for field in fields_of(&self.facet)? {
-            let name = field.as_str().to_owned();
-            query = query.aggregate(&name, Aggregate::terms(field, FACET_VALUES));
-        }
-        for text in &self.aggregate {
-            let aggregate =
-                Aggregate::parse(text).map_err(|error| usage("--aggregate: ", &error))?;
-            query = query.aggregate(text, aggregate);
-        }
-        let is_about_all = self.count || !query.aggregates.is_empty();
-        query.limit = match (self.all, self.limit) {
-            (true, _) => None,
-            (false, Some(limit)) => Some(limit),
-            (false, None) if is_about_all => Some(0),
-            (false, None) => Some(LIMIT),
-        };
-        Ok(query)
+    /// The query that the options say.
+    fn text(&self) -> Result<QueryText> {
+        let names = |paths: Vec<Field>| paths.iter().map(|path| path.as_str().to_owned()).collect();
+        let fields = self.fields.as_deref().map(fields_of).transpose()?;
+        Ok(QueryText {
+            filter: self.filter.clone(),
+            order: self.order.clone(),
+            skip: self.skip,
+            limit: self.limit,
+            all: self.all,
+            fields: fields.map(names),
+            count: self.count,
+            facet: names(fields_of(&self.facet)?),
+            aggregate: self.aggregate.clone(),
+            timeout: self.timeout,
+            partial: self.partial,
+            explain: self.explain,
+            strict: self.strict,
+        })
     }
+}
+
+/// Has a server answer a query, and prints the answer as it comes.
+fn query_server(
+    collection: &RemoteCollection,
+    text: &QueryText,
+    context: &mut Context,
+) -> Result<()> {
+    let key_field = collection.settings().key_field.clone();
+    let (mut answer, mut explain) = (Answer::default(), None);
+    let out = &mut context.out;
+    let mut each = |line: Line<'_>| -> Result<()> {
+        match line {
+            Line::Row(row) if text.fields.is_none() => {
+                let found = place::found(&row)?;
+                out.keyed(&key_field, &found.origin, &found.document)
+            }
+            Line::Row(row) => match row.origin() {
+                Some(origin) => out.found_as(&origin, row.json()),
+                None => Err(not_understood()),
+            },
+            Line::Warning(why) => {
+                print_message(format_args!("quire: {why}"));
+                Ok(())
+            }
+            Line::Answer(text) => {
+                answer.count = text.count;
+                answer.is_partial = text.partial;
+                for (name, aggregate) in text.aggregates {
+                    let aggregated = aggregate.aggregated().ok_or_else(not_understood)?;
+                    answer.aggregates.push((name, aggregated));
+                }
+                explain = text.explain;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    };
+    let done = collection.query(text, &mut each);
+    done.map_err(|error: Error| error.because("cannot query"))?;
+    if answer.is_partial {
+        print_message(PARTIAL);
+    }
+    show(&answer, explain.as_ref(), &mut context.out)
+}
+
+fn not_understood() -> Error {
+    Error::Failed("the server's answer is of another version of Quire".to_owned())
 }
 
 fn usage(what: &str, error: &quiredb::query::Error) -> Error {
@@ -188,23 +243,20 @@ fn show_documents(
     Ok(())
 }
 
-/// These fields of a document, as JSON. `_id` among them is the key, where the document has no such
-/// field.
-fn selected(fields: &[Field], document: &Document, key: Option<&Key>) -> String {
-    let mut json = Vec::new();
-    write_fields(document.root(), fields, &mut json);
-    let json = String::from_utf8_lossy(&json).into_owned();
-    let has_key = fields.iter().any(|field| field.as_str() == ID);
-    let (Some(key), true, None) = (key, has_key, document.get(ID)) else {
-        return json;
-    };
-    let comma = if json == "{}" { "" } else { "," };
-    let rest = json.strip_prefix('{').unwrap_or_default();
-    format!("{{\"{ID}\":{}{comma}{rest}", key_json(key))
+/// Prints counts and aggregates of all documents that match.
+fn show(answer: &Answer, explain: Option<&ExplainText>, out: &mut Output) -> Result<()> {
+    match out.is_json() {
+        true => show_json(answer, explain, out),
+        false => show_text(answer, explain, out),
+    }
 }
 
 /// Prints counts and aggregates of all documents that match, for people.
-pub(crate) fn show_text(answer: &Answer, out: &mut Output) -> Result<()> {
+pub(crate) fn show_text(
+    answer: &Answer,
+    explain: Option<&ExplainText>,
+    out: &mut Output,
+) -> Result<()> {
     if let Some(count) = answer.count {
         out.line(format_args!("{count} match"))?;
     }
@@ -247,8 +299,8 @@ pub(crate) fn show_text(answer: &Answer, out: &mut Output) -> Result<()> {
             }
         }
     }
-    match &answer.explain {
-        Some(explain) => out.line(explain.to_string().trim_end()),
+    match explain {
+        Some(explain) => out.line(explain.text.trim_end()),
         None => Ok(()),
     }
 }
@@ -307,7 +359,7 @@ fn show_table(name: &str, rows: &[(String, u64)], out: &mut Output) -> Result<()
 }
 
 /// Prints counts and aggregates of all documents that match, as one object, if there are any.
-fn show_json(answer: &Answer, out: &mut Output) -> Result<()> {
+fn show_json(answer: &Answer, explain: Option<&ExplainText>, out: &mut Output) -> Result<()> {
     let mut all = BTreeMap::new();
     if let Some(count) = answer.count {
         all.insert("count", json!(count));
@@ -319,8 +371,8 @@ fn show_json(answer: &Answer, out: &mut Output) -> Result<()> {
             .collect();
         all.insert("aggregates", aggregates.into());
     }
-    if let Some(explain) = &answer.explain {
-        all.insert("explain", explain_json(explain));
+    if let Some(explain) = explain {
+        all.insert("explain", explain.json.clone());
     }
     if answer.is_partial {
         all.insert("partial", json!(true));
@@ -373,46 +425,4 @@ fn value_json(value: &Value) -> serde_json::Value {
     value.write_json(&mut json);
     // What was just written is JSON.
     serde_json::from_slice(&json).unwrap_or_default()
-}
-
-fn explain_json(explain: &Explain) -> serde_json::Value {
-    json!({
-        "documents": explain.documents,
-        "shards": explain.shards,
-        "pruned": explain.pruned,
-        "merged": explain.is_merged,
-        "outranked": explain.outranked,
-        "first_tested": explain.first,
-        "planning_micros": micros(explain.planning),
-        "filtering_micros": micros(explain.filtering),
-        "ordering_micros": micros(explain.ordering),
-        "aggregating_micros": micros(explain.aggregating),
-        "filter": trace_json(&explain.filter),
-    })
-}
-
-/// Recursion ends with the filter, which is not nested deep.
-fn trace_json(trace: &Trace) -> serde_json::Value {
-    let accesses = trace.accesses.iter();
-    let accesses: serde_json::Map<_, _> = accesses
-        .map(|(access, shards)| (access.to_string(), json!(shards)))
-        .collect();
-    json!({
-        "what": trace.what,
-        "at_least": trace.at_least,
-        "at_most": trace.at_most,
-        "expected": trace.expected,
-        "access": accesses,
-        "cost_micros": micros(trace.cost),
-        "counted": trace.counted,
-        "built": trace.built,
-        "tested": trace.tested,
-        "found": trace.rows,
-        "micros": micros(trace.time),
-        "parts": trace.parts.iter().map(trace_json).collect::<Vec<_>>(),
-    })
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,16 +1,14 @@
 //! `quire scan`: prints documents in key order.
 
 use super::key::parse_key;
-use super::wide;
+use super::wide::{self, Opened};
 use crate::Context;
-use crate::database;
-use crate::error::{Error, Result, causes};
+use crate::error::{Error, Result};
 use crate::message::print_message;
+use crate::place::{Place, Scanned};
+use crate::remote::Wanted;
 use crate::size::counted;
-use quiredb::operations::Origin;
-use quiredb::{Key, Write};
-use std::ops::Bound;
-use std::path::PathBuf;
+use quiredb::Key;
 
 /// Contradicting documents that are named one by one; of the others only the count is.
 const NAMED_MAX: u64 = 10;
@@ -28,8 +26,8 @@ Examples:
   quire scan ./db papers --prefix 2101. --json              with keys and versions
   quire scan ./db papers > papers.ndjson                    a copy that `quire load` reads")]
 pub(crate) struct Scan {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// Start at this key
@@ -61,42 +59,42 @@ impl Scan {
             Some(prefix) => Some(first_of(prefix)?),
             None => self.from,
         };
-        let range = (
-            from.map_or(Bound::Unbounded, Bound::Included),
-            self.to.map_or(Bound::Unbounded, Bound::Excluded),
-        );
-        let database = database::open_existing(context, &self.db)?;
-        if let Some(wide) = wide::find(&database, &self.collection)? {
-            return wide::scan(context, &wide, &self.columns, self.limit);
-        }
-        wide::refuse_columns(&self.collection, &self.columns)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
-        let key_field = collection.settings().key_field.clone();
-        let mut contradicting = 0;
-        let scan = collection
-            .scan(range)
-            .map_err(Error::engine("cannot scan"))?;
-        for found in scan.take(self.limit.unwrap_or(usize::MAX)) {
-            let found = found.map_err(Error::engine("cannot scan"))?;
-            if let Some(prefix) = &prefix
-                && !found
-                    .key
-                    .as_str()
-                    .is_some_and(|key| key.starts_with(prefix.as_str()))
-            {
-                break;
+        let is_part = from.is_some() || self.to.is_some();
+        let documents = match wide::open(context, &self.place, &self.collection)? {
+            Opened::Wide(..) if is_part => {
+                return Err(Error::Usage(
+                    "a wide collection is scanned whole: leave --from, --to and --prefix out"
+                        .to_owned(),
+                ));
             }
-            context
-                .out
-                .keyed(&key_field, &Origin::of(&found), &found.document)?;
-            let as_written = Write::put(found.key, found.document);
-            if let Err(error) = collection.check_key(&as_written) {
+            Opened::Wide(_database, wide) => {
+                return wide::scan(context, &wide, &self.columns, self.limit);
+            }
+            Opened::Plain(documents) => documents,
+        };
+        wide::refuse_columns(&self.collection, &self.columns)?;
+        let wanted = Wanted {
+            from,
+            to: self.to,
+            prefix,
+            limit: self.limit,
+        };
+        let key_field = documents.settings().key_field.clone();
+        let mut contradicting = 0;
+        documents.scan(&wanted, &mut |scanned| match scanned {
+            Scanned::Document(found) => {
+                context
+                    .out
+                    .keyed(&key_field, &found.origin, &found.document)
+            }
+            Scanned::Contradiction(why) => {
                 contradicting += 1;
                 if contradicting <= NAMED_MAX {
-                    print_message(format_args!("quire: warning: {}", causes(&error)));
+                    print_message(format_args!("quire: warning: {why}"));
                 }
+                Ok(())
             }
-        }
+        })?;
         if contradicting > 0 {
             print_message(format_args!(
                 "quire: warning: {} written by an earlier version: `quire load` refuses to copy \

@@ -2,11 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::message::print_message;
-use crate::size::Size;
+use crate::size::{Size, counted};
 use crate::{Context, database, files};
 use quire_server::{
     Audit, AuditOptions, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
 };
+use quiredb::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
@@ -29,6 +30,7 @@ Examples:
   quire serve ./db --listen 0.0.0.0:9200 --token-file token    for other machines
   quire serve ./db --listen 0.0.0.0:9200 --tokens tokens       with named tokens (quire token)
   quire serve ./db --memcached 127.0.0.1:11211                 also to clients of memcached
+  quire serve ./db --tokens tokens --check                     what would stop it, if anything
   quire serve ./db --tls-cert cert.pem --tls-key key.pem       with TLS on every port
 
   curl http://127.0.0.1:9200/papers/_doc/2101.00001
@@ -46,6 +48,10 @@ pub(crate) struct Serve {
     /// directory may be the mount point of a disk that is not there
     #[arg(long)]
     create: bool,
+    /// Check the options, the tokens, the certificates and that the database opens, and serve
+    /// nothing
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     serving: Serving,
 }
@@ -105,6 +111,9 @@ pub(super) struct Serving {
 impl Serve {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let options = self.serving.options(context)?;
+        if self.check {
+            return self.report_check(context);
+        }
         let audit = options.audit.clone();
         let runtime = runtime()?;
         let database =
@@ -126,6 +135,40 @@ impl Serve {
             print_message("quire: stopped; everything is durable");
         }
         Ok(())
+    }
+
+    /// Opens the database as a server would, and says what was found. The options were read before.
+    ///
+    /// # Errors
+    /// If the database can't be served. That a server has it open is none.
+    fn report_check(&self, context: &mut Context) -> Result<()> {
+        let shown = self.db.display();
+        let found = if self.create && !context.env.exists(&self.db).unwrap_or(true) {
+            format!("there is no database at {shown}, and --create would make it")
+        } else {
+            match database::open_existing_with(context, &self.db, self.serving.memory) {
+                Ok(database) => {
+                    let count = database.collections().len() as u64;
+                    database
+                        .close()
+                        .map_err(Error::engine("cannot close the database"))?;
+                    let collections = counted(count, "collection", "collections");
+                    format!("the database at {shown} opens, with {collections}")
+                }
+                Err(Error::Engine { source, .. }) if source.kind() == ErrorKind::Locked => {
+                    format!("the database at {shown} is open in another process")
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        match context.out.is_json() {
+            true => context
+                .out
+                .json_line(&serde_json::json!({"checked": true, "database": found})),
+            false => context
+                .out
+                .line(format_args!("the options can be used; {found}")),
+        }
     }
 }
 

@@ -5,17 +5,25 @@
 //! process has it open.
 
 use crate::error::{Error, Result};
+use crate::link::Link;
 use crate::message::print_message;
 use crate::output::key_json;
+use crate::place::{self, Place};
 use crate::{Context, database, files};
+use quire_pipeline::Target;
 use quiredb::{
     Change, Collection, Database, DatabaseOptions, ErrorKind, Position, Tail as Changes,
 };
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often `--follow` checks for changed files.
 const POLL: Duration = Duration::from_millis(100);
+
+/// How long a server waits for changes before it answers that there are none.
+const WAIT_MS: u64 = 30_000;
+
+/// Changes that a server sends together.
+const CHANGES_AT_ONCE: u64 = 10_000;
 
 /// Print the changes of a collection as lines of JSON, in the order of each partition
 #[derive(Debug, clap::Args)]
@@ -29,8 +37,8 @@ Examples:
   quire tail ./db papers --prefix 2101.      of keys with this prefix
   quire tail ./db papers --follow            and the changes of other commands, until interrupted")]
 pub(crate) struct Tail {
-    /// The directory of the database
-    db: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// The collection
     collection: String,
     /// Start at this position of every partition
@@ -50,9 +58,13 @@ pub(crate) struct Tail {
 impl Tail {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let mut left = self.limit.unwrap_or(u64::MAX);
+        if let Some(link) = self.place.server(context)? {
+            return self.run_on_server(context, &link, left);
+        }
+        let db = self.place.path();
         if !self.follow {
-            let database = database::open_existing(context, &self.db)?;
-            let collection = database::collection(&database, &self.db, &self.collection)?;
+            let database = database::open_existing(context, db)?;
+            let collection = database::collection(&database, db, &self.collection)?;
             let mut changes = collection
                 .tail(Position(self.from))
                 .map_err(Error::engine("cannot read the log"))?;
@@ -61,7 +73,7 @@ impl Tail {
         let mut seen: Option<Vec<Position>> = None;
         loop {
             let database = self.open_when_free(context)?;
-            let collection = database::collection(&database, &self.db, &self.collection)?;
+            let collection = database::collection(&database, db, &self.collection)?;
             let mut changes = self.changes_after(&collection, seen.as_deref())?;
             print(context, &mut changes, &self.prefix, &mut left)?;
             context.out.flush()?;
@@ -70,11 +82,37 @@ impl Tail {
             }
             seen = Some(changes.seen());
             drop((changes, collection, database));
-            let state = files::state(&self.db);
-            while files::state(&self.db) == state {
+            let state = files::state(db);
+            while files::state(db) == state {
                 context.env.sleep(POLL);
             }
         }
+    }
+
+    /// Prints the changes of a server's collection, which are lines already.
+    fn run_on_server(&self, context: &mut Context, link: &Link, mut left: u64) -> Result<()> {
+        let collection = place::remote_collection(link, &self.collection)?;
+        let before = self.from.saturating_sub(1).to_string();
+        let partitions = collection.settings().partitions as usize;
+        let mut cursor = vec![before; partitions].join(",");
+        let end = collection.positions();
+        let end = end.map_err(Error::engine("cannot read the log"))?;
+        let wait_ms = if self.follow { WAIT_MS } else { 0 };
+        while left > 0 {
+            let limit = left.min(CHANGES_AT_ONCE);
+            let read = collection.changes(&cursor, &self.prefix, limit, wait_ms);
+            let (lines, next) = read.map_err(Error::engine("cannot read the log"))?;
+            left -= lines.len() as u64;
+            for line in &lines {
+                context.out.line(line)?;
+            }
+            context.out.flush()?;
+            cursor = next;
+            if !self.follow && is_past(&cursor, &end) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn changes_after(&self, collection: &Collection, seen: Option<&[Position]>) -> Result<Changes> {
@@ -87,7 +125,8 @@ impl Tail {
 
     /// Opens the database; waits while it is open in another process.
     fn open_when_free(&self, context: &Context) -> Result<Database> {
-        database::require_directory(context, &self.db)?;
+        let db = self.place.path();
+        database::require_directory(context, db)?;
         let mut is_reported = false;
         loop {
             let options = DatabaseOptions {
@@ -95,7 +134,7 @@ impl Tail {
                 retention: false,
                 ..DatabaseOptions::default()
             };
-            match Database::builder(&self.db)
+            match Database::builder(db)
                 .env(context.env.clone())
                 .options(options)
                 .open()
@@ -108,10 +147,16 @@ impl Tail {
                     }
                     context.env.sleep(POLL);
                 }
-                Err(error) => return Err(database::refused(&self.db, error)),
+                Err(error) => return Err(database::refused(db, error)),
             }
         }
     }
+}
+
+/// Whether a cursor is at these positions, or after them.
+fn is_past(cursor: &str, end: &[Position]) -> bool {
+    let seen = cursor.split(',').map(|seen| seen.parse().unwrap_or(0));
+    seen.zip(end).all(|(seen, end): (u64, _)| seen >= end.0)
 }
 
 /// Prints changes of keys with this prefix, up to the limit.

@@ -1,9 +1,11 @@
 //! What commands do with wide collections.
 
-use crate::Context;
 use crate::error::{Error, Result, causes};
 use crate::message::print_message;
 use crate::output::key_json;
+use crate::place::{Documents, Place};
+use crate::{Context, database};
+use quiredb::operations::Origin;
 use quiredb::wide::{Condition, RowWrite, Schema, WideCollection};
 use quiredb::{CollectionSettings, Database, Document, Effect, Key, Position};
 use std::path::PathBuf;
@@ -137,6 +139,35 @@ fn print_schema(
         .line(format_args!("{did} {name}: wide, column groups {groups}"))
 }
 
+/// A collection that a command works on.
+pub(super) enum Opened {
+    /// A wide one, with its database.
+    Wide(Database, WideCollection),
+    /// Another one.
+    Plain(Documents),
+}
+
+/// Opens a collection, wide or not. A wide one is found in a directory only.
+///
+/// # Errors
+/// If there is no such place, or no collection of this name.
+pub(super) fn open(context: &Context, place: &Place, name: &str) -> Result<Opened> {
+    if place.server(context)?.is_some() {
+        return place.open(context, name).map(Opened::Plain);
+    }
+    let database = database::open_existing(context, place.path())?;
+    match find(&database, name)? {
+        Some(wide) => Ok(Opened::Wide(database, wide)),
+        None => {
+            let collection = database::collection(&database, place.path(), name)?;
+            Ok(Opened::Plain(Documents::Directory {
+                database,
+                collection,
+            }))
+        }
+    }
+}
+
 /// The collection of this name, if it is a wide one.
 ///
 /// # Errors
@@ -176,7 +207,14 @@ pub(super) fn get(
             false => collection.get_columns(key, &columns),
         };
         match found.map_err(Error::engine("cannot read"))? {
-            Some(found) => context.out.found(&found)?,
+            Some(found) => {
+                let origin = Origin {
+                    key: found.key,
+                    version: found.version,
+                    partition: found.partition,
+                };
+                context.out.found(&origin, &found.document)?;
+            }
             None => {
                 missing = true;
                 let name = collection.name();

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::output::shortened;
 use crate::source::Source;
 use crate::{Context, database};
+use quire_server::ExplainText;
 use quiredb::frozen::FieldSpec;
 use quiredb::operations::FreezeOptions;
 use quiredb::query::{Aggregate, Answer, Options, Prepared, field, find};
@@ -117,7 +118,8 @@ pub(super) fn show(
         say(context, shortened(document, SHOWN_CHARACTERS))?;
     }
     if !context.out.is_json() {
-        show_text(&answer, &mut context.out)?;
+        let explain = answer.explain.as_deref().map(ExplainText::of);
+        show_text(&answer, explain.as_ref(), &mut context.out)?;
     }
     say(
         context,

@@ -264,10 +264,10 @@ fn an_address_of_a_server_is_no_directory() {
     let quire = Quire::new();
     quire.file("c.ndjson", "{\"_id\":1}\n");
     for arguments in [
-        &["load", "http://127.0.0.1:9200", "c", "c.ndjson"][..],
-        &["get", "http://127.0.0.1:9200", "c", "1"],
-        &["put", "https://example.org", "c", "1", "{}"],
-        &["query", "http://127.0.0.1:9200", "c"],
+        &["freeze", "http://127.0.0.1:9200", "c", "c.quire"][..],
+        &["compact", "https://example.org"],
+        &["get", "http:/127.0.0.1:9200", "c", "1"],
+        &["load", "https:/example.org", "c", "c.ndjson"],
     ] {
         let done = quire.run(arguments);
         assert_eq!(done.code, 2, "{done:?}");

@@ -13,6 +13,7 @@ mod demo;
 mod documents;
 mod load;
 mod query;
+mod remote;
 mod serve;
 mod wide;
 

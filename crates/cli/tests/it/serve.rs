@@ -6,15 +6,20 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 /// A running server.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     /// `127.0.0.1:PORT`.
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
     fn start(quire: &Quire, arguments: &[&str]) -> Server {
-        let serve = ["serve", "db", "--create", "--listen", "127.0.0.1:0"];
+        Server::start_of(quire, "db", arguments)
+    }
+
+    /// Serves the database `db` of the directory.
+    pub(crate) fn start_of(quire: &Quire, db: &str, arguments: &[&str]) -> Server {
+        let serve = ["serve", db, "--create", "--listen", "127.0.0.1:0"];
         let arguments = [&serve, arguments].concat();
         let mut child = quire
             .command(&arguments)
@@ -58,7 +63,7 @@ impl Server {
     }
 
     /// Sends a signal and waits for the end.
-    fn stop(self, signal: &str) -> Done {
+    pub(crate) fn stop(self, signal: &str) -> Done {
         let sent = Command::new("kill")
             .args(["-s", signal, &self.child.id().to_string()])
             .status()
@@ -128,5 +133,34 @@ fn other_addresses_need_a_token_and_callers_must_send_it() {
             .0
             .contains("200")
     );
+    assert_eq!(server.stop("TERM").code, 0);
+}
+
+#[test]
+fn a_check_finds_what_would_stop_a_server_and_serves_nothing() {
+    let quire = Quire::with_documents("{\"_id\":\"a\"}");
+    fn check<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["serve", "--check"], arguments].concat()
+    }
+    let found = quire.ok(&check(&["db"]));
+    assert!(found.contains("opens, with 1 collection"), "{found}");
+    assert_eq!(quire.json(&check(&["db"]))["checked"], true);
+    quire.fails(&check(&["absent"]), 1, &["absent"]);
+    let found = quire.ok(&check(&["absent", "--create"]));
+    assert!(found.contains("--create would make it") && !quire.path("absent").exists());
+    quire.fails(
+        &check(&["db", "--listen", "0.0.0.0:9200"]),
+        2,
+        &["--token-file"],
+    );
+    quire.file("key.pem", "no key");
+    let tls = ["db", "--tls-cert", "key.pem", "--tls-key", "key.pem"];
+    quire.fails(&check(&tls), 1, &["key.pem"]);
+    quire.file("db/CATALOG", "damaged");
+    quire.file("db/CATALOG-2", "damaged");
+    quire.fails(&check(&["db"]), 1, &["CATALOG"]);
+    let server = Server::start_of(&quire, "served", &[]);
+    let found = quire.ok(&check(&["served"]));
+    assert!(found.contains("open in another process"), "{found}");
     assert_eq!(server.stop("TERM").code, 0);
 }

@@ -55,7 +55,8 @@ pub(super) fn parse(body: &[u8]) -> Outcome<CollectionSettings> {
         .map_err(|error| Failure::illegal_argument(error.to_string()))
 }
 
-/// Reads the body of a request that changes settings: given settings replace the present ones.
+/// Reads the body of a request that changes settings: given settings replace the present ones, and
+/// null is the default.
 pub(super) fn parse_change(body: &[u8], now: &CollectionSettings) -> Outcome<CollectionSettings> {
     let body: Map<String, Value> =
         serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
@@ -65,7 +66,12 @@ pub(super) fn parse_change(body: &[u8], now: &CollectionSettings) -> Outcome<Col
         set(&mut changes, name, value)?;
     }
     let mut quire: Map<String, Value> = serde_json::from_str(&now.to_json()).unwrap_or_default();
-    quire.extend(changes);
+    for (name, value) in changes {
+        match value {
+            Value::Null => drop(quire.remove(&name)),
+            value => drop(quire.insert(name, value)),
+        }
+    }
     let text = Value::Object(quire).to_string();
     CollectionSettings::from_json(text.as_bytes())
         .map_err(|error| Failure::illegal_argument(error.to_string()))

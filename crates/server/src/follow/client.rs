@@ -133,30 +133,39 @@ impl Remote {
         body: &[u8],
         timeout: Duration,
     ) -> io::Result<Response> {
-        let address = &self.address;
-        let stream = connect(address, timeout.min(CONNECT_TIMEOUT))?;
-        stream.set_read_timeout(Some(timeout))?;
-        stream.set_write_timeout(Some(timeout))?;
-        let mut stream = match &self.tls {
-            Some(tls) => tls.begin(stream)?,
-            None => RemoteStream::Plain(stream),
-        };
-        let authorization = match &self.token {
-            Some(token) => format!("Authorization: Bearer {token}\r\n"),
-            None => String::new(),
-        };
+        let mut stream = self.connect(timeout)?;
         // HTTP/1.0: the answer ends where the connection does.
-        let head = format!(
-            "{method} {path} HTTP/1.0\r\nHost: {address}\r\n{authorization}Content-Type: \
-             application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
+        let head = self.head(method, path, "HTTP/1.0", body.len());
         stream.write_all(head.as_bytes())?;
         stream.write_all(body)?;
         stream.flush()?;
         let mut body = BufReader::with_capacity(256 << 10, stream);
         let status = read_head(&mut body)?;
         Ok(Response { status, body })
+    }
+
+    /// A new connection.
+    pub(super) fn connect(&self, timeout: Duration) -> io::Result<RemoteStream> {
+        let stream = connect(&self.address, timeout.min(CONNECT_TIMEOUT))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        match &self.tls {
+            Some(tls) => tls.begin(stream),
+            None => Ok(RemoteStream::Plain(stream)),
+        }
+    }
+
+    /// The head of a request with a body of this length.
+    pub(super) fn head(&self, method: &str, path: &str, version: &str, bytes: usize) -> String {
+        let address = &self.address;
+        let authorization = match &self.token {
+            Some(token) => format!("Authorization: Bearer {token}\r\n"),
+            None => String::new(),
+        };
+        format!(
+            "{method} {path} {version}\r\nHost: {address}\r\n{authorization}Content-Type: \
+             application/json\r\nContent-Length: {bytes}\r\n\r\n"
+        )
     }
 }
 

@@ -24,6 +24,7 @@ use super::params::Params;
 use super::pretty::Pretty;
 
 const JSON: &str = "application/json; charset=UTF-8";
+const LINES: &str = "application/x-ndjson";
 
 /// An answer up to this long reserves no memory: the operating system buffers that much at once.
 pub(crate) const SMALL_BYTES: usize = 64 << 10;
@@ -72,8 +73,8 @@ enum Content {
     Stream(BoxStream<'static, io::Result<Bytes>>),
     /// Lines of JSON, as they are, and the memory reserved for them.
     Lines(Vec<u8>, Held),
-    /// Bytes made as the client reads them.
-    Frames(BoxStream<'static, io::Result<Bytes>>),
+    /// Bytes of a type, made as the client reads them.
+    Frames(&'static str, BoxStream<'static, io::Result<Bytes>>),
     Text(&'static str, String),
 }
 
@@ -126,7 +127,15 @@ impl Answer {
     pub(crate) fn frames(stream: BoxStream<'static, io::Result<Bytes>>) -> Answer {
         Answer {
             status: StatusCode::OK,
-            content: Content::Frames(stream),
+            content: Content::Frames("application/octet-stream", stream),
+        }
+    }
+
+    /// Lines of JSON, made as the client reads them.
+    pub(crate) fn line_stream(stream: BoxStream<'static, io::Result<Bytes>>) -> Answer {
+        Answer {
+            status: StatusCode::OK,
+            content: Content::Frames(LINES, stream),
         }
     }
 
@@ -163,15 +172,12 @@ impl Answer {
                 held.resize(lines.capacity())?;
                 let held = Some(held);
                 let parts = VecDeque::from([Bytes::from(lines)]);
-                return Ok((
-                    "application/x-ndjson",
-                    Body::new(PartsBody { parts, _held: held }),
-                ));
+                return Ok((LINES, Body::new(PartsBody { parts, _held: held })));
             }
             Content::Parts(parts, held) => (parts, held),
             Content::Stream(stream) => return Ok((JSON, streamed(stream, format.pretty))),
-            Content::Frames(stream) => {
-                return Ok(("application/octet-stream", Body::from_stream(stream)));
+            Content::Frames(content_type, stream) => {
+                return Ok((content_type, Body::from_stream(stream)));
             }
             Content::Text(content_type, text) => return Ok((content_type, Body::from(text))),
         };

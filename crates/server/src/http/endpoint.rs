@@ -64,6 +64,7 @@ impl Endpoint {
             "/_update",
             "/_bulk",
             "/_delete_by_query",
+            "/_quire/write",
         ];
         is_write && writes.contains(&what.trim_end_matches("/{id}"))
     }

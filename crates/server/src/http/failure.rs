@@ -256,6 +256,14 @@ impl Failure {
         self
     }
 
+    /// The reason in words.
+    pub(crate) fn reason(&self) -> &str {
+        match &self.body {
+            Body::Text(text) => text,
+            Body::Cause(cause) => &cause.reason,
+        }
+    }
+
     /// The cause alone, for an item of a larger answer.
     pub(crate) fn cause(&self) -> Value {
         match &self.body {
@@ -301,7 +309,7 @@ impl Failure {
 }
 
 /// An error and what caused it, as one line.
-fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

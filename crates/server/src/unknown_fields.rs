@@ -14,7 +14,7 @@ const ALIKE_MIN: f64 = 0.75;
 ///
 /// # Errors
 /// Of the queries that look for documents.
-pub(crate) fn of_view(
+pub fn of_view(
     view: &View,
     query: &Prepared,
     key_field: &str,
@@ -58,7 +58,7 @@ pub(crate) fn of_view(
 }
 
 /// Why a field is unknown: it is an object, or `otherwise`, with the name that is most like it.
-pub(crate) fn why<'n>(
+pub fn why<'n>(
     path: &str,
     names: impl Iterator<Item = &'n str> + Clone,
     otherwise: &str,

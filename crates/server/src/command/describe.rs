@@ -1,0 +1,69 @@
+//! A collection, as the command sees it: its settings, its positions, its fields.
+
+use std::ops::ControlFlow;
+
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+
+/// `GET /{collection}/_quire`
+pub(crate) async fn describe(call: Call<Engine>) -> Outcome<Answer> {
+    let name = call.collection();
+    let work = move |engine: &Engine| {
+        let collection = engine.collection(&name)?;
+        // The settings' own text is an object.
+        let settings: serde_json::Value =
+            serde_json::from_str(&collection.settings().to_json()).unwrap_or_default();
+        let positions = collection.positions();
+        let positions: Vec<u64> = positions.iter().map(|position| position.0).collect();
+        Ok(Answer::ok(
+            &json!({"name": collection.name(), "settings": settings, "positions": positions}),
+        ))
+    };
+    call.state.read(work).await?
+}
+
+/// `GET /{collection}/_quire/stats`
+pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
+    let name = call.collection();
+    let work = move |engine: &Engine| {
+        let stats = engine.collection(&name)?.stats();
+        let stats = stats.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        let json = serde_json::to_vec(&stats);
+        json.map_err(|error| Failure::internal(error.to_string()))
+    };
+    let json = call.state.read(work).await??;
+    Ok(Answer::json(StatusCode::OK, json))
+}
+
+/// `GET /{collection}/_quire/fields`
+pub(crate) async fn fields(call: Call<Engine>) -> Outcome<Answer> {
+    let name = call.collection();
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let collection = engine.collection(&name)?;
+        let found = collection.fields_with(&mut |_| match stop() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        let found = found.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        let json = serde_json::to_vec(&found);
+        json.map_err(|error| Failure::internal(error.to_string()))
+    };
+    let json = call.state.search(work).await??;
+    Ok(Answer::json(StatusCode::OK, json))
+}
+
+/// `POST /{collection}/_quire/sync`
+pub(crate) async fn sync(call: Call<Engine>) -> Outcome<Answer> {
+    let name = call.collection();
+    let work = move |engine: &Engine| {
+        let synced = engine.collection(&name)?.sync();
+        synced.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        Ok(Answer::ok(&json!({"acknowledged": true})))
+    };
+    call.state.write(work).await?
+}
