@@ -78,6 +78,13 @@ impl Topic for CollectionTopic {
                 "the stored position has more partitions than the collection".to_owned(),
             ));
         }
+        let ends = self.collection.positions();
+        if let Some(place) = (0..)
+            .zip(&ends)
+            .position(|(partition, end)| cursor.position(partition) > end.0)
+        {
+            return Err(past_the_end(place));
+        }
         let mut tail = self.tail(cursor)?;
         let (mut changes, mut bytes) = (Vec::new(), 0);
         let mut at = cursor.clone();
@@ -119,6 +126,15 @@ fn of_log(change: &quiredb::Change) -> Change {
             .as_ref()
             .map(|document| document.to_json().into_boxed_str()),
     }
+}
+
+/// The error of a cursor that the collection can't have given.
+pub(crate) fn past_the_end(partition: usize) -> Error {
+    Error::Source(format!(
+        "the stored position is past the end of partition {partition}: the collection was made \
+         anew or restored from an older backup. Remove the sinks' documents and the stored \
+         positions, to begin anew"
+    ))
 }
 
 fn failed(error: quiredb::Error) -> Error {

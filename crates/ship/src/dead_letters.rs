@@ -45,13 +45,16 @@ impl DeadLetters {
             lines.pop();
             lines.extend_from_slice(b"}\n");
         }
-        let mut file = self.file.lock();
-        let file = match &mut *file {
+        let mut open = self.file.lock();
+        let mut file = match open.take() {
             Some(file) => file,
-            none => none.insert(self.open()?),
+            None => self.open()?,
         };
         file.append(&lines)?;
-        Ok(file.sync()?)
+        file.sync()?;
+        // After an error nothing is known of the end of the file: it is opened anew.
+        *open = Some(file);
+        Ok(())
     }
 
     fn open(&self) -> Result<Box<dyn AppendFile>> {

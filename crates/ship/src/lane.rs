@@ -87,6 +87,8 @@ struct Coordinator<'l, 'a> {
     reported_at: Duration,
     reported: (u64, u64),
     bytes: u64,
+    /// Since when changes wait that would not fill a bulk.
+    waiting_since: Option<Duration>,
     /// Credits that the reader gets when there is room.
     owed: usize,
 }
@@ -131,6 +133,7 @@ impl Lane<'_> {
                 reported_at: now,
                 reported: (0, 0),
                 bytes: 0,
+                waiting_since: None,
                 owed: CREDITS,
             };
             let mut done = coordinator.run(&events, &bulk_out, &credit_out, &threads);
@@ -230,9 +233,8 @@ impl Coordinator<'_, '_> {
         credits: &Sender<()>,
         workers: &[ScopedJoinHandle<'_, ()>],
     ) -> Result<()> {
-        let mut is_quiet = false;
         loop {
-            self.dispatch(bulks, is_quiet);
+            self.dispatch(bulks);
             if self.at_end && self.lane.once && self.batcher.is_level() {
                 return Ok(());
             }
@@ -250,15 +252,11 @@ impl Coordinator<'_, '_> {
                 _ => LINGER,
             };
             match events.recv_timeout(timeout) {
-                Ok(event) => {
-                    is_quiet = false;
-                    self.take(event)?;
-                }
-                Err(RecvTimeoutError::Timeout) => is_quiet = true,
-                Err(RecvTimeoutError::Disconnected) => return Err(self.panicked()),
-            }
-            if is_quiet && workers.iter().any(ScopedJoinHandle::is_finished) {
-                return Err(self.panicked());
+                Ok(event) => self.take(event)?,
+                // A worker ends by itself only if it panics.
+                Err(RecvTimeoutError::Timeout)
+                    if !workers.iter().any(ScopedJoinHandle::is_finished) => {}
+                Err(_) => return Err(self.panicked()),
             }
             self.store_and_report()?;
         }
@@ -268,16 +266,24 @@ impl Coordinator<'_, '_> {
         Error::Panicked(self.lane.delivery.name.to_owned())
     }
 
-    fn dispatch(&mut self, bulks: &Sender<Bulk>, is_quiet: bool) {
+    /// Gives bulks to the workers: full ones, and a smaller one when its changes waited for long
+    /// enough or no more come.
+    fn dispatch(&mut self, bulks: &Sender<Bulk>) {
         let setting = self.tuner.setting();
+        let now = self.lane.delivery.env.monotonic();
         while self.batcher.under_way() < setting.concurrency {
-            let is_partial = is_quiet || self.at_end;
+            let waited = self.waiting_since.map(|since| now.saturating_sub(since));
+            let is_partial = self.at_end || waited.is_some_and(|waited| waited >= LINGER);
             let Some(bulk) = self.batcher.cut(setting.bulk_bytes, is_partial) else {
                 self.tuner.starved();
-                return;
+                break;
             };
+            self.waiting_since = None;
             // The workers end after the coordinator.
             let _ = bulks.send(bulk);
+        }
+        if self.batcher.waiting_bytes() > 0 {
+            self.waiting_since.get_or_insert(now);
         }
     }
 

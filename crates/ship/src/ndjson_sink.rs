@@ -82,10 +82,6 @@ impl NdjsonSink {
     }
 
     fn append(&self, open: &mut OpenFile, lines: &[u8]) -> quire_env::Result<()> {
-        if open.file.len() >= self.file_bytes {
-            open.file.sync()?;
-            *open = self.create(open.number + 1)?;
-        }
         let appended = open.file.append(lines);
         if appended.is_err() {
             // What was written of it.
@@ -93,6 +89,16 @@ impl NdjsonSink {
         }
         appended
     }
+}
+
+/// Syncs the open file. After a failure nothing is known of what is in it, and no later sync would
+/// say so: it is closed, and the run ends.
+fn sync(open: &mut Option<OpenFile>) -> Result<(), Failure> {
+    let synced = open.as_mut().ok_or_else(not_begun)?.file.sync();
+    synced.map_err(|error| {
+        *open = None;
+        Failure::Final(error.to_string())
+    })
 }
 
 fn away(error: quire_env::Error) -> Failure {
@@ -110,8 +116,15 @@ impl Sink for NdjsonSink {
             change_line::write(change, &mut lines);
         }
         let mut open = self.open.lock();
-        let open = open.as_mut().ok_or_else(not_begun)?;
-        self.append(open, &lines).map_err(away)?;
+        if let Some(full) = &*open
+            && full.file.len() >= self.file_bytes
+        {
+            let next = full.number + 1;
+            sync(&mut open)?;
+            *open = Some(self.create(next).map_err(away)?);
+        }
+        self.append(open.as_mut().ok_or_else(not_begun)?, &lines)
+            .map_err(away)?;
         Ok(vec![Verdict::Done; bulk.len()])
     }
 
@@ -133,11 +146,6 @@ impl Sink for NdjsonSink {
     }
 
     fn sync(&self) -> Result<(), Failure> {
-        let mut open = self.open.lock();
-        let open = open.as_mut().ok_or_else(not_begun)?;
-        // After a failed sync nothing is known of the file.
-        open.file
-            .sync()
-            .map_err(|error| Failure::Final(error.to_string()))
+        sync(&mut self.open.lock())
     }
 }

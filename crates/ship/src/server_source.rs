@@ -2,6 +2,7 @@
 
 use crate::change::{Change, Cursor};
 use crate::change_line;
+use crate::collection_source::past_the_end;
 use crate::error::{Error, Result};
 use crate::http::{Answer, Body, Http, segment};
 use crate::sink::Failure;
@@ -43,6 +44,7 @@ impl Source for ServerSource {
             http: self.http.clone(),
             path: format!("/{}/_changes", segment(&self.collection)),
             partitions: 0,
+            is_checked: false,
         };
         // The cursor of any answer says how many partitions there are.
         topic.call("limit=1")?;
@@ -54,6 +56,8 @@ struct ServerTopic {
     http: Http,
     path: String,
     partitions: usize,
+    /// Whether the first cursor was compared with the collection.
+    is_checked: bool,
 }
 
 impl ServerTopic {
@@ -75,6 +79,27 @@ impl ServerTopic {
                 answer.excerpt()
             ))),
         }
+    }
+
+    /// Checks that each partition has a change at the last position that was read of it, or after
+    /// that: the newest change of a partition is never compacted away.
+    fn check(&mut self, cursor: &Cursor) -> Result<()> {
+        for (partition, position) in cursor.positions().iter().enumerate() {
+            let Some(before) = position.checked_sub(1) else {
+                continue;
+            };
+            let mut after = vec![0; self.partitions];
+            if let Some(place) = after.get_mut(partition) {
+                *place = before;
+            }
+            let after = Cursor::new(after);
+            let query = format!("limit=1&partition={partition}&after={after}");
+            if self.call(&query)?.is_empty() {
+                return Err(past_the_end(partition));
+            }
+        }
+        self.is_checked = true;
+        Ok(())
     }
 
     /// Reads the changes, and the number of partitions of the cursor in the last line.
@@ -104,6 +129,9 @@ impl Topic for ServerTopic {
             return Err(Error::Source(
                 "the stored position has more partitions than the collection".to_owned(),
             ));
+        }
+        if !self.is_checked {
+            self.check(cursor)?;
         }
         let mut after = cursor.positions().to_vec();
         after.resize(self.partitions, 0);
