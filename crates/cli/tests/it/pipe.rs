@@ -50,6 +50,23 @@ fn a_run_goes_on_where_the_last_one_was_and_status_says_where() {
 }
 
 #[test]
+fn a_collection_that_was_made_anew_is_not_taken_for_the_old_one() {
+    let quire = Quire::new();
+    quire.file("songs.ndjson", "{\"_id\":1}\n{\"_id\":2}\n{\"_id\":3}\n");
+    quire.ok(&["load", "db", "songs", "songs.ndjson"]);
+    quire.file("pipe.toml", PIPE);
+    quire.ok(&["pipe", "run", "pipe.toml", "--once"]);
+    quire.ok(&["drop", "db", "songs", "--yes"]);
+    quire.file("songs.ndjson", "{\"_id\":1}\n");
+    quire.ok(&["load", "db", "songs", "songs.ndjson"]);
+    quire.fails(
+        &["pipe", "run", "pipe.toml", "--once"],
+        1,
+        &["past the end"],
+    );
+}
+
+#[test]
 fn a_mistake_says_what_to_do() {
     let quire = Quire::new();
     quire.file("songs.ndjson", "{\"_id\":1}\n");
