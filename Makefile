@@ -136,6 +136,14 @@ test:
 	@$(MAKE) --no-print-directory test-threads
 	$(call timed,cargo doc --workspace --no-deps --locked)
 
+# `quire pipe` against a real search server, killed again and again: `make test-pipeline URL=http://HOST:9200`; without a URL
+# OpenSearch is fetched from Maven Central and started on loopback.
+.PHONY: test-pipeline
+test-pipeline:
+	@scripts/setup.sh build
+	cargo build --locked -p quire-cli
+	scripts/test-pipeline.sh $(target_dir) $(URL)
+
 # What a change must pass on the way: form, lints, the rules of the sources, the tests of the engine's crates.
 .PHONY: check
 check:

@@ -18,6 +18,7 @@ mod indexed;
 mod inspect;
 mod key;
 pub(crate) mod load;
+mod pipe;
 mod put;
 pub(crate) mod query;
 mod repair;
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Restore(restore::Restore),
     Serve(serve::Serve),
     Follow(follow::Follow),
+    Pipe(pipe::Pipe),
     Token(token::TokenCommand),
     Completions(completions::Completions),
     Demo(demo::Demo),
@@ -94,6 +96,7 @@ impl Command {
             Command::Restore(command) => command.run(context),
             Command::Serve(command) => command.run(context),
             Command::Follow(command) => command.run(context),
+            Command::Pipe(command) => command.run(context),
             Command::Token(command) => command.run(context),
             Command::Completions(command) => command.run(context),
             Command::Demo(command) => command.run(context),

@@ -12,6 +12,7 @@ mod backup;
 mod demo;
 mod documents;
 mod load;
+mod pipe;
 mod query;
 mod remote;
 mod serve;

@@ -1,0 +1,328 @@
+//! `quire pipe`: ships the changes of a source to search clusters, servers and files.
+
+use crate::error::{Error, Result};
+use crate::message::print_message;
+use crate::output::Output;
+use crate::size::{count, counted};
+use crate::{Context, database};
+use quire_ship::{
+    CollectionSource, PipeConfig, Progress, Server, ShipOptions, SinkConfig, Source, Target, ship,
+    status,
+};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Keep search clusters, servers and files in step with a source
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+FILE is TOML: a [source] (a collection of a server or a directory, or files), and a [[sink]] for
+each place that the changes go to. Positions are kept in FILE.state, so a run goes on where the last
+one was, however that ended.
+
+  [source]
+  url = \"http://127.0.0.1:9200\"
+  collection = \"tracks\"
+
+  [[sink]]
+  name = \"search\"
+  kind = \"opensearch\"               # elasticsearch, quire, ndjson
+  url = \"http://127.0.0.1:9201\"
+  index = \"tracks\"
+
+Examples:
+  quire pipe check tracks.toml       what it says, and whether the servers answer
+  quire pipe run tracks.toml         until interrupted
+  quire pipe run tracks.toml --once  until all sinks are level
+  quire pipe status tracks.toml      the stored positions")]
+pub(crate) struct Pipe {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Say what a file means, and whether its servers answer
+    Check {
+        /// The file of the pipe
+        file: PathBuf,
+    },
+    /// Ship until interrupted
+    Run {
+        /// The file of the pipe
+        file: PathBuf,
+        /// End when every sink has all that the source has
+        #[arg(long)]
+        once: bool,
+        /// The seconds between two lines of progress
+        #[arg(long, value_name = "SECONDS", default_value_t = 1,
+            value_parser = clap::value_parser!(u64).range(1..=3600))]
+        every: u64,
+    },
+    /// Show the stored position of each sink
+    Status {
+        /// The file of the pipe
+        file: PathBuf,
+    },
+}
+
+impl Pipe {
+    pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        match self.what {
+            What::Check { file } => check(context, &file),
+            What::Run { file, once, every } => {
+                run(context, &file, once, Duration::from_secs(every))
+            }
+            What::Status { file } => show_status(context, &file),
+        }
+    }
+}
+
+/// The error of a pipe: a wrong file is a wrong use.
+fn failed(error: quire_ship::Error) -> Error {
+    match error {
+        quire_ship::Error::Config(why) => Error::Usage(why),
+        error => Error::Failed(crate::error::causes(&error)),
+    }
+}
+
+fn read(context: &Context, file: &Path) -> Result<PipeConfig> {
+    PipeConfig::read(&*context.env, file).map_err(failed)
+}
+
+fn check(context: &mut Context, file: &Path) -> Result<()> {
+    let config = read(context, file)?;
+    let mut is_reachable = true;
+    let source = match open_source(context, &config)? {
+        Opened::There(source) => source,
+        Opened::Directory { source, .. } => source,
+    };
+    let mut rows = vec![(
+        "source".to_owned(),
+        source.identity(),
+        source.open().map(drop),
+    )];
+    for sink in &config.sinks {
+        let (what, end) = match sink_server(context, sink)? {
+            Ok(what) => (what, Ok(())),
+            Err(error) => (sink.url.clone().unwrap_or_default(), Err(error)),
+        };
+        rows.push((format!("sink {}", sink.name), what, end));
+    }
+    for (part, what, end) in rows {
+        let why = end.err().map(|error| error.to_string());
+        is_reachable &= why.is_none();
+        if context.out.is_json() {
+            let line = json!({"part": part, "what": what, "ok": why.is_none(), "error": why});
+            context.out.json_line(&line)?;
+        } else {
+            let why = why.map_or_else(|| "ok".to_owned(), |why| format!("FAILS: {why}"));
+            context.out.line(format_args!("{part}: {what}: {why}"))?;
+        }
+    }
+    if !context.out.is_json() {
+        let state = config.state();
+        context.out.line(format_args!(
+            "positions and dead letters: {}",
+            state.display()
+        ))?;
+    }
+    match is_reachable {
+        true => Ok(()),
+        false => Err(Error::Reported),
+    }
+}
+
+/// What a sink is, if it answers.
+fn sink_server(
+    context: &Context,
+    sink: &SinkConfig,
+) -> Result<std::result::Result<String, quire_ship::Error>> {
+    if let Some(directory) = &sink.directory {
+        return Ok(Ok(format!("files in {}", directory.display())));
+    }
+    let http = sink.http(&*context.env).map_err(failed)?;
+    let index = sink.index.as_deref().unwrap_or_default();
+    let found = Server::of(&http).map(|server| {
+        let (flavor, version) = (server.flavor, server.version);
+        format!("{}/{index}, {flavor} {version}", http.url())
+    });
+    Ok(found.map_err(|failure| quire_ship::Error::Sink {
+        sink: sink.name.clone(),
+        reason: failure.reason().to_owned(),
+    }))
+}
+
+/// A source, with what keeps it open.
+enum Opened {
+    There(Box<dyn Source>),
+    Directory {
+        source: Box<dyn Source>,
+        _database: quiredb::Database,
+    },
+}
+
+fn open_source(context: &Context, config: &PipeConfig) -> Result<Opened> {
+    let source = config.source.open(&context.env).map_err(failed)?;
+    let (directory, collection) = (&config.source.directory, &config.source.collection);
+    match (source, directory, collection) {
+        (Some(source), ..) => Ok(Opened::There(source)),
+        (None, Some(directory), Some(name)) => {
+            let database = database::open_existing(context, directory)?;
+            let collection = database::collection(&database, directory, name)?;
+            let identity = format!("{}/{name}", directory.display());
+            Ok(Opened::Directory {
+                source: Box::new(CollectionSource::new(collection, identity, false)),
+                _database: database,
+            })
+        }
+        (None, ..) => Err(Error::Usage("[source] names nothing to read".to_owned())),
+    }
+}
+
+fn run(context: &mut Context, file: &Path, once: bool, every: Duration) -> Result<()> {
+    let config = read(context, file)?;
+    if let (Some(directory), false) = (&config.source.directory, once) {
+        return Err(Error::Usage(format!(
+            "a directory is read as it is now: give --once; or serve it (`quire serve {}`) and \
+             give its url and collection as the source, to follow its changes",
+            directory.display()
+        )));
+    }
+    let opened = open_source(context, &config)?;
+    let source = match &opened {
+        Opened::There(source) | Opened::Directory { source, .. } => &**source,
+    };
+    let targets = config.sinks.iter().map(|sink| sink.target(&context.env));
+    let targets: Vec<Target> = targets.collect::<quire_ship::Result<_>>().map_err(failed)?;
+    let options = ShipOptions {
+        state: config.state(),
+        once,
+        report_every: every,
+    };
+    let env = context.env.clone();
+    let out = Mutex::new(&mut context.out);
+    let observe = |progress: &Progress| {
+        let mut out = out.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        report(&mut out, progress);
+    };
+    let ends = ship(&env, source, &targets, &options, &observe, &|| false).map_err(failed)?;
+    let mut last = None;
+    for end in ends {
+        match end {
+            Ok(progress) => print_end(&mut context.out, &progress)?,
+            Err(error) => {
+                print_message(format_args!("quire: {}", crate::error::causes(&error)));
+                last = Some(Error::Reported);
+            }
+        }
+    }
+    last.map_or(Ok(()), Err)
+}
+
+/// Shows progress: an event on standard output with `--json`, else a line on standard error.
+fn report(out: &mut Output, progress: &Progress) {
+    if out.is_json() {
+        // An output that is closed ends the command when the result is printed.
+        let _ = out.json_line(&json!({"event": "progress", "progress": progress}));
+        let _ = out.flush();
+        return;
+    }
+    print_message(as_line(progress));
+}
+
+/// Progress as a line.
+fn as_line(progress: &Progress) -> String {
+    let mut line = format!(
+        "{}: {} changes, {}/s, {:.1} MB/s",
+        progress.sink,
+        count(progress.changes),
+        count(progress.changes_per_second.round().max(0.0) as u64),
+        progress.bytes_per_second / 1e6,
+    );
+    match (
+        progress.is_level,
+        progress.lag_changes,
+        progress.lag_seconds,
+    ) {
+        (true, ..) => line.push_str(", level"),
+        (false, Some(changes), _) if changes > 0 => {
+            line.push_str(&format!(", {} behind", count(changes)));
+        }
+        (false, _, Some(seconds)) => line.push_str(&format!(", {seconds:.1} s behind")),
+        (false, _, None) => {}
+    }
+    line.push_str(&format!(
+        ", {} x {} kB",
+        progress.concurrency,
+        progress.bulk_bytes / 1000
+    ));
+    if progress.retries > 0 {
+        line.push_str(&format!(", {} retries", count(progress.retries)));
+    }
+    if progress.dead_letters > 0 {
+        line.push_str(&format!(", {} refused", count(progress.dead_letters)));
+    }
+    if let Some(why) = &progress.waiting_for {
+        line.push_str(&format!("; waiting: {why}"));
+    }
+    line
+}
+
+fn print_end(out: &mut Output, progress: &Progress) -> Result<()> {
+    if out.is_json() {
+        return out.json_line(&json!({"event": "level", "progress": progress}));
+    }
+    out.line(format_args!(
+        "{}: level after {}; {} were there already, {} refused",
+        progress.sink,
+        counted(progress.changes, "change", "changes"),
+        count(progress.had),
+        count(progress.dead_letters)
+    ))?;
+    if !progress.curve.is_empty() {
+        let best = progress.best;
+        out.line(format_args!(
+            "  best found: {} at once of {} kB; measured:",
+            best.concurrency,
+            best.bulk_bytes / 1000
+        ))?;
+        for setting in &progress.curve {
+            out.line(format_args!(
+                "  {:>2} x {:>6} kB  {:>7.1} MB/s",
+                setting.concurrency,
+                setting.bulk_bytes / 1000,
+                setting.bytes_per_second / 1e6
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+fn show_status(context: &mut Context, file: &Path) -> Result<()> {
+    let config = read(context, file)?;
+    let now = context.env.now_micros();
+    for sink in &config.sinks {
+        let stored = status(&*context.env, &config.state(), &sink.name).map_err(failed)?;
+        if context.out.is_json() {
+            context
+                .out
+                .json_line(&json!({"sink": sink.name, "stored": stored}))?;
+            continue;
+        }
+        match stored {
+            None => context.out.line(format_args!("{}: not begun", sink.name))?,
+            Some(stored) => context.out.line(format_args!(
+                "{}: {} shipped, {} refused, at {} of {}, stored {} s ago",
+                sink.name,
+                counted(stored.changes, "change", "changes"),
+                count(stored.dead_letters),
+                stored.cursor(),
+                stored.source,
+                (now - stored.stored_micros).max(0) / 1_000_000
+            ))?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,378 @@
+//! The file of a pipe: its source and its sinks, in TOML.
+
+use crate::bulk_sink::{BulkOptions, BulkSink};
+use crate::error::{Error, Result};
+use crate::file_source::FileSource;
+use crate::http::{Access, Http};
+use crate::ndjson_sink::NdjsonSink;
+use crate::nearest::suggestion;
+use crate::server_source::ServerSource;
+use crate::ship::Target;
+use crate::sink::Sink;
+use crate::topic::Source;
+use quire_env::Env;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// Kinds of sinks. The first three are told apart by what the server says of itself.
+const KINDS: [&str; 4] = ["opensearch", "elasticsearch", "quire", "ndjson"];
+
+const TIMEOUT_S: u64 = 60;
+const DEAD_LETTERS_MAX: u64 = 1_000;
+const FILE_BYTES: u64 = 1 << 30;
+
+/// Bulks at once when they are tuned, and bounds of what may be set.
+const CONCURRENCY_TUNED: usize = 16;
+const CONCURRENCY_MAX: usize = 64;
+const BULK_BYTES_MAX: usize = 64 << 20;
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PipeConfig {
+    /// The folder of positions and dead letters; by default the file's name with `.state` added.
+    pub state: Option<PathBuf>,
+    /// Where changes come from.
+    pub source: SourceConfig,
+    /// Where they go.
+    #[serde(rename = "sink", default)]
+    pub sinks: Vec<SinkConfig>,
+}
+
+/// Where changes come from: a collection of a server (`url`) or of a directory, or files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceConfig {
+    /// A Quire server.
+    pub url: Option<String>,
+    /// The directory of a database that no other process has open.
+    pub directory: Option<PathBuf>,
+    /// The collection there.
+    pub collection: Option<String>,
+    /// Files of JSON lines, in their order; the last one may grow.
+    pub files: Option<Vec<PathBuf>>,
+    /// The field with the key of a document in files; `_id` by default.
+    pub key_field: Option<String>,
+    /// A file with the server's token.
+    pub token_file: Option<PathBuf>,
+    /// For https: the certificates to trust (PEM).
+    pub ca: Option<PathBuf>,
+    /// Seconds to wait for an answer; 60 by default.
+    pub timeout_s: Option<u64>,
+}
+
+/// Where changes go.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SinkConfig {
+    /// Names its files and its progress.
+    pub name: String,
+    /// `opensearch`, `elasticsearch`, `quire` or `ndjson`.
+    pub kind: String,
+    /// The server.
+    pub url: Option<String>,
+    /// The index, or the collection.
+    pub index: Option<String>,
+    /// The mapping type, for Elasticsearch before 7; `doc` in 5 and `_doc` in 6 by default.
+    pub doc_type: Option<String>,
+    /// The user of basic authentication.
+    pub user: Option<String>,
+    /// A file with the user's password.
+    pub password_file: Option<PathBuf>,
+    /// A file with a bearer token.
+    pub token_file: Option<PathBuf>,
+    /// For https: the certificates to trust (PEM).
+    pub ca: Option<PathBuf>,
+    /// Whether bulks are compressed; not by default.
+    pub gzip: Option<bool>,
+    /// Seconds to wait for an answer; 60 by default.
+    pub timeout_s: Option<u64>,
+    /// Bytes of a bulk; found by measuring by default.
+    pub bulk_bytes: Option<usize>,
+    /// Bulks at once; found by measuring by default.
+    pub concurrency: Option<usize>,
+    /// The folder of files.
+    pub directory: Option<PathBuf>,
+    /// Bytes after which a new file begins; 1 GiB by default.
+    pub file_bytes: Option<u64>,
+    /// Documents that may be refused in a run; 1,000 by default.
+    pub dead_letters_max: Option<u64>,
+}
+
+impl PipeConfig {
+    /// Reads a file. Paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// If it can't be read, or is wrong: with the line and the key that was perhaps meant.
+    pub fn read(env: &dyn Env, path: &Path) -> Result<PipeConfig> {
+        let bytes = env.read(path, CONFIG_BYTES_MAX)?;
+        let wrong = |why: &str| Error::Config(format!("{}: {}", path.display(), why.trim_end()));
+        let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))?;
+        let mut config = PipeConfig::parse(&text).map_err(|why| wrong(&why))?;
+        config.resolve(quire_env::parent_of(path));
+        if config.state.is_none() {
+            let mut name = path.file_name().unwrap_or_default().to_owned();
+            name.push(".state");
+            config.state = Some(path.with_file_name(name));
+        }
+        Ok(config)
+    }
+
+    /// Reads the text of a file.
+    fn parse(text: &str) -> Result<PipeConfig, String> {
+        let parsed: Result<PipeConfig, toml::de::Error> = toml::from_str(text);
+        let config = parsed.map_err(|error| {
+            let hint = unknown_key(error.message());
+            format!("{}{hint}", error.to_string().trim_end())
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The folder of positions and dead letters.
+    pub fn state(&self) -> PathBuf {
+        self.state.clone().unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let source = &self.source;
+        let collection = source.collection.is_some();
+        match (&source.url, &source.directory, &source.files) {
+            (Some(_), None, None) | (None, Some(_), None) if collection => {}
+            (Some(_), None, None) | (None, Some(_), None) => {
+                return Err("[source] needs collection, the name of the collection".to_owned());
+            }
+            (None, None, Some(files)) if !files.is_empty() && !collection => {}
+            _ => {
+                return Err(
+                    "[source] needs one of: url and collection; directory and collection; files"
+                        .to_owned(),
+                );
+            }
+        }
+        if self.sinks.is_empty() {
+            return Err("there is no sink: add a part that begins with [[sink]]".to_owned());
+        }
+        let mut names = BTreeSet::new();
+        for sink in &self.sinks {
+            sink.check()
+                .map_err(|why| format!("sink {:?}: {why}", sink.name))?;
+            if !names.insert(&sink.name) {
+                return Err(format!("two sinks are named {:?}", sink.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes paths relative to the folder of the file.
+    fn resolve(&mut self, folder: &Path) {
+        let source = &mut self.source;
+        let own = [
+            &mut self.state,
+            &mut source.directory,
+            &mut source.token_file,
+            &mut source.ca,
+        ];
+        let sinks = self.sinks.iter_mut().flat_map(|sink| {
+            [
+                &mut sink.password_file,
+                &mut sink.token_file,
+                &mut sink.ca,
+                &mut sink.directory,
+            ]
+        });
+        let files = source.files.iter_mut().flatten();
+        let paths = own.into_iter().chain(sinks).flatten().chain(files);
+        for path in paths.filter(|_| folder != Path::new(".")) {
+            *path = folder.join(&path);
+        }
+    }
+}
+
+impl SourceConfig {
+    /// The source of a server or of files; none for a directory, which the caller opens.
+    ///
+    /// # Errors
+    /// If the server can't be called so.
+    pub fn open(&self, env: &Arc<dyn Env>) -> Result<Option<Box<dyn Source>>> {
+        if let Some(files) = &self.files {
+            let key_field = self.key_field.as_deref().unwrap_or("_id");
+            let source = FileSource::new(Arc::clone(env), files.clone(), key_field);
+            return Ok(Some(Box::new(source)));
+        }
+        let (Some(url), Some(collection)) = (&self.url, &self.collection) else {
+            return Ok(None);
+        };
+        let access = Access {
+            url: url.clone(),
+            token_file: self.token_file.clone(),
+            ca: self.ca.clone(),
+            timeout: Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S)),
+            ..Access::default()
+        };
+        let http = Http::new(&**env, &access, 1);
+        let http = http.map_err(|why| Error::Config(format!("[source]: {why}")))?;
+        Ok(Some(Box::new(ServerSource::new(http, collection))))
+    }
+}
+
+impl SinkConfig {
+    fn check(&self) -> Result<(), String> {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        if self.name.is_empty() || !self.name.bytes().all(is_name) {
+            return Err("the name must be of letters, digits, - and _".to_owned());
+        }
+        let is_file = self.kind == "ndjson";
+        if !KINDS.contains(&self.kind.as_str()) {
+            let hint = suggestion(&self.kind, KINDS);
+            let kinds = KINDS.join(", ");
+            return Err(format!("kind {:?} is none of {kinds}{hint}", self.kind));
+        }
+        match (is_file, &self.url, &self.index, &self.directory) {
+            (true, None, None, Some(_)) | (false, Some(_), Some(_), None) => {}
+            (true, ..) => return Err("kind ndjson needs directory, and no url, index".to_owned()),
+            (false, ..) => {
+                return Err("it needs url and index, and no directory".to_owned());
+            }
+        }
+        let within = |what: &str, value: Option<usize>, min: usize, max: usize| match value {
+            Some(value) if !(min..=max).contains(&value) => Err(format!(
+                "{what} is {value}, and must be from {min} to {max}"
+            )),
+            _ => Ok(()),
+        };
+        within("bulk_bytes", self.bulk_bytes, 1024, BULK_BYTES_MAX)?;
+        within("concurrency", self.concurrency, 1, CONCURRENCY_MAX)
+    }
+
+    /// A client of the sink's server.
+    ///
+    /// # Errors
+    /// If the server can't be called so.
+    pub fn http(&self, env: &dyn Env) -> Result<Http> {
+        let access = Access {
+            url: self.url.clone().unwrap_or_default(),
+            user: self.user.clone(),
+            password_file: self.password_file.clone(),
+            token_file: self.token_file.clone(),
+            ca: self.ca.clone(),
+            timeout: Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S)),
+        };
+        Http::new(env, &access, self.concurrency_max())
+            .map_err(|why| Error::Config(format!("sink {:?}: {why}", self.name)))
+    }
+
+    fn concurrency_max(&self) -> usize {
+        self.concurrency.unwrap_or(CONCURRENCY_TUNED)
+    }
+
+    /// The sink, to ship to. Does not call it yet.
+    ///
+    /// # Errors
+    /// If the server can't be called so.
+    pub fn target(&self, env: &Arc<dyn Env>) -> Result<Target> {
+        let sink: Arc<dyn Sink> = match (&self.directory, &self.index) {
+            (Some(directory), _) => Arc::new(NdjsonSink::new(
+                Arc::clone(env),
+                directory.clone(),
+                self.file_bytes.unwrap_or(FILE_BYTES),
+            )),
+            (None, index) => Arc::new(BulkSink::new(
+                self.http(&**env)?,
+                index.clone().unwrap_or_default(),
+                BulkOptions {
+                    gzip: self.gzip.unwrap_or(false),
+                    doc_type: self.doc_type.clone(),
+                    concurrency_max: self.concurrency_max(),
+                },
+            )),
+        };
+        Ok(Target {
+            name: self.name.clone(),
+            sink,
+            bulk_bytes: self.bulk_bytes,
+            concurrency: self.concurrency,
+            dead_letters_max: self.dead_letters_max.unwrap_or(DEAD_LETTERS_MAX),
+        })
+    }
+}
+
+/// What was perhaps meant by an unknown key, from the message that names it and the known ones.
+fn unknown_key(message: &str) -> String {
+    let mut names = message.split('`').skip(1).step_by(2);
+    match names.next() {
+        Some(name) if message.starts_with("unknown field") => suggestion(name, names),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[source]
+url = "http://127.0.0.1:9200"
+collection = "tracks"
+
+[[sink]]
+name = "search"
+kind = "opensearch"
+url = "http://127.0.0.1:9201"
+index = "tracks"
+"#;
+
+    #[test]
+    fn a_mistake_is_reported_with_its_line_and_the_key_that_was_meant() {
+        PipeConfig::parse(GOOD).unwrap();
+        for (from, to, parts) in [
+            (
+                "index =",
+                "idnex =",
+                &["line 10", "did you mean \"index\"?"][..],
+            ),
+            (
+                "collection =",
+                "colection =",
+                &["line 4", "\"collection\"?"],
+            ),
+            (
+                "\"opensearch\"",
+                "\"opensaerch\"",
+                &["sink \"search\"", "\"opensearch\"?"],
+            ),
+            (
+                "collection = \"tracks\"",
+                "",
+                &["[source] needs collection"],
+            ),
+            ("index = \"tracks\"", "", &["needs url and index"]),
+            (
+                "index =",
+                "bulk_bytes = 7\nindex =",
+                &["bulk_bytes is 7", "1024"],
+            ),
+            ("\"search\"", "\"a/b\"", &["must be of letters"]),
+        ] {
+            let why = PipeConfig::parse(&GOOD.replace(from, to)).unwrap_err();
+            for part in parts {
+                assert!(why.contains(part), "{part} is not in: {why}");
+            }
+        }
+        let none = GOOD.split("[[sink]]").next().unwrap();
+        assert!(PipeConfig::parse(none).unwrap_err().contains("[[sink]]"));
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_folder_of_the_file() {
+        let text = GOOD.replace("url = \"http://127.0.0.1:9200\"", "directory = \"db\"");
+        let mut config = PipeConfig::parse(&text).unwrap();
+        config.resolve(Path::new("/etc/pipes"));
+        assert_eq!(config.source.directory, Some("/etc/pipes/db".into()));
+    }
+}

@@ -1,0 +1,206 @@
+//! Files of JSON lines as a topic of one partition.
+//!
+//! # Invariants
+//! 1. A position is the number of a file, from 0, in its upper bits, and the offset after a line in
+//!    its lower 40. So positions grow from line to line, and from file to file.
+//! 2. Only whole lines are read. The last file may grow; the others are complete.
+
+use crate::change::{Change, Cursor};
+use crate::change_line;
+use crate::error::{Error, Result};
+use crate::topic::{Source, Topic};
+use quire_env::{Env, ReadFile};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+const OFFSET_BITS: u32 = 40;
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
+
+/// Bytes that are read at once, and the longest line.
+const CHUNK_BYTES: usize = 1 << 20;
+const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// How often the end of the last file is checked.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Files of documents, one JSON object a line, or of changes as `quire tail` prints them.
+#[derive(Debug)]
+pub struct FileSource {
+    env: Arc<dyn Env>,
+    paths: Vec<PathBuf>,
+    key_field: String,
+}
+
+impl FileSource {
+    /// These files, one after another. A document has its key in the field `key_field`.
+    pub fn new(env: Arc<dyn Env>, paths: Vec<PathBuf>, key_field: impl Into<String>) -> FileSource {
+        FileSource {
+            env,
+            paths,
+            key_field: key_field.into(),
+        }
+    }
+}
+
+impl Source for FileSource {
+    fn identity(&self) -> String {
+        let names = self.paths.iter().map(|path| path.display().to_string());
+        format!("files {}", names.collect::<Vec<_>>().join(", "))
+    }
+
+    fn grows(&self) -> bool {
+        true
+    }
+
+    fn open(&self) -> Result<Box<dyn Topic>> {
+        Ok(Box::new(FileTopic {
+            env: Arc::clone(&self.env),
+            paths: self.paths.clone(),
+            key_field: self.key_field.clone(),
+            file: None,
+        }))
+    }
+}
+
+struct FileTopic {
+    env: Arc<dyn Env>,
+    paths: Vec<PathBuf>,
+    key_field: String,
+    /// The file that was read last, and its number.
+    file: Option<(usize, Arc<dyn ReadFile>)>,
+}
+
+impl Topic for FileTopic {
+    fn read(&mut self, cursor: &Cursor, bytes_max: usize, wait: Duration) -> Result<Vec<Change>> {
+        let position = cursor.position(0);
+        let mut number = (position >> OFFSET_BITS) as usize;
+        let mut offset = position & OFFSET_MASK;
+        let mut waited = Duration::ZERO;
+        if number >= self.paths.len() {
+            return Err(Error::Source(
+                "the stored position is past the files".into(),
+            ));
+        }
+        loop {
+            let (lines, length) = self.lines(number, offset, bytes_max)?;
+            if !lines.is_empty() {
+                let changes = self.changes(number, offset, &lines)?;
+                if !changes.is_empty() {
+                    return Ok(changes);
+                }
+                // Only empty lines.
+                offset += lines.len() as u64;
+                continue;
+            }
+            if number + 1 < self.paths.len() {
+                if offset < length {
+                    return Err(self.wrong(number, offset, "the last line has no end"));
+                }
+                (number, offset) = (number + 1, 0);
+            } else if waited < wait {
+                self.env.sleep(POLL);
+                waited += POLL;
+            } else {
+                return Ok(Vec::new());
+            }
+        }
+    }
+
+    fn end(&self) -> Option<Cursor> {
+        // Positions of lines are not dense, so their distance says nothing.
+        None
+    }
+}
+
+impl FileTopic {
+    fn file(&mut self, number: usize) -> Result<Arc<dyn ReadFile>> {
+        match &self.file {
+            Some((open, file)) if *open == number => Ok(Arc::clone(file)),
+            _ => {
+                let file = self.env.open_read(&self.paths[number])?;
+                self.file = Some((number, Arc::clone(&file)));
+                Ok(file)
+            }
+        }
+    }
+
+    /// Whole lines from an offset on, about `bytes_max` bytes but one line at least if there is
+    /// one, and the length of the file.
+    fn lines(&mut self, number: usize, offset: u64, bytes_max: usize) -> Result<(Vec<u8>, u64)> {
+        let file = self.file(number)?;
+        let length = file.len()?;
+        if offset > length {
+            return Err(self.wrong(number, offset, "the file is shorter than it was"));
+        }
+        let left = usize::try_from(length - offset).unwrap_or(usize::MAX);
+        let mut want = bytes_max.clamp(1, CHUNK_BYTES);
+        loop {
+            let mut bytes = vec![0; want.min(left)];
+            file.read_exact_at(offset, &mut bytes)?;
+            if let Some(end) = memchr::memrchr(b'\n', &bytes) {
+                bytes.truncate(end + 1);
+                return Ok((bytes, length));
+            }
+            if want >= left {
+                return Ok((Vec::new(), length));
+            }
+            if want > LINE_BYTES_MAX {
+                return Err(self.wrong(number, offset, "the line is longer than 64 MiB"));
+            }
+            want *= 2;
+        }
+    }
+
+    fn changes(&self, number: usize, start: u64, lines: &[u8]) -> Result<Vec<Change>> {
+        let (mut changes, mut begin) = (Vec::new(), 0);
+        for end in memchr::memchr_iter(b'\n', lines) {
+            let line = &lines[begin..end];
+            let offset = start + begin as u64;
+            begin = end + 1;
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            let change = self
+                .change(line)
+                .map_err(|why| self.wrong(number, offset, &why))?;
+            let after = start + begin as u64;
+            changes.push(Change {
+                partition: 0,
+                position: (number as u64) << OFFSET_BITS | after,
+                ..change
+            });
+        }
+        Ok(changes)
+    }
+
+    /// A line as a change without a place.
+    fn change(&self, line: &[u8]) -> std::result::Result<Change, String> {
+        let line = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+        let line = line.trim_start_matches('\u{feff}').trim();
+        if line.starts_with("{\"partition\":")
+            && let Ok(change) = change_line::read(line)
+        {
+            return Ok(change);
+        }
+        let fields: BTreeMap<String, &RawValue> =
+            serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let key = fields
+            .get(&self.key_field)
+            .ok_or_else(|| format!("the document has no field {:?}, its key", self.key_field))?;
+        Ok(Change {
+            partition: 0,
+            position: 0,
+            time_micros: 0,
+            key: change_line::key_text(key.get())?.into(),
+            document: Some(line.into()),
+        })
+    }
+
+    fn wrong(&self, number: usize, offset: u64, why: &str) -> Error {
+        let path = self.paths[number].display();
+        Error::Source(format!("{path}, line at byte {offset}: {why}"))
+    }
+}

@@ -1,0 +1,395 @@
+//! The way of changes to one sink: a reader, a coordinator, and workers that send bulks.
+//!
+//! ```text
+//!            changes             bulks, no key in two of them
+//!   reader ──────────► coordinator ─────────────────────────► workers ──► sink
+//!      ▲                 │    ▲                                  │
+//!      └──── credits ────┘    └────────── settled bulks ─────────┘
+//! ```
+//!
+//! # Invariants
+//! 1. The stored cursor is only ever after changes that the sink acknowledged, or that are durable
+//!    among the dead letters. So a kill at any moment loses nothing; what comes twice is harmless
+//!    by external versions, by the sink's mark, or by the order of a key's changes.
+//! 2. Memory is bounded: the reader needs a credit for each read, and the coordinator returns it
+//!    only when less than two bulks wait.
+
+use crate::batcher::{Batcher, Bulk};
+use crate::change::{Change, Cursor};
+use crate::checkpoint::Checkpoint;
+use crate::deliver::Delivery;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::sink::Failure;
+use crate::topic::Source;
+use crate::tuner::Tuner;
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+
+/// Bytes of a read, and reads ahead.
+const READ_BYTES: usize = 4 << 20;
+const CREDITS: usize = 2;
+
+/// The longest wait of a reader at the end of a topic.
+const READ_WAIT: Duration = Duration::from_secs(1);
+
+/// How long changes wait for more, before a bulk is sent that is not full.
+const LINGER: Duration = Duration::from_millis(10);
+
+/// How often the coordinator wakes up when nothing happens.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How often the cursor is stored.
+const STORE_EVERY: Duration = Duration::from_secs(1);
+
+/// What the coordinator is sent.
+enum Event {
+    Read {
+        changes: Vec<Change>,
+        end: Option<Cursor>,
+    },
+    Settled {
+        bulk: Bulk,
+        mark: Option<Value>,
+    },
+    Failed(Error),
+}
+
+/// What a lane is made of.
+pub(crate) struct Lane<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) delivery: &'a Delivery<'a>,
+    pub(crate) checkpoint_path: &'a Path,
+    /// Ends when the sink is level.
+    pub(crate) once: bool,
+    pub(crate) report_every: Duration,
+    pub(crate) observe: &'a (dyn Fn(&Progress) + Sync),
+}
+
+/// The coordinator's state.
+struct Coordinator<'l, 'a> {
+    lane: &'l Lane<'a>,
+    batcher: Batcher,
+    tuner: Tuner,
+    checkpoint: Checkpoint,
+    /// Changes that were shipped, and refused, before this run.
+    before: (u64, u64),
+    /// The reader was at the end when it last read.
+    at_end: bool,
+    end: Option<Cursor>,
+    rejections: u64,
+    stored_at: Duration,
+    reported_at: Duration,
+    reported: (u64, u64),
+    bytes: u64,
+    /// Since when changes wait that would not fill a bulk.
+    waiting_since: Option<Duration>,
+    /// Credits that the reader gets when there is room.
+    owed: usize,
+}
+
+impl Lane<'_> {
+    /// Ships from the stored cursor on, until level if so wanted, else until stopped.
+    ///
+    /// # Errors
+    /// Of the source, the sink, or a file. What was acknowledged is stored.
+    pub(crate) fn run(&self, checkpoint: Checkpoint, tuner: Tuner) -> Result<Progress> {
+        let cursor = checkpoint.cursor();
+        let workers = self.delivery.sink.concurrency_max();
+        let (event_out, events) = mpsc::channel();
+        let (bulk_out, bulks) = mpsc::channel::<Bulk>();
+        let (credit_out, credits) = mpsc::channel::<()>();
+        let bulks = Mutex::new(bulks);
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for number in 0..workers {
+                let (events, bulks) = (event_out.clone(), &bulks);
+                let name = format!("{}-{number}", self.delivery.name);
+                let worker = thread::Builder::new().name(name);
+                let worker = worker.spawn_scoped(scope, move || self.work(bulks, &events));
+                threads.push(worker.map_err(Error::Thread)?);
+            }
+            let reader = thread::Builder::new().name(format!("{}-reader", self.delivery.name));
+            let from = cursor.clone();
+            let reader = reader
+                .spawn_scoped(scope, move || self.read(from, &credits, &event_out))
+                .map_err(Error::Thread)?;
+            let now = self.delivery.env.monotonic();
+            let mut coordinator = Coordinator {
+                lane: self,
+                batcher: Batcher::new(cursor),
+                tuner,
+                before: (checkpoint.changes, checkpoint.dead_letters),
+                checkpoint,
+                at_end: false,
+                end: None,
+                rejections: 0,
+                stored_at: now,
+                reported_at: now,
+                reported: (0, 0),
+                bytes: 0,
+                waiting_since: None,
+                owed: CREDITS,
+            };
+            let mut done = coordinator.run(&events, &bulk_out, &credit_out, &threads);
+            if done.is_err() {
+                self.delivery.failed.store(true, Ordering::Relaxed);
+            }
+            // Ends the threads.
+            drop((bulk_out, credit_out));
+            for thread in threads.into_iter().chain([reader]) {
+                if thread.join().is_err() {
+                    done = Err(Error::Panicked(self.delivery.name.to_owned()));
+                }
+            }
+            // What the workers settled while they ended counts too.
+            for event in events.try_iter() {
+                if let Event::Settled { bulk, mark } = event {
+                    coordinator.settled(&bulk, mark);
+                }
+            }
+            let stored = coordinator.store();
+            let progress = coordinator.progress();
+            (self.observe)(&progress);
+            done.and(stored).map(|()| progress)
+        })
+    }
+
+    fn work(&self, bulks: &Mutex<Receiver<Bulk>>, events: &Sender<Event>) {
+        loop {
+            let bulk = bulks.lock().recv();
+            let Ok(bulk) = bulk else { return };
+            let event = match self.delivery.deliver(&bulk) {
+                Ok(()) => Event::Settled {
+                    mark: self.delivery.sink.mark(),
+                    bulk,
+                },
+                Err(error) => Event::Failed(error),
+            };
+            // A coordinator that is gone needs nothing.
+            let _ = events.send(event);
+        }
+    }
+
+    fn read(&self, cursor: Cursor, credits: &Receiver<()>, events: &Sender<Event>) {
+        if let Err(error) = self.read_on(cursor, credits, events) {
+            let _ = events.send(Event::Failed(error));
+        }
+    }
+
+    fn read_on(
+        &self,
+        mut cursor: Cursor,
+        credits: &Receiver<()>,
+        events: &Sender<Event>,
+    ) -> Result<()> {
+        let wait = match self.once {
+            true => Duration::ZERO,
+            false => READ_WAIT,
+        };
+        let mut topic = self.until_it_answers(|| self.source.open())?;
+        while credits.recv().is_ok() {
+            let read = || topic.read(&cursor, READ_BYTES, wait);
+            let changes = self.until_it_answers(read)?;
+            for change in &changes {
+                cursor.advance(change.partition, change.position);
+            }
+            let end = topic.end();
+            let _ = events.send(Event::Read { changes, end });
+        }
+        Ok(())
+    }
+
+    fn until_it_answers<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut attempts = 0;
+        loop {
+            match call() {
+                Err(Error::SourceAway(why)) => {
+                    attempts += 1;
+                    *self.delivery.waiting_for.lock() = Some(format!("the source: {why}"));
+                    self.delivery.wait(attempts)?;
+                }
+                done => {
+                    if attempts > 0 {
+                        *self.delivery.waiting_for.lock() = None;
+                    }
+                    return done;
+                }
+            }
+        }
+    }
+}
+
+impl Coordinator<'_, '_> {
+    fn run(
+        &mut self,
+        events: &Receiver<Event>,
+        bulks: &Sender<Bulk>,
+        credits: &Sender<()>,
+        workers: &[ScopedJoinHandle<'_, ()>],
+    ) -> Result<()> {
+        loop {
+            self.dispatch(bulks);
+            if self.at_end && self.lane.once && self.batcher.is_level() {
+                return Ok(());
+            }
+            if self.lane.delivery.is_stopped() {
+                return Err(Error::Stopped);
+            }
+            let room = 2 * self.tuner.setting().bulk_bytes;
+            while self.owed > 0 && self.batcher.waiting_bytes() < room {
+                self.owed -= 1;
+                // A reader that is gone has said why.
+                let _ = credits.send(());
+            }
+            let timeout = match self.batcher.waiting_bytes() {
+                0 => TICK,
+                _ => LINGER,
+            };
+            match events.recv_timeout(timeout) {
+                Ok(event) => self.take(event)?,
+                // A worker ends by itself only if it panics.
+                Err(RecvTimeoutError::Timeout)
+                    if !workers.iter().any(ScopedJoinHandle::is_finished) => {}
+                Err(_) => return Err(self.panicked()),
+            }
+            self.store_and_report()?;
+        }
+    }
+
+    fn panicked(&self) -> Error {
+        Error::Panicked(self.lane.delivery.name.to_owned())
+    }
+
+    /// Gives bulks to the workers: full ones, and a smaller one when its changes waited for long
+    /// enough or no more come.
+    fn dispatch(&mut self, bulks: &Sender<Bulk>) {
+        let setting = self.tuner.setting();
+        let now = self.lane.delivery.env.monotonic();
+        while self.batcher.under_way() < setting.concurrency {
+            let waited = self.waiting_since.map(|since| now.saturating_sub(since));
+            let is_partial = self.at_end || waited.is_some_and(|waited| waited >= LINGER);
+            let Some(bulk) = self.batcher.cut(setting.bulk_bytes, is_partial) else {
+                self.tuner.starved();
+                break;
+            };
+            self.waiting_since = None;
+            // The workers end after the coordinator.
+            let _ = bulks.send(bulk);
+        }
+        if self.batcher.waiting_bytes() > 0 {
+            self.waiting_since.get_or_insert(now);
+        }
+    }
+
+    fn take(&mut self, event: Event) -> Result<()> {
+        match event {
+            Event::Read { changes, end } => {
+                self.at_end = changes.is_empty();
+                self.end = end;
+                self.batcher.add(changes);
+                if !(self.at_end && self.lane.once) {
+                    self.owed += 1;
+                }
+            }
+            Event::Settled { bulk, mark } => self.settled(&bulk, mark),
+            Event::Failed(error) => return Err(error),
+        }
+        let rejections = self.lane.delivery.tally.rejections.load(Ordering::Relaxed);
+        if rejections > self.rejections {
+            self.rejections = rejections;
+            self.tuner.rejected();
+        }
+        Ok(())
+    }
+
+    fn settled(&mut self, bulk: &Bulk, mark: Option<Value>) {
+        self.batcher.settle(bulk, mark);
+        self.bytes += bulk.bytes as u64;
+        let now = self.lane.delivery.env.monotonic();
+        self.tuner.settled(bulk.bytes, now);
+    }
+
+    fn store_and_report(&mut self) -> Result<()> {
+        let now = self.lane.delivery.env.monotonic();
+        if now.saturating_sub(self.stored_at) >= STORE_EVERY {
+            self.store()?;
+        }
+        if now.saturating_sub(self.reported_at) >= self.lane.report_every {
+            let progress = self.progress();
+            (self.lane.observe)(&progress);
+        }
+        Ok(())
+    }
+
+    /// Stores the cursor, if it moved and the sink has made durable what is before it.
+    fn store(&mut self) -> Result<()> {
+        let delivery = self.lane.delivery;
+        self.stored_at = delivery.env.monotonic();
+        let settled = self.batcher.settled().clone();
+        if settled.cursor == self.checkpoint.cursor() {
+            return Ok(());
+        }
+        match delivery.sink.sync() {
+            Ok(()) => {}
+            // The next attempt is a second later; until then the cursor stays.
+            Err(Failure::Busy(why) | Failure::NoAnswer(why)) => {
+                *delivery.waiting_for.lock() = Some(why);
+                return Ok(());
+            }
+            Err(Failure::TooLarge(reason) | Failure::Final(reason)) => {
+                return Err(Error::Sink {
+                    sink: delivery.name.to_owned(),
+                    reason,
+                });
+            }
+        }
+        self.checkpoint.set_cursor(&settled.cursor);
+        self.checkpoint.mark = settled.mark;
+        self.checkpoint.changes = self.before.0 + settled.changes;
+        self.checkpoint.dead_letters =
+            self.before.1 + delivery.tally.dead_letters.load(Ordering::Relaxed);
+        self.checkpoint
+            .store(delivery.env, self.lane.checkpoint_path)
+    }
+
+    fn progress(&mut self) -> Progress {
+        let delivery = self.lane.delivery;
+        let now = delivery.env.monotonic();
+        let seconds = now.saturating_sub(self.reported_at).as_secs_f64().max(1e-3);
+        let settled = self.batcher.settled();
+        let counted = (settled.changes, self.bytes);
+        let is_level = self.at_end && self.batcher.is_level();
+        let lag_seconds = match (is_level, settled.time_micros) {
+            (true, _) => Some(0.0),
+            (false, 0) => None,
+            (false, at) => Some((delivery.env.now_micros() - at).max(0) as f64 / 1e6),
+        };
+        let (setting, tally) = (self.tuner.setting(), &delivery.tally);
+        let progress = Progress {
+            sink: delivery.name.to_owned(),
+            changes: settled.changes,
+            bytes: self.bytes,
+            changes_per_second: (counted.0 - self.reported.0) as f64 / seconds,
+            bytes_per_second: (counted.1 - self.reported.1) as f64 / seconds,
+            lag_changes: self.end.as_ref().map(|end| settled.cursor.distance(end)),
+            lag_seconds,
+            is_level,
+            bulk_bytes: setting.bulk_bytes,
+            concurrency: setting.concurrency,
+            retries: tally.retries.load(Ordering::Relaxed),
+            had: tally.had.load(Ordering::Relaxed),
+            dead_letters: tally.dead_letters.load(Ordering::Relaxed),
+            waiting_for: delivery.waiting_for.lock().clone(),
+            best: self.tuner.best(),
+            curve: self.tuner.curve(),
+        };
+        (self.reported_at, self.reported) = (now, counted);
+        progress
+    }
+}

@@ -1,0 +1,143 @@
+//! A collection of a Quire server as a topic, through `_changes`.
+
+use crate::change::{Change, Cursor};
+use crate::change_line;
+use crate::collection_source::past_the_end;
+use crate::error::{Error, Result};
+use crate::http::{Answer, Body, Http, segment};
+use crate::sink::Failure;
+use crate::topic::{Source, Topic};
+use std::time::Duration;
+
+/// The most changes of one answer, and the longest wait for one.
+const LIMIT: usize = 10_000;
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// A collection of a server.
+#[derive(Debug)]
+pub struct ServerSource {
+    http: Http,
+    collection: String,
+}
+
+impl ServerSource {
+    /// The collection of this name, at a server of Quire.
+    pub fn new(http: Http, collection: impl Into<String>) -> ServerSource {
+        ServerSource {
+            http,
+            collection: collection.into(),
+        }
+    }
+}
+
+impl Source for ServerSource {
+    fn identity(&self) -> String {
+        format!("{}/{}", self.http.url(), self.collection)
+    }
+
+    fn grows(&self) -> bool {
+        true
+    }
+
+    fn open(&self) -> Result<Box<dyn Topic>> {
+        let mut topic = ServerTopic {
+            http: self.http.clone(),
+            path: format!("/{}/_changes", segment(&self.collection)),
+            partitions: 0,
+            is_checked: false,
+        };
+        // The cursor of any answer says how many partitions there are.
+        topic.call("limit=1")?;
+        Ok(Box::new(topic))
+    }
+}
+
+struct ServerTopic {
+    http: Http,
+    path: String,
+    partitions: usize,
+    /// Whether the first cursor was compared with the collection.
+    is_checked: bool,
+}
+
+impl ServerTopic {
+    fn call(&mut self, query: &str) -> Result<Vec<Change>> {
+        let answer = self
+            .http
+            .call("GET", &format!("{}?{query}", self.path), Body::Empty);
+        let answer = answer.map_err(|failure| match failure {
+            Failure::NoAnswer(why) | Failure::Busy(why) => Error::SourceAway(why),
+            Failure::TooLarge(why) | Failure::Final(why) => Error::Source(why),
+        })?;
+        match answer.status {
+            200 => self.parse(&answer),
+            408 | 429 | 500.. => Err(Error::SourceAway(answer.excerpt())),
+            _ => Err(Error::Source(format!(
+                "{}{}: {}",
+                self.http.url(),
+                self.path,
+                answer.excerpt()
+            ))),
+        }
+    }
+
+    /// Checks that each partition has a change at the last position that was read of it, or after
+    /// that: the newest change of a partition is never compacted away.
+    fn check(&mut self, cursor: &Cursor) -> Result<()> {
+        for (partition, position) in cursor.positions().iter().enumerate() {
+            let Some(before) = position.checked_sub(1) else {
+                continue;
+            };
+            let mut after = vec![0; self.partitions];
+            if let Some(place) = after.get_mut(partition) {
+                *place = before;
+            }
+            let after = Cursor::new(after);
+            let query = format!("limit=1&partition={partition}&after={after}");
+            if self.call(&query)?.is_empty() {
+                return Err(past_the_end(partition));
+            }
+        }
+        self.is_checked = true;
+        Ok(())
+    }
+
+    /// Reads the changes, and the number of partitions of the cursor in the last line.
+    fn parse(&mut self, answer: &Answer) -> Result<Vec<Change>> {
+        let cut = || Error::SourceAway("the answer ends too early".to_owned());
+        let text = std::str::from_utf8(&answer.body)
+            .map_err(|_| Error::Source("the answer is not UTF-8".to_owned()))?;
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let (lines, last) = match text.rsplit_once('\n') {
+            Some((lines, last)) => (lines, last),
+            None => ("", text),
+        };
+        let last: serde_json::Value = serde_json::from_str(last).map_err(|_| cut())?;
+        let cursor = last["cursor"].as_str().and_then(Cursor::parse);
+        let cursor = cursor.ok_or_else(cut)?;
+        self.partitions = cursor.positions().len();
+        let lines = lines.split('\n').filter(|line| !line.is_empty());
+        lines
+            .map(|line| change_line::read(line).map_err(Error::Source))
+            .collect()
+    }
+}
+
+impl Topic for ServerTopic {
+    fn read(&mut self, cursor: &Cursor, _bytes_max: usize, wait: Duration) -> Result<Vec<Change>> {
+        if cursor.positions().len() > self.partitions {
+            return Err(Error::Source(
+                "the stored position has more partitions than the collection".to_owned(),
+            ));
+        }
+        if !self.is_checked {
+            self.check(cursor)?;
+        }
+        let mut after = cursor.positions().to_vec();
+        after.resize(self.partitions, 0);
+        let after = Cursor::new(after);
+        let wait = wait.min(WAIT_MAX).as_millis();
+        // The server cuts an answer at 4 MiB.
+        self.call(&format!("limit={LIMIT}&wait_ms={wait}&after={after}"))
+    }
+}

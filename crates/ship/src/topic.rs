@@ -1,0 +1,41 @@
+//! The seams to where changes come from: [`Source`] and [`Topic`].
+
+use crate::change::{Change, Cursor};
+use crate::error::Result;
+use std::fmt;
+use std::time::Duration;
+
+/// What can be read from the beginning by several readers, each with a cursor of its own.
+pub trait Source: Send + Sync + fmt::Debug {
+    /// What it reads, in a line that is stored with every cursor. A cursor of another source is
+    /// refused.
+    fn identity(&self) -> String;
+
+    /// Whether changes may come after its end. If not, a run ends there.
+    fn grows(&self) -> bool;
+
+    /// A new reader.
+    ///
+    /// # Errors
+    /// If there is nothing to read; [`SourceAway`](crate::Error::SourceAway) if another attempt may
+    /// help.
+    fn open(&self) -> Result<Box<dyn Topic>>;
+}
+
+/// A reader of keyed changes, in order within a partition, compacted or not: of changes of one key
+/// only the last one must be there, and deletions always.
+pub trait Topic: Send {
+    /// The changes after `cursor`: about `bytes_max` bytes at most, but one change at least. If
+    /// there is none, waits for one until `wait` is over. No change means that the cursor was at
+    /// the end.
+    ///
+    /// # Errors
+    /// [`SourceAway`](crate::Error::SourceAway) if another attempt may help; another error if not,
+    /// such as damage, or a cursor that the topic never gave.
+    fn read(&mut self, cursor: &Cursor, bytes_max: usize, wait: Duration) -> Result<Vec<Change>>;
+
+    /// Where the topic ends at the moment; none if that is unknown.
+    fn end(&self) -> Option<Cursor> {
+        None
+    }
+}
