@@ -8,9 +8,10 @@
 //! 2. A change is acknowledged once both copies have it. Of two whole copies the one with the
 //!    higher number counts; the opening then replaces the other.
 //!
-//! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2. Version 1 had one
-//! copy and no number.
+//! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
+//! alias: a program that knows none must not lose them. Version 1 had one copy and no number.
 
+use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
 use crate::{CollectionSettings, Error, Result};
 use quire_collection::IndexSettings;
@@ -18,7 +19,7 @@ use quire_env::{Env, ErrorKind as EnvErrorKind};
 use quire_seeded::{Bug, seeded};
 use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The name of the file in the directory of the first volume.
@@ -28,7 +29,8 @@ pub const CATALOG_NAME: &str = "CATALOG";
 pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+const VERSION_NO_ALIASES: u32 = 2;
 const VERSION_ONE_COPY: u32 = 1;
 
 /// The most bytes that the file may have.
@@ -64,6 +66,9 @@ pub struct Entry {
     /// How often it was changed which fields are indexed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub index_generation: u32,
+    /// Its aliases, with what each says of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub aliases: BTreeMap<String, Alias>,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -145,7 +150,12 @@ impl Catalog {
 
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
-        seal(KIND, VERSION, &serde_json::json!(self).to_string())
+        let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
+        let version = match has_alias {
+            true => VERSION,
+            false => VERSION_NO_ALIASES,
+        };
+        seal(KIND, version, &serde_json::json!(self).to_string())
     }
 
     /// What bytes of the file say.
@@ -153,11 +163,9 @@ impl Catalog {
     /// # Errors
     /// What is wrong, in words, if they are damaged or of another version.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
-        let one_copy = format!("{KIND} {VERSION_ONE_COPY} ");
-        let version = match bytes.starts_with(one_copy.as_bytes()) {
-            true => VERSION_ONE_COPY,
-            false => VERSION,
-        };
+        let mut older = [VERSION_ONE_COPY, VERSION_NO_ALIASES].into_iter();
+        let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
+        let version = older.find(is_of).unwrap_or(VERSION);
         let json = unseal(KIND, version, "catalog", bytes)?;
         let catalog: Catalog = serde_json::from_str(json)
             .map_err(|error| format!("the catalog is damaged: {error}"))?;
@@ -180,7 +188,17 @@ impl Catalog {
                 return Err(format!("collection {:?} has a wrong id", entry.name));
             }
         }
-        Ok(())
+        self.check_aliases()
+    }
+
+    /// Checks the rules that aliases keep.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub(crate) fn check_aliases(&self) -> std::result::Result<(), String> {
+        let entries = self.collections.iter();
+        let of_each = entries.map(|entry| (entry.name.as_str(), &entry.aliases));
+        check_aliases(&of_each.collect::<Vec<_>>())
     }
 
     /// What bytes that may be damaged still say. Only a repair uses it.
@@ -349,6 +367,7 @@ mod tests {
                 name: "jobs".into(),
                 settings: CollectionSettings::default(),
                 index_generation: 0,
+                aliases: BTreeMap::new(),
             }],
         }
     }
@@ -359,11 +378,29 @@ mod tests {
     }
 
     #[test]
+    fn aliases_round_trip_in_a_version_that_older_programs_refuse() {
+        let mut catalog = sample();
+        assert!(catalog.encode().starts_with(b"quire-catalog 2 "));
+        let alias = Alias {
+            filter: Some(serde_json::json!({"term": {"a": 1}})),
+            is_write_index: Some(true),
+        };
+        catalog.collections[0].aliases.insert("work".into(), alias);
+        assert!(catalog.encode().starts_with(b"quire-catalog 3 "));
+        assert_eq!(Catalog::decode(&catalog.encode()).unwrap(), catalog);
+        let same_name = Alias::default();
+        catalog.collections[0]
+            .aliases
+            .insert("jobs".into(), same_name);
+        assert!(Catalog::decode(&catalog.encode()).is_err());
+    }
+
+    #[test]
     fn a_collection_without_a_stored_index_has_none() {
         let json = serde_json::json!(sample()).to_string();
         let old = json.replace(r#","index":"all""#, "");
         assert_ne!(old, json);
-        let catalog = Catalog::decode(&seal(KIND, VERSION, &old)).unwrap();
+        let catalog = Catalog::decode(&seal(KIND, VERSION_NO_ALIASES, &old)).unwrap();
         assert!(catalog.collections[0].index().is_none());
         assert!(sample().collections[0].index().is_some());
     }
