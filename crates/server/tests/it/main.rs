@@ -4,6 +4,8 @@
 mod access;
 #[cfg(test)]
 mod admin;
+#[cfg(test)]
+mod aliases;
 mod backup;
 #[cfg(test)]
 mod bulk;
@@ -21,6 +23,8 @@ mod faults;
 mod memcached;
 #[cfg(test)]
 mod mget;
+#[cfg(test)]
+mod reindex;
 #[cfg(test)]
 mod search;
 #[cfg(test)]
