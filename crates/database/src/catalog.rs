@@ -150,8 +150,7 @@ impl Catalog {
 
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
-        let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
-        let version = match has_alias {
+        let version = match self.has_alias() {
             true => VERSION,
             false => VERSION_NO_ALIASES,
         };
@@ -169,9 +168,19 @@ impl Catalog {
         let json = unseal(KIND, version, "catalog", bytes)?;
         let catalog: Catalog = serde_json::from_str(json)
             .map_err(|error| format!("the catalog is damaged: {error}"))?;
+        // The checksum is of the second line alone.
+        if catalog.has_alias() != (version == VERSION) {
+            return Err(format!(
+                "the catalog is damaged: version {version} is not its own"
+            ));
+        }
         let checked = catalog.check();
         checked.map_err(|what| format!("the catalog is damaged: {what}"))?;
         Ok(catalog)
+    }
+
+    fn has_alias(&self) -> bool {
+        self.collections.iter().any(|one| !one.aliases.is_empty())
     }
 
     /// What a checksum does not say: that this is a catalog that could have been made.
@@ -416,13 +425,19 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_and_every_cut_is_an_error() {
-        let bytes = sample().encode();
-        for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 1;
-            assert!(Catalog::decode(&damaged).is_err(), "byte {at}");
-            assert!(Catalog::decode(&bytes[..at]).is_err(), "cut at {at}");
+    fn every_changed_bit_and_every_cut_is_an_error() {
+        let mut aliased = sample();
+        let aliases = &mut aliased.collections[0].aliases;
+        aliases.insert("work".into(), Alias::default());
+        for bytes in [sample().encode(), aliased.encode()] {
+            for at in 0..bytes.len() {
+                for bit in 0..8 {
+                    let mut damaged = bytes.clone();
+                    damaged[at] ^= 1 << bit;
+                    assert!(Catalog::decode(&damaged).is_err(), "byte {at}, bit {bit}");
+                }
+                assert!(Catalog::decode(&bytes[..at]).is_err(), "cut at {at}");
+            }
         }
     }
 
