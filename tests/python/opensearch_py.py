@@ -104,9 +104,9 @@ for other in ("by-server", "by-client"):
 switch = [{"remove": {"index": "cars", "alias": "vehicles"}}, {"add": {"index": "by-server", "alias": "vehicles"}}]
 assert client.indices.update_aliases(body={"actions": switch})["acknowledged"]
 assert list(client.indices.get_alias(name="vehicles")) == ["by-server"]
-assert client.get(index="vehicles", id="golf")["_index"] == "by-server"
+assert client.get(index="vehicles", id="car-7")["_index"] == "by-server"
 assert [row["index"] for row in client.cat.aliases(format="json")] == ["by-server"]
-assert client.update_by_query(index="vehicles", body={"query": {"ids": {"values": ["golf"]}}})["updated"] == 1
+assert client.update_by_query(index="vehicles", body={"query": {"ids": {"values": ["car-7"]}}})["updated"] == 1
 expect(RequestError, lambda: client.indices.delete(index="vehicles"))
 assert client.delete_by_query(index="vehicles", body={"query": {"match_all": {}}})["deleted"] == len(copy)
 for other in ("by-server", "by-client"):
