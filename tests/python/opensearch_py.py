@@ -91,6 +91,27 @@ assert said["mean"]["value"] == 1249 and [one["doc_count"] for one in said["k"][
 assert client.count(index="cars", body={"query": {"exists": {"field": "price"}}})["count"] == 2500
 assert client.delete(index="cars", id="new")["result"] == "deleted"
 
+# Aliases, and copies: by the server, and by the client through scan and bulk.
+client.indices.put_alias(index="cars", name="vehicles", body={"filter": {"prefix": {"_id": "car-1"}}})
+assert client.indices.exists_alias(name="vehicles") and not client.indices.exists_alias(name="boats")
+assert client.count(index="vehicles")["count"] == 1111
+copied = client.reindex(body={"source": {"index": "cars"}, "dest": {"index": "by-server"}})
+assert copied["created"] == client.count(index="cars")["count"] and not copied["failures"], copied
+helpers.reindex(client, "cars", "by-client")
+copy = {hit["_id"]: hit["_source"] for hit in helpers.scan(client, index="cars")}
+for other in ("by-server", "by-client"):
+    assert {hit["_id"]: hit["_source"] for hit in helpers.scan(client, index=other)} == copy, other
+switch = [{"remove": {"index": "cars", "alias": "vehicles"}}, {"add": {"index": "by-server", "alias": "vehicles"}}]
+assert client.indices.update_aliases(body={"actions": switch})["acknowledged"]
+assert list(client.indices.get_alias(name="vehicles")) == ["by-server"]
+assert client.get(index="vehicles", id="car-7")["_index"] == "by-server"
+assert [row["index"] for row in client.cat.aliases(format="json")] == ["by-server"]
+assert client.update_by_query(index="vehicles", body={"query": {"ids": {"values": ["car-7"]}}})["updated"] == 1
+expect(RequestError, lambda: client.indices.delete(index="vehicles"))
+assert client.delete_by_query(index="vehicles", body={"query": {"match_all": {}}})["deleted"] == len(copy)
+for other in ("by-server", "by-client"):
+    assert client.indices.delete(index=other)["acknowledged"]
+
 # What cannot be done says so.
 refused = expect(RequestError, lambda: client.search(index="cars", body={"query": {"match": {"tags": "a"}}}))
 assert refused.status_code == 400 and "[match]" in refused.info["error"]["reason"], refused

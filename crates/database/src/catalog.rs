@@ -8,9 +8,10 @@
 //! 2. A change is acknowledged once both copies have it. Of two whole copies the one with the
 //!    higher number counts; the opening then replaces the other.
 //!
-//! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2. Version 1 had one
-//! copy and no number.
+//! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
+//! alias: a program that knows none must not lose them. Version 1 had one copy and no number.
 
+use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
 use crate::{CollectionSettings, Error, Result};
 use quire_collection::IndexSettings;
@@ -18,7 +19,7 @@ use quire_env::{Env, ErrorKind as EnvErrorKind};
 use quire_seeded::{Bug, seeded};
 use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The name of the file in the directory of the first volume.
@@ -28,7 +29,8 @@ pub const CATALOG_NAME: &str = "CATALOG";
 pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+const VERSION_NO_ALIASES: u32 = 2;
 const VERSION_ONE_COPY: u32 = 1;
 
 /// The most bytes that the file may have.
@@ -64,6 +66,9 @@ pub struct Entry {
     /// How often it was changed which fields are indexed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub index_generation: u32,
+    /// Its aliases, with what each says of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub aliases: BTreeMap<String, Alias>,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -145,7 +150,11 @@ impl Catalog {
 
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
-        seal(KIND, VERSION, &serde_json::json!(self).to_string())
+        let version = match self.has_alias() {
+            true => VERSION,
+            false => VERSION_NO_ALIASES,
+        };
+        seal(KIND, version, &serde_json::json!(self).to_string())
     }
 
     /// What bytes of the file say.
@@ -153,17 +162,25 @@ impl Catalog {
     /// # Errors
     /// What is wrong, in words, if they are damaged or of another version.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
-        let one_copy = format!("{KIND} {VERSION_ONE_COPY} ");
-        let version = match bytes.starts_with(one_copy.as_bytes()) {
-            true => VERSION_ONE_COPY,
-            false => VERSION,
-        };
+        let mut older = [VERSION_ONE_COPY, VERSION_NO_ALIASES].into_iter();
+        let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
+        let version = older.find(is_of).unwrap_or(VERSION);
         let json = unseal(KIND, version, "catalog", bytes)?;
         let catalog: Catalog = serde_json::from_str(json)
             .map_err(|error| format!("the catalog is damaged: {error}"))?;
+        // The checksum is of the second line alone.
+        if catalog.has_alias() != (version == VERSION) {
+            return Err(format!(
+                "the catalog is damaged: version {version} is not its own"
+            ));
+        }
         let checked = catalog.check();
         checked.map_err(|what| format!("the catalog is damaged: {what}"))?;
         Ok(catalog)
+    }
+
+    fn has_alias(&self) -> bool {
+        self.collections.iter().any(|one| !one.aliases.is_empty())
     }
 
     /// What a checksum does not say: that this is a catalog that could have been made.
@@ -180,7 +197,23 @@ impl Catalog {
                 return Err(format!("collection {:?} has a wrong id", entry.name));
             }
         }
-        Ok(())
+        self.check_aliases()
+    }
+
+    /// Checks the rules that aliases keep.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub(crate) fn check_aliases(&self) -> std::result::Result<(), String> {
+        let mut entries = self.collections.iter();
+        let has_both = |entry: &&Entry| entry.settings.wide.is_some() && !entry.aliases.is_empty();
+        if let Some(entry) = entries.find(has_both) {
+            let name = &entry.name;
+            return Err(format!("collection [{name}] is wide: it can't have aliases"));
+        }
+        let entries = self.collections.iter();
+        let of_each = entries.map(|entry| (entry.name.as_str(), &entry.aliases));
+        check_aliases(&of_each.collect::<Vec<_>>())
     }
 
     /// What bytes that may be damaged still say. Only a repair uses it.
@@ -358,6 +391,7 @@ mod tests {
                 name: "jobs".into(),
                 settings: CollectionSettings::default(),
                 index_generation: 0,
+                aliases: BTreeMap::new(),
             }],
         }
     }
@@ -368,11 +402,29 @@ mod tests {
     }
 
     #[test]
+    fn aliases_round_trip_in_a_version_that_older_programs_refuse() {
+        let mut catalog = sample();
+        assert!(catalog.encode().starts_with(b"quire-catalog 2 "));
+        let alias = Alias {
+            filter: Some(serde_json::json!({"term": {"a": 1}})),
+            is_write_index: Some(true),
+        };
+        catalog.collections[0].aliases.insert("work".into(), alias);
+        assert!(catalog.encode().starts_with(b"quire-catalog 3 "));
+        assert_eq!(Catalog::decode(&catalog.encode()).unwrap(), catalog);
+        let same_name = Alias::default();
+        catalog.collections[0]
+            .aliases
+            .insert("jobs".into(), same_name);
+        assert!(Catalog::decode(&catalog.encode()).is_err());
+    }
+
+    #[test]
     fn a_collection_without_a_stored_index_has_none() {
         let json = serde_json::json!(sample()).to_string();
         let old = json.replace(r#","index":"all""#, "");
         assert_ne!(old, json);
-        let catalog = Catalog::decode(&seal(KIND, VERSION, &old)).unwrap();
+        let catalog = Catalog::decode(&seal(KIND, VERSION_NO_ALIASES, &old)).unwrap();
         assert!(catalog.collections[0].index().is_none());
         assert!(sample().collections[0].index().is_some());
     }
@@ -388,13 +440,19 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_and_every_cut_is_an_error() {
-        let bytes = sample().encode();
-        for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 1;
-            assert!(Catalog::decode(&damaged).is_err(), "byte {at}");
-            assert!(Catalog::decode(&bytes[..at]).is_err(), "cut at {at}");
+    fn every_changed_bit_and_every_cut_is_an_error() {
+        let mut aliased = sample();
+        let aliases = &mut aliased.collections[0].aliases;
+        aliases.insert("work".into(), Alias::default());
+        for bytes in [sample().encode(), aliased.encode()] {
+            for at in 0..bytes.len() {
+                for bit in 0..8 {
+                    let mut damaged = bytes.clone();
+                    damaged[at] ^= 1 << bit;
+                    assert!(Catalog::decode(&damaged).is_err(), "byte {at}, bit {bit}");
+                }
+                assert!(Catalog::decode(&bytes[..at]).is_err(), "cut at {at}");
+            }
         }
     }
 

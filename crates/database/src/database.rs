@@ -1,5 +1,6 @@
 //! A database: a directory (or several, one a disk) of collections.
 
+use crate::alias::{Alias, AliasChange, Aliases, Resolved};
 use crate::catalog::{Catalog, Entry, FoundCatalog};
 use crate::collection::Collection;
 use crate::directory::{
@@ -12,13 +13,13 @@ use crate::settings::{CollectionSettings, check_name};
 use crate::stats::{DatabaseStats, FilterStats, ScrubStats};
 use crate::wide::WideCollection;
 use crate::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use quire_collection::Partition;
 use quire_env::{Env, ErrorKind as EnvErrorKind, Gate, Volumes};
 use quire_seeded::{Bug, seeded};
 use quire_store::{Place, Shared, StoreOptions};
 use quire_wide::{Schema, WidePartition};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -50,6 +51,8 @@ struct Inner {
     volumes: Volumes,
     options: DatabaseOptions,
     state: Mutex<State>,
+    /// Those of the catalog that counts: names are resolved without waiting for one being written.
+    aliases: RwLock<Arc<Aliases>>,
     changed: Arc<dyn Gate>,
     /// Set first when it is closed, so that what takes long ends.
     closing: AtomicBool,
@@ -79,9 +82,9 @@ impl ScrubSource for Scrubbed {
 
 struct State {
     catalog: Catalog,
-    /// A collection that the catalog on disk may not have, since dropping it failed half-way.
-    /// Nothing is acknowledged for it until that is settled.
-    in_doubt: Option<u32>,
+    /// Collections that the catalog on disk may not have, since dropping them failed half-way.
+    /// Nothing is acknowledged for them until that is settled.
+    in_doubt: BTreeSet<u32>,
     /// Those that were used: a collection is opened when it is first used, so that damage to
     /// one leaves the others.
     open: BTreeMap<u32, Collection>,
@@ -186,9 +189,10 @@ impl Database {
         }
         remove_leftovers(&*env, &volumes, &catalog)?;
         let shared = Shared::new(Arc::clone(&env), options.memory_bytes, Some(lock));
+        let aliases = RwLock::new(Arc::new(catalog.aliases()));
         let state = Mutex::new(State {
             catalog,
-            in_doubt: None,
+            in_doubt: BTreeSet::new(),
             open: BTreeMap::new(),
             open_wide: BTreeMap::new(),
             closed: false,
@@ -203,6 +207,7 @@ impl Database {
                 volumes,
                 options,
                 state,
+                aliases,
                 shared,
                 closing: AtomicBool::new(false),
                 scrubber,
@@ -225,34 +230,128 @@ impl Database {
         name: &str,
         settings: CollectionSettings,
     ) -> Result<Collection> {
-        let mut state = self.state()?;
-        self.create_locked(&mut state, name, settings)
+        self.create_with_aliases(name, settings, BTreeMap::new())
     }
 
-    /// The collection of this name.
+    /// As [`create_collection`](Database::create_collection), with aliases from the start.
     ///
     /// # Errors
-    /// `NotFound`; `Corrupt` if its files are damaged so that it can't be opened.
+    /// As there; `Invalid` for aliases that break a rule.
+    pub fn create_with_aliases(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+        aliases: BTreeMap<String, Alias>,
+    ) -> Result<Collection> {
+        let mut state = self.state()?;
+        self.create_locked(&mut state, name, settings, aliases)
+    }
+
+    /// The collection of this name, or the only one that has it as an alias without a filter.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for an alias of several collections, or with a filter; `Corrupt` if
+    /// its files are damaged so that it can't be opened.
     pub fn collection(&self, name: &str) -> Result<Collection> {
+        let Some(resolved) = self.alias(name) else {
+            return self.collection_named(name);
+        };
+        let collection = resolved.only(name)?;
+        if resolved.0.values().any(|alias| alias.filter.is_some()) {
+            return Err(Error::Invalid(format!(
+                "alias {name:?} has a filter, which only searches over HTTP apply: name the \
+                 collection {collection:?} instead"
+            )));
+        }
+        self.collection_named(collection)
+    }
+
+    /// The collection that writes to this name go to: it, or that of an alias.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for an alias without a collection for writes; `Corrupt` as of
+    /// [`collection`](Database::collection).
+    pub fn collection_for_writes(&self, name: &str) -> Result<Collection> {
+        match self.alias(name) {
+            Some(resolved) => self.collection_named(resolved.write_target(name)?),
+            None => self.collection_named(name),
+        }
+    }
+
+    /// The collection of this name, which is no alias.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt` as of [`collection`](Database::collection).
+    pub fn collection_named(&self, name: &str) -> Result<Collection> {
         let mut state = self.state()?;
         let entry = state.entry(name)?;
         self.open_locked(&mut state, &entry)
     }
 
-    /// The collection of this name, made with `settings` if there is none.
+    /// The collections of an alias; `None` if there is no alias of this name. Does not wait.
+    pub fn alias(&self, name: &str) -> Option<Resolved> {
+        let aliases = self.inner.aliases.read();
+        aliases.get(name).cloned().map(Resolved)
+    }
+
+    /// All aliases. Does not wait.
+    pub fn aliases(&self) -> Arc<Aliases> {
+        Arc::clone(&self.inner.aliases.read())
+    }
+
+    /// Changes aliases, all of them at one moment: no reader sees some of the changes, and a crash
+    /// leaves all of them or none. Durable when it returns.
+    ///
+    /// ```
+    /// use quiredb::{Alias, AliasChange, Database};
+    /// # let dir = tempfile::tempdir()?;
+    /// let database = Database::open(dir.path().join("db"))?;
+    /// let add = |collection: &str| AliasChange::Add {
+    ///     collection: collection.into(),
+    ///     alias: "jobs".into(),
+    ///     options: Alias::default(),
+    /// };
+    /// database.create_collection("jobs-1", Default::default())?;
+    /// database.create_collection("jobs-2", Default::default())?;
+    /// database.change_aliases(&[add("jobs-1")])?;
+    /// let remove = AliasChange::Remove { collection: "jobs-1".into(), alias: "jobs".into() };
+    /// database.change_aliases(&[add("jobs-2"), remove])?;
+    /// assert_eq!(database.collection("jobs")?.name(), "jobs-2");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// As of [`collection`](Database::collection) and
+    /// `NotFound` if a collection or an alias to be removed is not there; `Invalid` for a bad name,
+    /// one that a collection has, or two collections for writes: nothing is changed then. After a
+    /// failure of the machine all changes are made, or none.
+    pub fn change_aliases(&self, changes: &[AliasChange]) -> Result<()> {
+        let mut state = self.state()?;
+        let mut catalog = state.catalog.clone();
+        let dropped = catalog.change_aliases(changes)?;
+        if catalog.same_collections(&state.catalog) {
+            return Ok(());
+        }
+        self.replace_and_drop(&mut state, catalog, &dropped)
+    }
+
+    /// The collection of this name, made with `settings` if there is none. An alias stands for the
+    /// collection that its writes go to.
+    ///
+    /// # Errors
+    /// As of [`collection_for_writes`](Database::collection_for_writes) and
     /// [`create_collection`](Database::create_collection).
     pub fn collection_or_create(
         &self,
         name: &str,
         settings: impl FnOnce() -> CollectionSettings,
     ) -> Result<Collection> {
+        if let Some(resolved) = self.alias(name) {
+            return self.collection_named(resolved.write_target(name)?);
+        }
         let mut state = self.state()?;
         match state.catalog.find(name).cloned() {
             Some(entry) => self.open_locked(&mut state, &entry),
-            None => self.create_locked(&mut state, name, settings()),
+            None => self.create_locked(&mut state, name, settings(), BTreeMap::new()),
         }
     }
 
@@ -313,47 +412,80 @@ impl Database {
     fn drop_locked(&self, state: &mut State, entry: &Entry) -> Result<()> {
         let mut catalog = state.catalog.clone();
         catalog.collections.retain(|other| other.id != entry.id);
+        self.replace_and_drop(state, catalog, &BTreeSet::from([entry.id]))
+    }
+
+    /// Writes the next catalog, then removes what is left of the collections that it lacks.
+    fn replace_and_drop(
+        &self,
+        state: &mut State,
+        catalog: Catalog,
+        dropped: &BTreeSet<u32>,
+    ) -> Result<()> {
+        assert!(
+            catalog
+                .collections
+                .iter()
+                .all(|entry| !dropped.contains(&entry.id)),
+            "files are removed of collections alone that the catalog does not have"
+        );
+        let remove = || {
+            let removed = dropped.iter();
+            first_error(
+                removed.map(|id| remove_collection(&**self.env(), &self.inner.volumes, *id)),
+            )
+        };
         if seeded(Bug::DroppedFilesRemovedFirst) {
-            remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
+            remove()?;
         }
-        if let Err(error) = self.replace_catalog(state, catalog) {
-            if self.catalog_is_in_doubt(state) {
-                state.in_doubt = Some(entry.id);
-                if let Some(collection) = state.open.remove(&entry.id) {
-                    let _ = collection.close();
-                }
-                if let Some(collection) = state.open_wide.remove(&entry.id) {
-                    let _ = collection.close();
-                }
+        let replaced = self.replace_catalog(state, catalog);
+        if replaced.is_err() {
+            if dropped.is_empty() || !self.catalog_is_in_doubt(state) {
+                return replaced;
             }
-            return Err(error);
+            state.in_doubt.extend(dropped);
         }
-        // Its files go away: what it could not write does not matter any more.
-        if let Some(collection) = state.open.remove(&entry.id) {
-            let _ = collection.close();
+        for id in dropped {
+            // Its files go away, or it is opened again: what it could not write is no matter.
+            if let Some(collection) = state.open.remove(id) {
+                let _ = collection.close();
+            }
+            if let Some(collection) = state.open_wide.remove(id) {
+                let _ = collection.close();
+            }
         }
-        if let Some(collection) = state.open_wide.remove(&entry.id) {
-            let _ = collection.close();
-        }
-        remove_collection(&**self.env(), &self.inner.volumes, entry.id)
+        replaced.and_then(|()| remove())
     }
 
     /// Makes, drops and changes collections until they are those of `leader`, under the same ids,
-    /// with the same settings. Documents of a collection that both have stay.
+    /// with the same settings and aliases. Documents of a collection that both have stay.
+    ///
+    /// The aliases change at one moment, with the last of what is dropped: an alias that goes from
+    /// a dropped collection to a new one stands for one of them all the time, unless a new
+    /// collection or alias takes the name of a dropped collection.
     pub(crate) fn take_collections_of(&self, leader: &Catalog) -> Result<()> {
         let mut state = self.state()?;
+        let is_kept = |entry: &Entry| leader.collections.iter().any(|other| other.id == entry.id);
+        let is_named = |entry: &Entry| leader.find(&entry.name).is_some();
         let ours = state.catalog.collections.iter();
-        let gone: Vec<_> = ours
-            .filter(|entry| !leader.collections.iter().any(|other| other.id == entry.id))
+        let in_the_way: Vec<_> = ours
+            .filter(|entry| !is_kept(entry) && is_named(entry))
             .cloned()
             .collect();
-        for entry in gone {
+        for entry in in_the_way {
             self.drop_locked(&mut state, &entry)?;
         }
+        self.make_way(&mut state, leader)?;
         for entry in &leader.collections {
             let mut ours = state.catalog.collections.iter();
             match ours.find(|other| other.id == entry.id).cloned() {
-                None => drop(self.make_locked(&mut state, entry.clone())?),
+                None => {
+                    let entry = Entry {
+                        aliases: BTreeMap::new(),
+                        ..entry.clone()
+                    };
+                    drop(self.make_locked(&mut state, entry)?);
+                }
                 Some(ours) if ours.settings != entry.settings => {
                     let settings = entry.settings.clone();
                     self.change_locked(&mut state, &ours, settings)?;
@@ -361,12 +493,39 @@ impl Database {
                 Some(_) => {}
             }
         }
-        if state.catalog.next_collection < leader.next_collection {
-            let mut catalog = state.catalog.clone();
-            catalog.next_collection = leader.next_collection;
-            self.replace_catalog(&mut state, catalog)?;
+        let mut catalog = state.catalog.clone();
+        let gone: BTreeSet<u32> = catalog
+            .collections
+            .iter()
+            .filter(|entry| !is_kept(entry))
+            .map(|entry| entry.id)
+            .collect();
+        catalog.collections.retain(is_kept);
+        for entry in &mut catalog.collections {
+            let mut theirs = leader.collections.iter();
+            if let Some(theirs) = theirs.find(|theirs| theirs.id == entry.id) {
+                entry.aliases.clone_from(&theirs.aliases);
+            }
         }
-        Ok(())
+        catalog.next_collection = catalog.next_collection.max(leader.next_collection);
+        let is_changed = !catalog.same_collections(&state.catalog)
+            || catalog.next_collection != state.catalog.next_collection;
+        match is_changed {
+            true => self.replace_and_drop(&mut state, catalog, &gone),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes the aliases whose names collections of the leader have.
+    fn make_way(&self, state: &mut State, leader: &Catalog) -> Result<()> {
+        let mut catalog = state.catalog.clone();
+        for entry in &mut catalog.collections {
+            entry.aliases.retain(|name, _| leader.find(name).is_none());
+        }
+        match catalog.same_collections(&state.catalog) {
+            true => Ok(()),
+            false => self.replace_catalog(state, catalog),
+        }
     }
 
     /// Told whenever something new is visible in a collection, and when there is another collection
@@ -527,17 +686,24 @@ impl Database {
         state: &mut State,
         name: &str,
         settings: CollectionSettings,
+        aliases: BTreeMap<String, Alias>,
     ) -> Result<Collection> {
         if settings.wide.is_some() {
             let what = "the settings are those of a wide collection: make it as one".to_string();
             return Err(Error::Invalid(what));
         }
-        let entry = self.new_entry(state, name, settings)?;
+        let entry = self.new_entry(state, name, settings, aliases)?;
         self.make_locked(state, entry)
     }
 
     /// The entry of a new collection.
-    fn new_entry(&self, state: &State, name: &str, settings: CollectionSettings) -> Result<Entry> {
+    fn new_entry(
+        &self,
+        state: &State,
+        name: &str,
+        settings: CollectionSettings,
+        aliases: BTreeMap<String, Alias>,
+    ) -> Result<Entry> {
         check_name(name)?;
         settings.check()?;
         if state.catalog.find(name).is_some() {
@@ -548,12 +714,17 @@ impl Database {
         if state.catalog.next_collection == u32::MAX {
             return Err(Error::Invalid("all ids of collections are used up".into()));
         }
-        Ok(Entry {
+        let entry = Entry {
             id: state.catalog.next_collection,
             name: name.to_string(),
             settings,
             index_generation: 0,
-        })
+            aliases,
+        };
+        let mut next = state.catalog.clone();
+        next.collections.push(entry.clone());
+        next.check_aliases().map_err(Error::Invalid)?;
+        Ok(entry)
     }
 
     /// Makes the collection of this entry, whose id was never used.
@@ -602,7 +773,8 @@ impl Database {
         next.number = state.catalog.number;
         next.write(&**self.env(), self.inner.volumes.root())?;
         state.catalog = next;
-        state.in_doubt = None;
+        *self.inner.aliases.write() = Arc::new(state.catalog.aliases());
+        state.in_doubt.clear();
         self.inner.changed.notify();
         Ok(())
     }
@@ -630,7 +802,7 @@ impl Database {
         if let Some(collection) = state.open.get(&entry.id) {
             return Ok(collection.clone());
         }
-        if state.in_doubt == Some(entry.id) {
+        if state.in_doubt.contains(&entry.id) {
             self.replace_catalog(state, state.catalog.clone())?;
         }
         let changed = Arc::clone(&self.inner.changed);
@@ -669,7 +841,7 @@ impl Database {
         settings: CollectionSettings,
     ) -> Result<WideCollection> {
         let mut state = self.state()?;
-        let entry = self.new_entry(&state, name, settings)?;
+        let entry = self.new_entry(&state, name, settings, BTreeMap::new())?;
         self.make_partitions(&mut state, &entry, WidePartition::create)?;
         self.open_wide_locked(&mut state, &entry)
     }
@@ -714,7 +886,7 @@ impl Database {
         if let Some(collection) = state.open_wide.get(&entry.id) {
             return Ok(collection.clone());
         }
-        if state.in_doubt == Some(entry.id) {
+        if state.in_doubt.contains(&entry.id) {
             self.replace_catalog(state, state.catalog.clone())?;
         }
         let open = |number| {

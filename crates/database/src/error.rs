@@ -82,6 +82,14 @@ pub enum Error {
         /// What there is, in words.
         existing: String,
     },
+    /// A collection does not have this alias.
+    #[error("aliases [{alias}] missing: collection {collection:?} does not have it")]
+    NoAlias {
+        /// The alias.
+        alias: String,
+        /// The collection.
+        collection: String,
+    },
     /// There is such a collection already.
     #[error("collection {name:?} exists already")]
     CollectionExists {
@@ -217,6 +225,7 @@ impl Error {
         match self {
             Error::NoDatabase { .. }
             | Error::NoCollection { .. }
+            | Error::NoAlias { .. }
             | Error::NoBackup { .. }
             | Error::NoSnapshot { .. } => ErrorKind::NotFound,
             Error::CollectionExists { .. } => ErrorKind::AlreadyExists,

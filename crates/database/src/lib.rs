@@ -5,9 +5,11 @@
 //! is public. The crate of operations (backup, restore, verify, repair, follow, freeze) is built on
 //! it too, and needs more: the modules [`catalog`], [`directory`] and [`engine`].
 
+mod alias;
 mod batch;
 mod builder;
 pub mod catalog;
+mod catalog_aliases;
 mod codec;
 mod collection;
 mod collection_state;
@@ -36,6 +38,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use alias::{Alias, AliasChange, Aliases, Resolved};
 pub use batch::Batch;
 pub use builder::DatabaseBuilder;
 pub use codec::Codec;

@@ -1,5 +1,6 @@
 //! What a database does with its directory; documents are tested in `tests/`.
 
+mod aliases;
 mod dead_space;
 mod indexes;
 

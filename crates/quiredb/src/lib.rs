@@ -56,10 +56,10 @@ pub mod wide;
 
 pub use quire_collection::{Action, Change, Condition, Effect, Found, Within, Write, Written};
 pub use quire_database::{
-    Batch, Codec, Collection, CollectionFields, CollectionSettings, CollectionStats, Damage,
-    Database, DatabaseBuilder, DatabaseOptions, DatabaseStats, Error, ErrorKind, FieldStats,
-    FieldType, FilterStats, ID, IndexStats, IndexedFields, Page, Result, Scan, ScrubStats, Tail,
-    View, WriteBuilder, from_document, to_document,
+    Alias, AliasChange, Aliases, Batch, Codec, Collection, CollectionFields, CollectionSettings,
+    CollectionStats, Damage, Database, DatabaseBuilder, DatabaseOptions, DatabaseStats, Error,
+    ErrorKind, FieldStats, FieldType, FilterStats, ID, IndexStats, IndexedFields, Page, Resolved,
+    Result, Scan, ScrubStats, Tail, View, WriteBuilder, from_document, to_document,
 };
 pub use quire_env::{Env, Medium, OsEnv, SimEnv, Volumes};
 pub use quire_model::{

@@ -8,6 +8,7 @@
 pub(crate) mod caller;
 pub(crate) mod grant;
 pub(crate) mod lifetime;
+pub(crate) mod named;
 pub(crate) mod pattern;
 pub(crate) mod record;
 pub(crate) mod role;

@@ -3,4 +3,5 @@
 pub(crate) mod cat;
 pub(crate) mod cluster;
 pub(crate) mod stats;
+mod table;
 pub(crate) mod tokens;

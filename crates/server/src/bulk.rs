@@ -18,6 +18,7 @@ mod state;
 use std::sync::Arc;
 
 use crate::access::grant::Grant;
+use crate::access::named::check_item;
 use crate::access::role::Action as AccessAction;
 use crate::documents::ack::wants_refresh;
 use crate::documents::conditions::check_write;
@@ -64,6 +65,7 @@ pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
         in_doubt: 0,
         report: Report::new(call.format.filter),
         wants_refresh: wants_refresh(&call.params),
+        requires_alias: call.params.flag("require_alias")?.unwrap_or(false),
         state: call.state,
     };
     if let Err(failure) = bulk.run().await {
@@ -97,6 +99,8 @@ struct Bulk {
     in_doubt: usize,
     report: Report,
     wants_refresh: bool,
+    /// Of the items that do not say.
+    requires_alias: bool,
 }
 
 impl Bulk {
@@ -143,6 +147,7 @@ impl Bulk {
             id,
             version,
             retries,
+            requires_alias,
         } = action;
         let index = match (index, &self.default_index) {
             (Some(index), Some(default)) if index == **default => Arc::clone(default),
@@ -168,14 +173,15 @@ impl Bulk {
                 }
             },
         };
-        let allowed = self.grant.check(AccessAction::Write, &index);
-        let version = allowed.map_err(Failure::forbidden).and(version);
+        let allowed = check_item(&self.grant, AccessAction::Write, &self.state.engine, &index);
+        let version = allowed.and(version);
         Ok(Item {
             op,
             index,
             id,
             version,
             retries,
+            requires_alias: requires_alias.unwrap_or(self.requires_alias),
             source,
         })
     }

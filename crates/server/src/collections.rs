@@ -1,16 +1,19 @@
 //! Collections: create, describe, change, drop, flush, compact.
 
+pub(crate) mod aliases;
 mod mapping;
 pub(crate) mod selection;
 mod settings;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use quiredb::{Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use self::selection::{Selection, shards};
+use crate::access::role::Action;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -19,17 +22,27 @@ use crate::http::failure::{Failure, Outcome};
 /// `PUT /{collection}`
 pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
     let (engine, index) = (call.state.clone(), call.collection());
+    let grant = Arc::clone(&call.grant);
     let body = call.take_small_body().await?;
-    let settings = settings::parse(&body.bytes)?;
-    let work = move |engine: &Engine| match engine.database().create_collection(&index, settings) {
-        Ok(_) => Ok(Answer::ok(
-            &json!({"acknowledged": true, "shards_acknowledged": true, "index": index}),
-        )),
-        Err(error) => Err(match error.kind() {
+    let (settings, aliases) = settings::parse(&body.bytes)?;
+    for alias in aliases.keys() {
+        let allowed = grant.check(Action::Manage, alias);
+        allowed.map_err(Failure::forbidden)?;
+    }
+    let has_aliases = !aliases.is_empty();
+    let work = move |engine: &Engine| {
+        let created = engine
+            .database()
+            .create_with_aliases(&index, settings, aliases);
+        created.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::index_exists(&index),
+            ErrorKind::Invalid if has_aliases => Failure::illegal_argument(error.to_string()),
             ErrorKind::Invalid => Failure::invalid_index_name(&error, &index),
             _ => Failure::engine(&error, Some(&index)),
-        }),
+        })?;
+        Ok(Answer::ok(
+            &json!({"acknowledged": true, "shards_acknowledged": true, "index": index}),
+        ))
     };
     engine.write(work).await?
 }
@@ -45,12 +58,10 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     )?;
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
-        let mut all = Map::new();
+        let (mut all, aliases) = (Map::new(), engine.database().aliases());
         for collection in selection.collections(engine)? {
-            all.insert(
-                collection.name().to_owned(),
-                settings::describe(&collection),
-            );
+            let name = collection.name().to_owned();
+            all.insert(name, settings::describe(&collection, &aliases));
         }
         Ok(Answer::ok(&Value::Object(all)))
     };
@@ -123,9 +134,11 @@ pub(crate) async fn change_settings(call: Call<Engine>) -> Outcome<Answer> {
             ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
             _ => Failure::engine(&error, Some(&index)),
         };
-        let collection = engine.database().collection(&index).map_err(refused)?;
+        let collection = engine.collection(&index)?;
         let settings = settings::parse_change(&body.bytes, &collection.settings())?;
-        let changed = engine.database().change_settings(&index, settings);
+        let changed = engine
+            .database()
+            .change_settings(collection.name(), settings);
         changed.map_err(refused)?;
         Ok(Answer::ok(&json!({"acknowledged": true})))
     };
@@ -141,6 +154,12 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
         )));
     }
     let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);
+    if call.state.database().alias(&index).is_some() {
+        return Err(Failure::illegal_argument(format!(
+            "the provided expression [{index}] matches an alias, specify the corresponding \
+             concrete indices instead"
+        )));
+    }
     let work = move |engine: &Engine| match engine.database().drop_collection(&index) {
         Ok(()) => Ok(Answer::ok(&json!({"acknowledged": true}))),
         Err(error) => match error.kind() {
@@ -209,7 +228,7 @@ async fn on_each(
 
 /// Whether a collection was dropped since it was looked up: there is nothing to be done for it.
 fn is_dropped(engine: &Engine, collection: &Collection) -> bool {
-    match engine.collection(collection.name()) {
+    match engine.collection_named(collection.name()) {
         Err(failure) => failure.status == StatusCode::NOT_FOUND,
         // Another one has its name now.
         Ok(_) => collection

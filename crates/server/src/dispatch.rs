@@ -14,11 +14,13 @@ use http_body::Body as _;
 use tower::util::MapRequest;
 
 use crate::access::grant::Grant;
+use crate::access::named::check_aliases;
 use crate::http::answer::{Answer, AnswerFormat};
 use crate::http::audited;
 use crate::http::auth;
 use crate::http::body::BodyReader;
 use crate::http::call::Call;
+use crate::http::endpoint::Needs;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::framing;
 use crate::http::params::Params;
@@ -125,7 +127,14 @@ async fn answer(
         if !path_params.iter().any(is_api) {
             let named = path_params.iter().find(|(name, _)| name == "collection");
             let named = named.map(|(_, text)| text.as_str());
-            let allowed = route.endpoint.needs.check(&grant, named);
+            let needs = route.endpoint.needs;
+            let allowed = match (needs.check(&grant, named), needs) {
+                (Ok(()), Needs::Named(action)) => {
+                    let named = named.unwrap_or_default();
+                    check_aliases(&grant, action, &server.engine, named)
+                }
+                (allowed, _) => allowed,
+            };
             allowed.map_err(|refused| {
                 audited::refused(audit, &parts, &grant);
                 Failure::forbidden(refused)

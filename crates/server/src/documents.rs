@@ -1,6 +1,7 @@
 //! Documents by id: one, many, changed in part, and the changes of a collection.
 
 pub(crate) mod ack;
+mod batches;
 pub(crate) mod by_query;
 pub(crate) mod changes;
 pub(crate) mod conditions;
@@ -10,5 +11,6 @@ mod merge;
 pub(crate) mod mget;
 pub(crate) mod one;
 pub(crate) mod parse;
+pub(crate) mod reindex;
 pub(crate) mod source;
 pub(crate) mod update;

@@ -139,24 +139,50 @@ impl Engine {
         }
     }
 
-    /// An existing collection.
+    /// The existing collection that a document is read from: of this name, or the only one of this
+    /// alias, whose filter is for searches alone.
     ///
     /// # Errors
-    /// 404 if there is none of this name.
+    /// 404 if there is none of this name; 400 for an alias of several collections.
     pub(crate) fn collection(&self, name: &str) -> Outcome<Collection> {
-        self.database()
-            .collection(name)
-            .map_err(|error| match error.kind() {
-                ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
-                _ => Failure::engine(&error, Some(name)),
-            })
+        match self.database().alias(name) {
+            Some(alias) => self.collection_named(alias.only(name).map_err(of_alias)?),
+            None => self.collection_named(name),
+        }
     }
 
-    /// A collection to write to, made with default settings if there is none.
+    /// The existing collection that is written to: of this name, or that of this alias.
     ///
     /// # Errors
-    /// 400 if no collection can have this name.
+    /// 404 if there is none of this name; 400 for an alias without a collection for writes.
+    pub(crate) fn collection_for_writes(&self, name: &str) -> Outcome<Collection> {
+        match self.database().alias(name) {
+            Some(alias) => self.collection_named(alias.write_target(name).map_err(of_alias)?),
+            None => self.collection_named(name),
+        }
+    }
+
+    /// The collection of this name, which is no alias.
+    ///
+    /// # Errors
+    /// 404 if there is none.
+    pub(crate) fn collection_named(&self, name: &str) -> Outcome<Collection> {
+        let opened = self.database().collection_named(name);
+        opened.map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
+            _ => Failure::engine(&error, Some(name)),
+        })
+    }
+
+    /// A collection to write to, made with default settings if there is neither a collection nor an
+    /// alias of this name.
+    ///
+    /// # Errors
+    /// 400 if no collection can have this name, or it is an alias without a collection for writes.
     pub(crate) fn collection_or_create(&self, name: &str) -> Outcome<Collection> {
+        if self.database().alias(name).is_some() {
+            return self.collection_for_writes(name);
+        }
         let made = self
             .database()
             .collection_or_create(name, CollectionSettings::default);
@@ -177,6 +203,11 @@ impl WeakEngine {
     pub(crate) fn upgrade(&self) -> Option<Engine> {
         self.0.upgrade().map(Engine)
     }
+}
+
+/// The failure of a request that names an alias where it can't.
+fn of_alias(error: quiredb::Error) -> Failure {
+    Failure::illegal_argument(error.to_string())
 }
 
 fn slots(count: usize) -> Arc<Semaphore> {

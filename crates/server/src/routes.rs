@@ -7,8 +7,9 @@ use futures_util::future::BoxFuture;
 
 use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
 use crate::admin::{cat, cluster, stats, tokens};
+use crate::collections::aliases;
 use crate::command::{describe, query, read, write};
-use crate::documents::{by_query, changes, mget, one as documents, update};
+use crate::documents::{by_query, changes, mget, one as documents, reindex, update};
 use crate::follow::leader;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -209,6 +210,16 @@ const BY_QUERY: &[&str] = &[
     "wait_for_active_shards",
     "wait_for_completion",
 ];
+const REINDEX: &[&str] = &[
+    "max_docs",
+    "refresh",
+    "requests_per_second",
+    "scroll",
+    "slices",
+    "timeout",
+    "wait_for_active_shards",
+    "wait_for_completion",
+];
 const HEALTH: &[&str] = &[
     "allow_no_indices",
     "cluster_manager_timeout",
@@ -242,8 +253,10 @@ const CAT: &[&str] = &[
     "expand_wildcards",
     "format",
     "h",
+    "help",
     "ignore_unavailable",
     "local",
+    "s",
     "v",
 ];
 
@@ -284,6 +297,16 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "A table of collections";
     Named(Read), GET, "/_cat/indices/{collection}", CAT, cat::indices,
         "A table of some collections";
+    Whole(Read), GET, "/_cat/aliases", CAT, cat::aliases,
+        "A table of aliases";
+    Whole(Read), GET, "/_cat/aliases/{name}", CAT, cat::aliases,
+        "A table of some aliases";
+    Whole(Read), GET, "/_cat/count", CAT, cat::count,
+        "The number of documents, as a table";
+    Named(Read), GET, "/_cat/count/{collection}", CAT, cat::count,
+        "The number of documents of collections, as a table";
+    Whole(Read), GET, "/_cat/health", CAT, cat::health,
+        "Whether the database serves, as a table";
     Whole(Tokens), GET, "/_quire/tokens", &[], tokens::list,
         "The named tokens, without their secrets";
     Whole(Tokens), &[Method::PUT], "/_quire/tokens/{name}", &[], tokens::create,
@@ -321,6 +344,20 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Drop a collection and all that is in it";
     Named(Manage), &[Method::PUT], "/{collection}/_settings", ADMIN, collections::change_settings,
         "Change a collection's settings";
+    Items(Manage), POST, "/_aliases", ADMIN, aliases::actions,
+        "Add and remove aliases, and drop collections, all at one moment";
+    Whole(Read), GET, "/_alias", LOOKUP, aliases::get,
+        "The aliases of all collections";
+    Whole(Read), GET, "/_alias/{name}", LOOKUP, aliases::get,
+        "The collections of an alias";
+    Named(Read), GET, "/{collection}/_alias", LOOKUP, aliases::get,
+        "The aliases of a collection";
+    Named(Read), GET, "/{collection}/_alias/{name}", LOOKUP, aliases::get,
+        "An alias of a collection; HEAD tells whether it exists";
+    Named(Manage), PUT_POST, "/{collection}/_alias/{name}", ADMIN, aliases::put,
+        "Add an alias to collections";
+    Named(Manage), DELETES, "/{collection}/_alias/{name}", ADMIN, aliases::delete,
+        "Remove an alias from collections";
     Whole(Read), GET, "/_mapping", MAPPING, collections::mapping,
         "The fields of documents and the types of their values";
     Named(Read), GET, "/{collection}/_mapping", MAPPING, collections::mapping,
@@ -388,6 +425,10 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Several searches, in this collection where they name none";
     Named(Write), POST, "/{collection}/_delete_by_query", BY_QUERY, by_query::delete,
         "Delete the documents that match a query as of now";
+    Named(Write), POST, "/{collection}/_update_by_query", BY_QUERY, by_query::update,
+        "Write the documents that match a query as of now again, as new versions";
+    Items(Write), POST, "/_reindex", REINDEX, reindex::reindex,
+        "Copy the documents that match a query as of now into another collection";
 
     Named(Write), POST, "/{collection}/_doc", WRITE, documents::add,
         "Add a document under a new id";

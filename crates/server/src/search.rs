@@ -28,7 +28,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
-use quiredb::query::Filter;
+use quiredb::query::{Filter, Query};
 use quiredb::{Collection, View};
 use serde_json::json;
 use tokio::time::Instant;
@@ -58,7 +58,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let grant = Arc::clone(&call.grant);
     let names_collection = call.path_param("collection").is_some();
     let body = call.take_small_body().await?;
-    let request = Request::search(&body.bytes, &params, engine.now_millis())?;
+    let mut request = Request::search(&body.bytes, &params, engine.now_millis())?;
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
     let held = hold(&buffers, timeout).await?;
@@ -75,8 +75,13 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
                 let allowed = grant.check_all(Action::Read);
                 allowed.map_err(Failure::forbidden)?;
             }
-            let open = move |engine: &Engine| views(&selection.collections(engine)?);
-            Arc::new(engine.read(open).await??)
+            let open = move |engine: &Engine| {
+                let (collections, filter) = selection.searched(engine)?;
+                Ok::<_, Failure>((views(&collections)?, filter))
+            };
+            let (views, filter) = engine.read(open).await??;
+            limit_to(&mut request.query, filter);
+            Arc::new(views)
         }
     };
     if let Some(lease) = request.scroll {
@@ -165,11 +170,13 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let engine = call.state.engine.clone();
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
     let body = call.take_small_body().await?;
-    let query = Request::count(&body.bytes)?;
+    let mut query = Request::count(&body.bytes)?;
     drop(body);
+    let select = move |engine: &Engine| selection.searched(engine);
+    let (collections, filter) = engine.read(select).await??;
+    limit_to(&mut query, filter);
     if matches!(query.filter, Filter::All) {
-        let work = move |engine: &Engine| {
-            let collections = selection.collections(engine)?;
+        let work = move |_: &Engine| {
             let counts = collections.iter().map(|collection| {
                 let count = collection.count();
                 count.map_err(|error| Failure::engine(&error, Some(collection.name())))
@@ -180,9 +187,8 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         return engine.read(work).await?;
     }
     let held = hold(&buffers, timeout).await?;
-    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+    let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let _held = held;
-        let collections = selection.collections(engine)?;
         let views = views(&collections)?;
         let query = query.prepare().map_err(|error| failed(error.into()))?;
         let answer = View::query_all(&views, &query, &options(stop)).map_err(failed)?;
@@ -191,11 +197,22 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     engine.search(work).await?
 }
 
+/// Limits a query to the documents that match `filter` too.
+pub(crate) fn limit_to(query: &mut Query, filter: Filter) {
+    if !matches!(filter, Filter::All) {
+        let own = std::mem::replace(&mut query.filter, Filter::All);
+        query.filter = match own {
+            Filter::All => filter,
+            own => own.and(filter),
+        };
+    }
+}
+
 fn counted(count: u64, collections: &[Collection]) -> Answer {
     Answer::ok(&json!({"count": count, "_shards": searched(collections)}))
 }
 
 /// Reserves the memory that finding the hits may need.
-async fn hold(buffers: &Buffers, timeout: Duration) -> Outcome<Held> {
+pub(crate) async fn hold(buffers: &Buffers, timeout: Duration) -> Outcome<Held> {
     buffers.hold(SEARCH_BYTES_MAX, timeout).await
 }

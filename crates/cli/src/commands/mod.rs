@@ -1,5 +1,6 @@
 //! The subcommands, one a file: its arguments, its help, its work.
 
+mod alias;
 mod alter;
 mod backup;
 mod backups;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Collections(collections::Collections),
     Create(create::Create),
     Alter(alter::Alter),
+    Alias(alias::AliasCommand),
     Drop(drop::Drop),
     Stats(stats::Stats),
     Compact(compact::Compact),
@@ -86,6 +88,7 @@ impl Command {
             Command::Collections(command) => command.run(context),
             Command::Create(command) => command.run(context),
             Command::Alter(command) => command.run(context),
+            Command::Alias(command) => command.run(context),
             Command::Drop(command) => command.run(context),
             Command::Stats(command) => command.run(context),
             Command::Compact(command) => command.run(context),

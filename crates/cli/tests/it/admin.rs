@@ -66,6 +66,41 @@ fn collections_are_created_listed_and_dropped() {
 }
 
 #[test]
+fn an_alias_is_switched_from_one_collection_to_another() {
+    let quire = Quire::new();
+    for name in ["papers-1", "papers-2"] {
+        quire.ok(&["create", "db", name]);
+    }
+    let document = "{\"_id\":\"a\",\"of\":2}";
+    assert_eq!(quire.pipe(&["load", "db", "papers-2"], document).code, 0);
+    let shown = quire.ok(&["alias", "db", "papers", "--add", "papers-1"]);
+    assert_eq!(shown, "papers: papers-1\n");
+    assert_eq!(quire.ok(&["count", "db", "papers"]).trim(), "0");
+    let switch = [
+        "alias", "db", "papers", "--add", "papers-2", "--remove", "papers-1",
+    ];
+    assert_eq!(quire.ok(&switch), "papers: papers-2\n");
+    assert!(quire.ok(&["get", "db", "papers", "a"]).contains("\"of\":2"));
+    // What is not there changes nothing.
+    quire.fails(&switch, 1, &["papers-1"]);
+    let both = ["alias", "db", "papers", "--add", "papers-1", "--write"];
+    assert_eq!(
+        quire.ok(&both),
+        "papers: papers-1, takes writes\npapers: papers-2\n"
+    );
+    quire.fails(&["count", "db", "papers"], 1, &["more than one"]);
+    let listed = quire.ok(&["alias", "db", "--json"]);
+    let collections = json!({"papers-1": {"is_write_index": true},
+        "papers-2": {"is_write_index": false}});
+    assert_eq!(
+        serde_json::from_str::<Value>(&listed).unwrap(),
+        json!({"alias": "papers", "collections": collections})
+    );
+    quire.fails(&["create", "db", "papers"], 1, &["papers"]);
+    quire.fails(&["alias", "db", "--add", "papers-1"], 2, &["ALIAS"]);
+}
+
+#[test]
 fn stats_show_documents_and_sizes() {
     let documents: String = (0..500)
         .map(|id| format!("{{\"_id\":{id},\"text\":\"some text\"}}\n"))

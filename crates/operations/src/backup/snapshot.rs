@@ -260,6 +260,7 @@ mod tests {
                         ..CollectionSettings::default()
                     },
                     index_generation: 0,
+                    aliases: std::collections::BTreeMap::new(),
                 }],
             },
             partitions: vec![PartitionFiles {

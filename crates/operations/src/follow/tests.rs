@@ -4,7 +4,8 @@ use super::*;
 use crate::{BackupOptions, backup, restore};
 use quire_collection::Write;
 use quire_database::{
-    Collection, CollectionSettings, Database, DatabaseOptions, Error, ErrorKind, Result, engine,
+    Alias, AliasChange, Collection, CollectionSettings, Database, DatabaseOptions, Error,
+    ErrorKind, Result, engine,
 };
 use quire_env::{SimEnv, Volumes};
 use quire_model::{Document, Key, Position};
@@ -52,7 +53,7 @@ fn put(collection: &Collection, numbers: std::ops::Range<u64>, content: &str, ho
 
 type Contents = BTreeMap<String, Vec<(Key, u64, String)>>;
 
-/// All documents of all collections, with their versions.
+/// All documents of all collections, with their versions, and the aliases.
 fn contents(database: &Database) -> Result<Contents> {
     let mut contents = Contents::new();
     for name in database.collections() {
@@ -62,6 +63,9 @@ fn contents(database: &Database) -> Result<Contents> {
             documents.push((found.key, found.version.0, found.document.to_json()));
         }
         contents.insert(name, documents);
+    }
+    for (alias, of) in database.aliases().iter() {
+        contents.insert(format!("{alias}: {of:?}"), Vec::new());
     }
     Ok(contents)
 }
@@ -138,6 +142,15 @@ impl Follower {
     }
 }
 
+fn add_alias(database: &Database, collection: &str, alias: &str) {
+    let add = AliasChange::Add {
+        collection: collection.into(),
+        alias: alias.into(),
+        options: Alias::default(),
+    };
+    database.change_aliases(&[add]).unwrap();
+}
+
 /// A leader's life in three parts, between which a follower may come and go.
 struct Leader {
     env: Arc<SimEnv>,
@@ -160,6 +173,7 @@ impl Leader {
                 put(&songs, 0..30, "first", Durability::Sync);
                 let gone = database.collection_or_create("gone", settings).unwrap();
                 put(&gone, 0..5, "gone", Durability::Sync);
+                add_alias(database, "gone", "newest");
                 songs.flush().unwrap();
                 put(&songs, 10..20, "second", Durability::Sync);
             }
@@ -175,10 +189,22 @@ impl Leader {
                 database.drop_collection("gone").unwrap();
                 let new = database.collection_or_create("new", settings).unwrap();
                 put(&new, 0..9, "new", Durability::Sync);
+                add_alias(database, "new", "newest");
+                add_alias(database, "songs", "first");
             }
             _ => {
                 let patch = Document::from_json(br#"{"content":"patched"}"#).unwrap();
                 songs.patch(&Key::from(1), &patch).unwrap();
+                // An alias gives way to a collection of its name.
+                let songs = "songs".to_owned();
+                let alias = "first".to_owned();
+                database
+                    .change_aliases(&[AliasChange::Remove {
+                        collection: songs,
+                        alias,
+                    }])
+                    .unwrap();
+                database.create_collection("first", settings()).unwrap();
                 // Another collection of the same name.
                 let again = database.create_collection("gone", settings()).unwrap();
                 put(

@@ -7,7 +7,7 @@ use quire_database::catalog::{
     collection_dir, parse_collection_dir, parse_partition_dir, partition_dir,
 };
 use quire_database::directory::holds_database;
-use quire_database::{CollectionSettings, Damage, Error, Result, check_name};
+use quire_database::{Alias, CollectionSettings, Damage, Error, Result, check_name};
 use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
 use quire_store::{Durability, Place};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,8 @@ pub(super) struct Surveyed {
     pub(super) id: u32,
     pub(super) name: String,
     pub(super) settings: CollectionSettings,
+    /// None of a damaged catalog: what is wrong there could break the rules that aliases keep.
+    pub(super) aliases: BTreeMap<String, Alias>,
     /// What is not known for sure.
     pub(super) guesses: Vec<String>,
 }
@@ -150,6 +152,7 @@ impl Survey {
             name: surveyed.name.clone(),
             settings: surveyed.settings.clone(),
             index_generation: 0,
+            aliases: BTreeMap::new(),
         };
         let catalog = Catalog {
             collections: self.collections.iter().map(entry).collect(),
@@ -165,6 +168,7 @@ impl Surveyed {
             id: entry.id,
             name: entry.name.clone(),
             settings: entry.settings.clone(),
+            aliases: entry.aliases.clone(),
             guesses: Vec::new(),
         }
     }
@@ -183,6 +187,7 @@ impl Surveyed {
                     entry.name,
                     entry.settings.to_json()
                 )],
+                aliases: BTreeMap::new(),
                 ..Surveyed::certain(entry)
             },
             None => {
@@ -201,9 +206,16 @@ impl Surveyed {
                         settings.to_json()
                     )],
                     settings,
+                    aliases: BTreeMap::new(),
                 }
             }
         };
+        let aliases = entry.map_or_else(Vec::new, |entry| entry.aliases.keys().collect());
+        if !aliases.is_empty() {
+            let what =
+                format!("the aliases that a damaged catalog gives it are left out: {aliases:?}");
+            surveyed.guesses.push(what);
+        }
         if surveyed.settings.partitions < least {
             let what = format!("its directory {dir} has {least} partitions; all are read");
             surveyed.guesses.push(what);

@@ -8,7 +8,7 @@ use super::survey::{Survey, Surveyed};
 use super::target::Target;
 use quire_collection::{Salvage, Salvaged, SalvagedIndex};
 use quire_database::catalog::partition_dir;
-use quire_database::{Damage, Database, Result};
+use quire_database::{Alias, AliasChange, Damage, Database, Result};
 use quire_env::Volumes;
 use quire_model::Position;
 use quire_store::{Place, Shared};
@@ -61,6 +61,13 @@ impl Repair<'_> {
         }
         let settings = surveyed.settings.clone();
         let collection = database.create_collection(&surveyed.name, settings)?;
+        let aliases = surveyed.aliases.iter();
+        let add = |(alias, options): (&String, &Alias)| AliasChange::Add {
+            collection: surveyed.name.clone(),
+            alias: alias.clone(),
+            options: options.clone(),
+        };
+        database.change_aliases(&aliases.map(add).collect::<Vec<_>>())?;
         let mut origins = Origins::new(surveyed.settings.partitions);
         for partition in 0..surveyed.settings.partitions {
             let place = Place {

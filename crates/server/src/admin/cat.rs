@@ -1,7 +1,9 @@
-//! `_cat/indices`: a table of collections for people, or the same as JSON.
+//! `_cat`: what there is, as tables.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::cluster::status;
+use super::table::{Cell, Column, TableFormat};
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -9,175 +11,164 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 
-/// The columns in their order: name, OpenSearch's short name, whether it is a number, which is
-/// aligned to the right.
-const COLUMNS: [(&str, &str, bool); 10] = [
-    ("health", "h", false),
-    ("status", "s", false),
-    ("index", "i", false),
-    ("uuid", "id", false),
-    ("pri", "p", true),
-    ("rep", "r", true),
-    ("docs.count", "dc", true),
-    ("docs.deleted", "dd", true),
-    ("store.size", "ss", true),
-    ("pri.store.size", "pri.store.size", true),
+const SECONDS_A_DAY: i64 = 24 * 60 * 60;
+
+const INDICES: &[Column] = &[
+    ("health", "h", "whether it serves"),
+    ("status", "s", "open"),
+    ("index", "i", "the collection"),
+    ("uuid", "id", "none"),
+    ("pri", "p", "partitions"),
+    ("rep", "r", "copies of each partition: none"),
+    ("docs.count", "dc", "documents"),
+    ("docs.deleted", "dd", "0"),
+    ("store.size", "ss", "bytes on disk"),
+    ("pri.store.size", "pri.store.size", "bytes on disk"),
+];
+
+const ALIASES: &[Column] = &[
+    ("alias", "a", "the alias"),
+    ("index", "i", "a collection that it stands for"),
+    ("filter", "f", "* if it has a filter"),
+    ("routing.index", "ri", "none"),
+    ("routing.search", "rs", "none"),
+    (
+        "is_write_index",
+        "w",
+        "whether writes go there, if that is said",
+    ),
+];
+
+const COUNT: &[Column] = &[
+    ("epoch", "t", "seconds since 1970 UTC"),
+    ("timestamp", "ts", "the time of the day, UTC"),
+    ("count", "dc", "documents"),
+];
+
+const HEALTH: &[Column] = &[
+    ("epoch", "t", "seconds since 1970 UTC"),
+    ("timestamp", "ts", "the time of the day, UTC"),
+    ("cluster", "cl", "the cluster's name"),
+    ("status", "st", "green, yellow or red"),
+    ("node.total", "nt", "1"),
+    ("node.data", "nd", "1"),
+    ("discovered_cluster_manager", "dcm", "true"),
+    ("shards", "sh", "partitions"),
+    ("pri", "p", "partitions"),
+    ("relo", "r", "0"),
+    ("init", "i", "0"),
+    ("unassign", "u", "0"),
+    ("pending_tasks", "pt", "0"),
+    ("max_task_wait_time", "mtwt", "none"),
+    ("active_shards_percent", "asp", "100.0%"),
 ];
 
 /// `GET /_cat/indices`
 pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
-    let params = &call.params;
-    params.only(
-        "format",
-        &["", "text", "json"],
-        "only [text] and [json] are supported",
-    )?;
-    params.only("bytes", &["", "b"], "only [b] is supported")?;
-    let is_json = params.text("format") == Some("json");
-    let is_exact = params.text("bytes") == Some("b");
-    let head = params.flag("v")?.unwrap_or(false);
-    let columns = columns(params.text("h"))?;
+    let format = TableFormat::of(&call.params, INDICES)?;
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
         for collection in selection.collections(engine)? {
             let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
             let stats = collection.stats().map_err(failed)?;
-            let size = if is_exact {
-                stats.disk_bytes.to_string()
-            } else {
-                size(stats.disk_bytes)
-            };
-            let row: [String; COLUMNS.len()] = [
-                "green".into(),
-                "open".into(),
-                stats.name,
-                "_na_".into(),
-                stats.partitions.to_string(),
-                "0".into(),
-                stats.documents.to_string(),
-                "0".into(),
-                size.clone(),
-                size,
-            ];
-            rows.push(row);
+            rows.push(vec![
+                Cell::text("green"),
+                Cell::text("open"),
+                Cell::text(stats.name),
+                Cell::text("_na_"),
+                Cell::Number(stats.partitions.into()),
+                Cell::Number(0),
+                Cell::Number(stats.documents),
+                Cell::Number(0),
+                Cell::Bytes(stats.disk_bytes),
+                Cell::Bytes(stats.disk_bytes),
+            ]);
         }
-        Ok(if is_json {
-            as_json(&columns, &rows)
-        } else {
-            as_text(&columns, &rows, head)
-        })
+        Ok(format.answer(rows))
     };
     call.state.read(work).await?
 }
 
-type Row = [String; COLUMNS.len()];
-
-/// The columns to show, as indices into [`COLUMNS`].
-fn columns(wanted: Option<&str>) -> Outcome<Vec<usize>> {
-    let Some(wanted) = wanted else {
-        return Ok((0..COLUMNS.len()).collect());
+/// `GET /_cat/aliases`, `/_cat/aliases/{name}`
+pub(crate) async fn aliases(call: Call<Engine>) -> Outcome<Answer> {
+    let format = TableFormat::of(&call.params, ALIASES)?;
+    let patterns = call.path_param("name").unwrap_or("*").to_owned();
+    let aliases = call.state.database().aliases();
+    let is_named = |alias: &str| {
+        let mut patterns = patterns.split(',');
+        patterns.any(|pattern| glob(pattern.as_bytes(), alias.as_bytes()))
     };
-    let mut columns = Vec::new();
-    for pattern in wanted.split(',').map(str::trim) {
-        let matched = COLUMNS.iter().enumerate().filter(|(_, (name, short, _))| {
-            glob(pattern.as_bytes(), name.as_bytes()) || pattern == *short
+    let mut rows = Vec::new();
+    for (name, collections) in aliases.iter().filter(|(name, _)| is_named(name)) {
+        for (collection, alias) in collections {
+            let filter = alias.filter.as_ref().map_or("-", |_: &Value| "*");
+            let is_write_index = alias.is_write_index.map(|it| it.to_string());
+            rows.push(vec![
+                Cell::text(name),
+                Cell::text(collection),
+                Cell::text(filter),
+                Cell::text("-"),
+                Cell::text("-"),
+                Cell::text(is_write_index.unwrap_or_else(|| "-".to_owned())),
+            ]);
+        }
+    }
+    Ok(format.answer(rows))
+}
+
+/// `GET /_cat/count`, `/_cat/count/{collection}`
+pub(crate) async fn count(call: Call<Engine>) -> Outcome<Answer> {
+    let format = TableFormat::of(&call.params, COUNT)?;
+    let selection = Selection::of(&call)?;
+    let work = move |engine: &Engine| {
+        let collections = selection.collections(engine)?;
+        let counts = collections.iter().map(|collection| {
+            let count = collection.count();
+            count.map_err(|error| Failure::engine(&error, Some(collection.name())))
         });
-        let before = columns.len();
-        columns.extend(matched.map(|(column, _)| column));
-        if columns.len() == before {
-            return Err(Failure::illegal_argument(format!(
-                "parameter [h]: there is no column [{pattern}]; leave it out to see all columns"
-            )));
-        }
-    }
-    // A request could name the same column any number of times.
-    columns.truncate(4 * COLUMNS.len());
-    Ok(columns)
-}
-
-fn as_json(columns: &[usize], rows: &[Row]) -> Answer {
-    let object = |row: &Row| -> Value {
-        let members: Map<String, Value> = columns
-            .iter()
-            .filter_map(|column| {
-                Some((
-                    COLUMNS.get(*column)?.0.to_owned(),
-                    row.get(*column)?.as_str().into(),
-                ))
-            })
-            .collect();
-        Value::Object(members)
+        let count: Outcome<u64> = counts.sum();
+        let mut row = now(engine);
+        row.push(Cell::Number(count?));
+        Ok(format.answer(vec![row]))
     };
-    Answer::ok(&Value::Array(rows.iter().map(object).collect()))
+    call.state.read(work).await?
 }
 
-fn as_text(columns: &[usize], rows: &[Row], head: bool) -> Answer {
-    let names: Row = COLUMNS.map(|(name, _, _)| name.to_owned());
-    let lines: Vec<&Row> = head.then_some(&names).into_iter().chain(rows).collect();
-    let mut text = String::new();
-    for line in &lines {
-        let mut cells = Vec::new();
-        for &column in columns {
-            let cell = |line: &Row| line.get(column).cloned().unwrap_or_default();
-            let width = lines
-                .iter()
-                .map(|line| cell(line).chars().count())
-                .max()
-                .unwrap_or(0);
-            let is_number = COLUMNS
-                .get(column)
-                .is_some_and(|(_, _, is_number)| *is_number);
-            let cell = cell(line);
-            cells.push(if is_number {
-                format!("{cell:>width$}")
-            } else {
-                format!("{cell:<width$}")
-            });
-        }
-        text.push_str(&cells.join(" "));
-        text.push('\n');
-    }
-    Answer::text("text/plain; charset=UTF-8", text)
-}
-
-/// Bytes as OpenSearch writes them for people: `208b`, `5.2kb`.
-fn size(bytes: u64) -> String {
-    let units = ["b", "kb", "mb", "gb", "tb", "pb"];
-    let mut unit = 0;
-    let mut value = bytes as f64;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let text = if unit == 0 {
-        bytes.to_string()
-    } else {
-        format!("{value:.1}")
+/// `GET /_cat/health`
+pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
+    let format = TableFormat::of(&call.params, HEALTH)?;
+    let selection = Selection::of(&call)?;
+    let work = move |engine: &Engine| {
+        let collections = selection.collections(engine)?;
+        let partitions = collections.iter();
+        let partitions = partitions
+            .map(|one| u64::from(one.settings().partitions))
+            .sum();
+        let mut row = now(engine);
+        row.extend([
+            Cell::text("quire"),
+            Cell::text(status(engine)),
+            Cell::Number(1),
+            Cell::Number(1),
+            Cell::text("true"),
+            Cell::Number(partitions),
+            Cell::Number(partitions),
+        ]);
+        row.extend((0..4).map(|_| Cell::Number(0)));
+        row.extend([Cell::text("-"), Cell::text("100.0%")]);
+        Ok(format.answer(vec![row]))
     };
-    format!(
-        "{}{}",
-        text.trim_end_matches(".0"),
-        units.get(unit).unwrap_or(&"b")
-    )
+    call.state.read(work).await?
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_written_as_opensearch_does() {
-        let cases = [
-            (0, "0b"),
-            (208, "208b"),
-            (1024, "1kb"),
-            (5325, "5.2kb"),
-            (3 << 20, "3mb"),
-            (u64::MAX, "16384pb"),
-        ];
-        for (bytes, expected) in cases {
-            assert_eq!(size(bytes), expected);
-        }
-    }
+/// The seconds since 1970, and the time of the day.
+fn now(engine: &Engine) -> Vec<Cell> {
+    let seconds = engine.database().env().now_micros().div_euclid(1_000_000);
+    let today = seconds.rem_euclid(SECONDS_A_DAY);
+    let (hour, minute, second) = (today / 3600, today / 60 % 60, today % 60);
+    vec![
+        Cell::Number(u64::try_from(seconds).unwrap_or(0)),
+        Cell::text(format!("{hour:02}:{minute:02}:{second:02}")),
+    ]
 }

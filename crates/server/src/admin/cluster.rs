@@ -61,7 +61,7 @@ fn uuid_of(path: &str) -> String {
 /// The colour of the database. It is green, because it serves, unless a scrub has found damage:
 /// yellow if only trees are damaged, which the log can rebuild, and red if records of documents
 /// are.
-fn status(engine: &Engine) -> &'static str {
+pub(super) fn status(engine: &Engine) -> &'static str {
     match engine.database().scrub_stats() {
         Some(scrub) if scrub.damage.iter().any(|found| found.positions.is_some()) => "red",
         Some(scrub) if !scrub.damage.is_empty() => "yellow",

@@ -39,6 +39,8 @@ pub(crate) struct Action {
     /// The version the document must have, or why the item can't be done.
     pub(crate) version: Outcome<Option<Position>>,
     pub(crate) retries: Option<u32>,
+    /// Whether the item says that its collection must be an alias.
+    pub(crate) requires_alias: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -142,6 +144,7 @@ impl Action {
             id: meta.id.map(|id| id.0),
             version,
             retries: meta.retry_on_conflict,
+            requires_alias: meta.require_alias,
         })
     }
 }
@@ -162,9 +165,6 @@ fn check(op: Op, meta: &Meta<'_>) -> Outcome<()> {
         .is_some_and(|pipeline| pipeline != "_none")
     {
         return refused("[pipeline] is not supported: there are no ingest pipelines");
-    }
-    if meta.require_alias == Some(true) {
-        return refused("[require_alias] is not supported: there are no aliases");
     }
     if meta.version.is_some()
         || meta
@@ -235,7 +235,6 @@ mod tests {
         for meta in [
             r#""routing":"elsewhere""#,
             r#""pipeline":"p""#,
-            r#""require_alias":true"#,
             r#""version":4,"version_type":"external""#,
             r#""if_seq_no":4"#,
         ] {

@@ -16,6 +16,8 @@ pub(crate) struct Item {
     /// The version that the document must have, or why the item can't be done.
     pub(crate) version: Outcome<Option<Position>>,
     pub(crate) retries: Option<u32>,
+    /// Whether `index` must be an alias.
+    pub(crate) requires_alias: bool,
     pub(crate) source: Source,
 }
 

@@ -2,17 +2,54 @@
 
 use super::action::Op;
 use super::item::{Done, Item, Source};
+use crate::documents::conditions::require_alias;
 use crate::documents::parse::{document_too_long, key_of, parse_document, parse_key};
 use crate::documents::update::Update;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 use quiredb::{Collection, Condition, Key, Write};
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-/// The collections of a batch, by name.
-pub(super) type Collections = BTreeMap<Arc<str>, Collection>;
+/// The collections of a batch, by name, and by the aliases that its items have.
+#[derive(Default)]
+pub(super) struct Collections {
+    by_name: BTreeMap<Arc<str>, Collection>,
+    /// The names of the collections that aliases and names stand for: one for the whole batch.
+    by_alias: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+impl Collections {
+    /// The collection of this name, which is no alias.
+    pub(super) fn get(&self, name: &Arc<str>) -> Option<&Collection> {
+        self.by_name.get(name)
+    }
+
+    /// The collection that an item names, opened or created by the first item that names it.
+    fn open(
+        &mut self,
+        named: &Arc<str>,
+        open: impl FnOnce() -> Outcome<Collection>,
+    ) -> Outcome<(Arc<str>, &Collection)> {
+        let name = match self.by_alias.get(named) {
+            Some(name) => Arc::clone(name),
+            None => {
+                let collection = open()?;
+                let name: Arc<str> = match collection.name() == &**named {
+                    true => Arc::clone(named),
+                    false => Arc::from(collection.name()),
+                };
+                self.by_alias.insert(Arc::clone(named), Arc::clone(&name));
+                self.by_name.entry(Arc::clone(&name)).or_insert(collection);
+                name
+            }
+        };
+        match self.by_name.get(&name) {
+            Some(collection) => Ok((name, collection)),
+            None => Err(not_done()),
+        }
+    }
+}
 
 /// An item that is ready to be done.
 pub(super) struct Task {
@@ -41,13 +78,14 @@ pub(super) fn prepare(engine: &Engine, items: Vec<Item>) -> Prepared {
     let mut prepared = Prepared {
         done: Vec::with_capacity(items.len()),
         tasks: Vec::with_capacity(items.len()),
-        collections: Collections::new(),
+        collections: Collections::default(),
     };
     for (number, item) in items.into_iter().enumerate() {
-        let (op, index, mut id) = (item.op, Arc::clone(&item.index), item.id.clone());
+        let (op, mut index, mut id) = (item.op, Arc::clone(&item.index), item.id.clone());
         let outcome = match prepare_item(engine, &mut prepared.collections, item) {
-            Ok((key, work)) => {
+            Ok((name, key, work)) => {
                 id = Some(key.to_string());
+                index = name;
                 prepared.tasks.push(Task {
                     item: number,
                     index: Arc::clone(&index),
@@ -72,8 +110,11 @@ fn prepare_item(
     engine: &Engine,
     collections: &mut Collections,
     item: Item,
-) -> Outcome<(Key, Work)> {
+) -> Outcome<(Arc<str>, Key, Work)> {
     let version = item.version?;
+    if item.requires_alias {
+        require_alias(engine, &item.index)?;
+    }
     let text = match &item.source {
         Source::None => &[][..],
         Source::Text(text) => text,
@@ -88,7 +129,7 @@ fn prepare_item(
             let document = parse_document(text)?;
             let key = id.map(parse_key).transpose()?;
             let open = || engine.collection_or_create(index);
-            let collection = collection(collections, index, open)?;
+            let (name, collection) = collections.open(index, open)?;
             let (key, is_new) = key_of(engine, collection, key, &document)?;
             let is_create = item.op == Op::Create || is_new && condition == Condition::Always;
             let condition = match is_create {
@@ -96,32 +137,22 @@ fn prepare_item(
                 false => condition,
             };
             let write = Write::put(key.clone(), document);
-            Ok((key, Work::Write(Write { condition, ..write })))
+            Ok((name, key, Work::Write(Write { condition, ..write })))
         }
         Op::Delete => {
             let key = given_key()?;
-            collection(collections, index, || engine.collection(index))?;
+            let open = || engine.collection_for_writes(index);
+            let (name, _) = collections.open(index, open)?;
             let write = Write::delete(key.clone());
-            Ok((key, Work::Write(Write { condition, ..write })))
+            Ok((name, key, Work::Write(Write { condition, ..write })))
         }
         Op::Update => {
             let key = given_key()?;
             let update = Update::parse(text, version, item.retries)?;
-            collection(collections, index, || update.collection(engine, index))?;
-            Ok((key, Work::Update(Box::new(update))))
+            let open = || update.collection(engine, index);
+            let (name, _) = collections.open(index, open)?;
+            Ok((name, key, Work::Update(Box::new(update))))
         }
-    }
-}
-
-/// The collection of an item, opened or created by the first item that names it.
-fn collection<'a>(
-    collections: &'a mut Collections,
-    index: &Arc<str>,
-    open: impl FnOnce() -> Outcome<Collection>,
-) -> Outcome<&'a Collection> {
-    match collections.entry(Arc::clone(index)) {
-        Entry::Occupied(entry) => Ok(entry.into_mut()),
-        Entry::Vacant(entry) => Ok(entry.insert(open()?)),
     }
 }
 

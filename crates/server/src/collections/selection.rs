@@ -1,7 +1,10 @@
 //! The collections that a request names.
 
+use std::collections::BTreeMap;
+
 use axum::http::StatusCode;
 use quiredb::Collection;
+use quiredb::query::Filter;
 use serde_json::{Value, json};
 
 use crate::engine::Engine;
@@ -9,6 +12,7 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 use crate::http::params::Params;
+use crate::search::filter::filter;
 
 /// The collections that a request names: names and patterns between commas. All collections if it
 /// names none.
@@ -46,13 +50,43 @@ impl Selection {
         }
     }
 
-    /// The collections, sorted by name, each once.
+    /// The collections, sorted by name, each once. Filters of aliases are for those that search.
     ///
     /// # Errors
     /// 404 for a name without a collection. A pattern may match none.
     pub(crate) fn collections(&self, engine: &Engine) -> Outcome<Vec<Collection>> {
-        let all = engine.database().collections();
-        let mut chosen = Vec::new();
+        Ok(self.searched(engine)?.0)
+    }
+
+    /// The collections, and the filter of the aliases that they are searched by: every document
+    /// that is searched must match it.
+    ///
+    /// # Errors
+    /// As [`collections`](Selection::collections); 400 if the collections have different filters.
+    pub(crate) fn searched(&self, engine: &Engine) -> Outcome<(Vec<Collection>, Filter)> {
+        let chosen = self.chosen(engine)?;
+        let mut filters = chosen.values();
+        let first = filters.next().cloned().unwrap_or_default();
+        if filters.any(|other| *other != first) {
+            return Err(Failure::illegal_argument(
+                "aliases with different filters can't be searched together: search them one by one",
+            ));
+        }
+        // A collection that was dropped meanwhile is left out.
+        let opened = chosen.keys().map(|name| engine.collection_named(name));
+        let opened = opened.filter_map(|collection| match collection {
+            Err(failure) if failure.status == StatusCode::NOT_FOUND => None,
+            other => Some(other),
+        });
+        Ok((opened.collect::<Outcome<_>>()?, filter_of(&first)?))
+    }
+
+    /// The names of the collections, each with the filters by one of which it is searched; none if
+    /// one of its names has no filter.
+    fn chosen(&self, engine: &Engine) -> Outcome<BTreeMap<String, Vec<Value>>> {
+        let database = engine.database();
+        let (all, aliases) = (database.collections(), database.aliases());
+        let mut chosen: BTreeMap<String, Option<Vec<Value>>> = BTreeMap::new();
         for name in &self.names {
             let pattern = if name == "_all" { "*" } else { name };
             let is_pattern = pattern.contains('*');
@@ -64,20 +98,45 @@ impl Selection {
                 true => self.allow_none,
                 false => self.ignore_missing,
             };
-            if matched.peek().is_none() && !may_be_none {
+            let mut aliased = aliases
+                .iter()
+                .filter(|(alias, _)| glob(pattern.as_bytes(), alias.as_bytes()))
+                .flat_map(|(_, collections)| collections)
+                .peekable();
+            if matched.peek().is_none() && aliased.peek().is_none() && !may_be_none {
                 return Err(Failure::index_not_found(name));
             }
-            chosen.extend(matched);
+            for name in matched {
+                chosen.insert(name.clone(), None);
+            }
+            for (name, alias) in aliased {
+                let filters = chosen
+                    .entry(name.clone())
+                    .or_insert_with(|| Some(Vec::new()));
+                match (&alias.filter, filters) {
+                    (Some(filter), Some(filters)) if !filters.contains(filter) => {
+                        filters.push(filter.clone());
+                    }
+                    (None, filters) => *filters = None,
+                    _ => {}
+                }
+            }
         }
-        chosen.sort_unstable();
-        chosen.dedup();
-        // A collection that was dropped meanwhile is left out.
-        let opened = chosen.into_iter().map(|name| engine.collection(name));
-        let opened = opened.filter_map(|collection| match collection {
-            Err(failure) if failure.status == StatusCode::NOT_FOUND => None,
-            other => Some(other),
-        });
-        opened.collect()
+        let of_all = chosen.into_iter();
+        Ok(of_all
+            .map(|(name, filters)| (name, filters.unwrap_or_default()))
+            .collect())
+    }
+}
+
+/// What matches one of the filters; everything if there is none.
+fn filter_of(filters: &[Value]) -> Outcome<Filter> {
+    match filters {
+        [] => Ok(Filter::All),
+        [one] => filter(one),
+        several => Ok(Filter::Or(
+            several.iter().map(filter).collect::<Outcome<_>>()?,
+        )),
     }
 }
 

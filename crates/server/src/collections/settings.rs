@@ -9,14 +9,17 @@
 //!   `retention_secs`, `retention_bytes` and `index` (an object only in a body's own `quire`).
 //! - `mappings` is accepted if it changes nothing of what is stored and returned: `properties`,
 //!   `dynamic` other than strict and others.
-//! - `aliases` must be empty.
+//! - `aliases` are those that the collection has from the start.
 //!
 //! Anything else is refused by name.
 
-use quiredb::{Collection, CollectionSettings};
+use std::collections::BTreeMap;
+
+use quiredb::{Alias, Aliases, Collection, CollectionSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::aliases;
 use crate::http::failure::{Failure, Outcome};
 
 #[derive(Default, Deserialize)]
@@ -32,18 +35,16 @@ struct Body {
     quire: Map<String, Value>,
 }
 
-/// Reads the body of a request that creates a collection.
-pub(super) fn parse(body: &[u8]) -> Outcome<CollectionSettings> {
+/// Reads the body of a request that creates a collection: its settings, and its aliases.
+pub(super) fn parse(body: &[u8]) -> Outcome<(CollectionSettings, BTreeMap<String, Alias>)> {
     let body = if body.iter().all(u8::is_ascii_whitespace) {
         Body::default()
     } else {
         serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?
     };
-    if let Some(alias) = body.aliases.keys().next() {
-        return Err(Failure::illegal_argument(format!(
-            "alias [{alias}] is not supported: there are no aliases"
-        )));
-    }
+    let aliases = body.aliases.iter();
+    let aliases = aliases.map(|(name, options)| Ok((name.clone(), aliases::options(options)?)));
+    let aliases = aliases.collect::<Outcome<_>>()?;
     check_mappings(&body.mappings)?;
     let mut quire = body.quire;
     for (name, value) in flat(body.settings) {
@@ -51,8 +52,9 @@ pub(super) fn parse(body: &[u8]) -> Outcome<CollectionSettings> {
     }
     // The text of an object is an object.
     let text = Value::Object(quire).to_string();
-    CollectionSettings::from_json(text.as_bytes())
-        .map_err(|error| Failure::illegal_argument(error.to_string()))
+    let settings = CollectionSettings::from_json(text.as_bytes())
+        .map_err(|error| Failure::illegal_argument(error.to_string()))?;
+    Ok((settings, aliases))
 }
 
 /// Reads the body of a request that changes settings: given settings replace the present ones, and
@@ -162,12 +164,12 @@ fn check_mappings(mappings: &Map<String, Value>) -> Outcome<()> {
 }
 
 /// A collection as `GET /{collection}` shows it.
-pub(super) fn describe(collection: &Collection) -> Value {
+pub(super) fn describe(collection: &Collection, aliases: &Aliases) -> Value {
     let settings = collection.settings();
     // The settings' own text is an object.
     let quire: Value = serde_json::from_str(&settings.to_json()).unwrap_or_default();
     json!({
-        "aliases": {},
+        "aliases": aliases::of_collection(aliases, collection.name()),
         "mappings": {},
         "settings": {
             "index": {

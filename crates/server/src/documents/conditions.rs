@@ -2,6 +2,7 @@
 
 use quiredb::{Condition, Position};
 
+use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::params::Params;
 
@@ -14,12 +15,35 @@ pub(crate) fn check_write(params: &Params, id: Option<&str>) -> Outcome<()> {
         &["", "true", "false", "wait_for"],
         "only [true], [false] and [wait_for] are allowed",
     )?;
-    params.only("require_alias", &["false"], "there are no aliases")?;
+    params.flag("require_alias")?;
     params.only(
         "wait_for_active_shards",
         &["", "0", "1", "all", "-1"],
         "there is one copy of each document",
     )
+}
+
+/// Refuses a write that requires an alias, to a name that is none.
+///
+/// # Errors
+/// 404.
+pub(crate) fn check_alias(engine: &Engine, params: &Params, index: &str) -> Outcome<()> {
+    match params.flag("require_alias")?.unwrap_or(false) {
+        true => require_alias(engine, index),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a name that is no alias.
+///
+/// # Errors
+/// 404.
+pub(crate) fn require_alias(engine: &Engine, index: &str) -> Outcome<()> {
+    match engine.database().alias(index) {
+        Some(_) => Ok(()),
+        None => Err(Failure::index_not_found(index)
+            .because(", [require_alias] request flag is [true] and it is not an alias")),
+    }
 }
 
 /// Refuses a routing other than the id.

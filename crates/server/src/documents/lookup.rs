@@ -62,28 +62,32 @@ pub(crate) fn get_each_within(
     }
 }
 
-/// The document under `key` of a collection. A large one has its memory reserved, waiting up to
-/// `timeout` for it, before it is read.
+/// The document under `key` of a collection or an alias, and the collection's name. A large one has
+/// its memory reserved, waiting up to `timeout` for it, before it is read.
 ///
 /// # Errors
-/// 404 if there is no such collection, 429 if the memory is not free in time.
+/// As [`Engine::collection`], 429 if the memory is not free in time.
 pub(crate) async fn get_held(
     engine: &Engine,
     buffers: &Buffers,
     index: &str,
     key: &Key,
     timeout: Duration,
-) -> Outcome<(Option<Found>, Option<Held>)> {
+) -> Outcome<(String, Option<Found>, Option<Held>)> {
     let (mut held, mut bytes_max) = (None, LARGE_BYTES);
     loop {
         let (index, key) = (index.to_owned(), key.clone());
         let read = move |engine: &Engine| {
-            let found = engine.collection(&index)?.get_up_to(&key, bytes_max);
-            found.map_err(|error| Failure::engine(&error, Some(&index)))
+            let collection = engine.collection(&index)?;
+            let name = collection.name().to_owned();
+            let found = collection.get_up_to(&key, bytes_max);
+            let found = found.map_err(|error| Failure::engine(&error, Some(&name)))?;
+            Ok::<_, Failure>((name, found))
         };
-        match engine.read(read).await?? {
-            Within::Absent => return Ok((None, None)),
-            Within::Found(found) => return Ok((Some(found), held)),
+        let (name, found) = engine.read(read).await??;
+        match found {
+            Within::Absent => return Ok((name, None, None)),
+            Within::Found(found) => return Ok((name, Some(found), held)),
             Within::Longer(bytes) => {
                 // Another write may have made it longer: what is reserved is released first.
                 drop(held.take());

@@ -23,6 +23,7 @@ use super::lookup::{Group, get_each_within};
 use super::parse::parse_key;
 use super::source::{Source, SourceBody};
 use crate::access::grant::Grant;
+use crate::access::named::check_item;
 use crate::access::role::Action;
 use crate::bulk::Id;
 use crate::engine::Engine;
@@ -264,10 +265,8 @@ impl Mget {
             .take_while(|wanted| wanted.index == index)
             .count();
         let group: Vec<Wanted> = self.wanted.drain(..same).collect();
-        let allowed = self.grant.check(Action::Read, &index);
-        let collection = allowed
-            .map_err(Failure::forbidden)
-            .and_then(|()| engine.collection(&index));
+        let allowed = check_item(&self.grant, Action::Read, engine, &index);
+        let collection = allowed.and_then(|()| engine.collection(&index));
         let keys: Vec<Outcome<Key>> = group.iter().map(|wanted| parse_key(&wanted.id)).collect();
         let mut found = match &collection {
             Ok(collection) => read(collection, &keys, bytes_max).into_iter(),
@@ -280,7 +279,7 @@ impl Mget {
                 (Err(failure), _) | (_, Err(failure)) => {
                     self.append(out, |_, item| write_failed(&wanted, failure, item));
                 }
-                (Ok(_), Ok(_)) => {
+                (Ok(collection), Ok(_)) => {
                     let found = match found.next() {
                         Some(Ok(Within::Found(found))) => Ok(Some(found)),
                         Some(Ok(Within::Longer(bytes))) => {
@@ -299,7 +298,13 @@ impl Mget {
                     self.append(out, |mget, item| match &found {
                         Ok(found) => {
                             let source = wanted.source.as_ref().unwrap_or(&mget.source);
-                            write_found(&index, &wanted.id, found.as_ref(), source, item);
+                            write_found(
+                                collection.name(),
+                                &wanted.id,
+                                found.as_ref(),
+                                source,
+                                item,
+                            );
                         }
                         Err(failure) => write_failed(&wanted, failure, item),
                     });

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use quiredb::{Condition, Found, Position, ValueRef};
 
 use super::ack::{Ack, acknowledge, write_failure};
-use super::conditions::{check_routing, check_write, condition};
+use super::conditions::{check_alias, check_routing, check_write, condition};
 use super::found::write_found;
 use super::lookup::get_held;
 use super::parse::{key_of, parse_document, parse_key};
@@ -42,7 +42,9 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         let document = parse_document(&body.bytes)?;
         body.release_bytes();
         let key = id.as_deref().map(parse_key).transpose()?;
+        check_alias(engine, &params, &index)?;
         let collection = engine.collection_or_create(&index)?;
+        let index = collection.name();
         let (key, is_new) = key_of(engine, &collection, key, &document)?;
         // A random id is new, and checking that costs nothing.
         let condition = if is_new && condition == Condition::Always {
@@ -53,8 +55,8 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         let id = key.to_string();
         let write = collection.write().condition(condition);
         let written = write.put_at(&key, &document);
-        let ack = Ack::put(written.map_err(|error| write_failure(&error, &index, &id))?);
-        Ok(acknowledge(ack.answered_to(&params), &index, &id))
+        let ack = Ack::put(written.map_err(|error| write_failure(&error, index, &id))?);
+        Ok(acknowledge(ack.answered_to(&params), index, &id))
     };
     engine.write(work).await?
 }
@@ -66,11 +68,12 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let condition = condition(&call.params, false)?;
     let params = call.params;
     let work = move |engine: &Engine| {
-        let collection = engine.collection(&index)?;
+        let collection = engine.collection_for_writes(&index)?;
+        let index = collection.name();
         let write = collection.write().condition(condition);
         let written = write.delete(&parse_key(&id)?);
-        let ack = Ack::delete(written.map_err(|error| write_failure(&error, &index, &id))?);
-        Ok(acknowledge(ack.answered_to(&params), &index, &id))
+        let ack = Ack::delete(written.map_err(|error| write_failure(&error, index, &id))?);
+        Ok(acknowledge(ack.answered_to(&params), index, &id))
     };
     call.state.write(work).await?
 }
@@ -149,7 +152,7 @@ async fn read(call: Call<Engine>) -> Outcome<Read> {
     let version = call.params.number::<u64>("version")?;
     // A collection that there is not is reported before a key that can't be.
     let key = parse_key(&id);
-    let (found, held) = match &key {
+    let (index, found, held) = match &key {
         Ok(key) => {
             let (engine, timeout) = (&call.state, call.body_timeout);
             get_held(engine, &call.buffers, &index, key, timeout).await?
@@ -158,7 +161,7 @@ async fn read(call: Call<Engine>) -> Outcome<Read> {
             let name = index.clone();
             let known = move |engine: &Engine| engine.collection(&name).map(drop);
             call.state.read(known).await??;
-            (None, None)
+            (index, None, None)
         }
     };
     key?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ack::{Ack, acknowledge, write_failure};
-use super::conditions::{check_write, version_condition};
+use super::conditions::{check_alias, check_write, version_condition};
 use super::merge::merge;
 use super::parse::{document_failure, parse_key};
 use crate::engine::Engine;
@@ -24,7 +24,7 @@ const RETRIES_MAX: u32 = 1000;
 
 /// `POST /{collection}/_update/{id}`
 pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
-    let (index, id) = (call.collection(), call.id());
+    let (named, id) = (call.collection(), call.id());
     check_write(&call.params, Some(&id))?;
     let params = &call.params;
     let version = version_condition(
@@ -37,15 +37,16 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
     let mut body = call.take_body().await?;
     let mut bytes_max = LARGE_BYTES;
     loop {
-        let (name, at) = (index.clone(), id.clone());
+        let (name, at, own_params) = (named.clone(), id.clone(), params.clone());
         let work = move |engine: &Engine| {
             let update = Update::parse(&body.bytes, version, retries)?;
+            check_alias(engine, &own_params, &name)?;
             let collection = update.collection(engine, &name)?;
             let ran = update.run(&collection, &parse_key(&at)?, bytes_max)?;
-            Ok::<_, Failure>((body, ran))
+            Ok::<_, Failure>((body, collection.name().to_owned(), ran))
         };
-        let ran;
-        (body, ran) = engine.write(work).await??;
+        let (ran, index);
+        (body, index, ran) = engine.write(work).await??;
         match ran {
             Ran::Done(ack) => return Ok(acknowledge(ack.answered_to(&params), &index, &id)),
             Ran::Longer(bytes) => {
@@ -157,7 +158,7 @@ impl Update {
         if self.upsert.is_some() {
             engine.collection_or_create(index)
         } else {
-            engine.collection(index)
+            engine.collection_for_writes(index)
         }
     }
 

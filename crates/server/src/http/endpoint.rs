@@ -59,13 +59,18 @@ impl Endpoint {
         let writes = [
             "",
             "/_settings",
+            "/_alias",
+            "/_aliases",
             "/_doc",
             "/_create",
             "/_update",
             "/_bulk",
             "/_delete_by_query",
             "/_quire/write",
+            "/_update_by_query",
+            "/_reindex",
         ];
-        is_write && writes.contains(&what.trim_end_matches("/{id}"))
+        let what = what.trim_end_matches("/{id}").trim_end_matches("/{name}");
+        is_write && writes.contains(&what)
     }
 }

@@ -123,9 +123,10 @@ impl Keyspace {
         }
     }
 
-    /// The collection of this name, if there is one.
+    /// The collection of this name, if there is one. Aliases are not looked up: the pattern of a
+    /// token is checked against the name alone.
     pub(crate) fn existing(&self, name: &str) -> quiredb::Result<Option<Collection>> {
-        match self.engine.database().collection(name) {
+        match self.engine.database().collection_named(name) {
             Ok(collection) => Ok(Some(collection)),
             Err(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::Invalid => Ok(None),
@@ -137,11 +138,20 @@ impl Keyspace {
     /// The collection of this name, made if there is none: without a search index, since clients of
     /// memcached do not search.
     pub(crate) fn existing_or_new(&self, name: &str) -> quiredb::Result<Collection> {
-        self.engine
-            .database()
-            .collection_or_create(name, || CollectionSettings {
-                index: IndexedFields::none(),
-                ..CollectionSettings::default()
-            })
+        let database = self.engine.database();
+        if let Some(collection) = self.existing(name)? {
+            return Ok(collection);
+        }
+        let settings = CollectionSettings {
+            index: IndexedFields::none(),
+            ..CollectionSettings::default()
+        };
+        match database.create_collection(name, settings) {
+            // Another connection made it meanwhile.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                database.collection_named(name)
+            }
+            made => made,
+        }
     }
 }

@@ -10,8 +10,9 @@ use super::filter::{known, unsupported};
 use super::hits::Search;
 use super::request::Request;
 use super::state::SearchState;
-use super::{hold, point};
+use super::{hold, limit_to, point};
 use crate::access::grant::Grant;
+use crate::access::named::check_item;
 use crate::access::role::Action;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
@@ -147,18 +148,19 @@ fn answer(
         "search_type",
     ];
     known(&search.header, "header", &known_here)?;
-    let request = Request::of(search.body.clone(), params, state.engine.now_millis())?;
+    let mut request = Request::of(search.body.clone(), params, state.engine.now_millis())?;
     let views = match &request.point {
         Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
         None => {
             let names = names(search.header.get("index"), default)?;
             for name in &names {
-                let allowed = grant.check(Action::Read, name);
-                allowed.map_err(Failure::forbidden)?;
+                check_item(grant, Action::Read, engine, name)?;
             }
             let ignores = search.header.get("ignore_unavailable") == Some(&Json::Bool(true));
             let selection = Selection::of_names(names, ignores);
-            Arc::new(views(&selection.collections(engine)?)?)
+            let (collections, filter) = selection.searched(engine)?;
+            limit_to(&mut request.query, filter);
+            Arc::new(views(&collections)?)
         }
     };
     let mut search = Search::begin(views, request, None, stop, None, begun)?;

@@ -1,6 +1,7 @@
 //! `point_in_time`: views of collections that are kept for searches to come.
 
 use quiredb::View;
+use quiredb::query::Filter;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,13 @@ pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
     let time = time.ok_or_else(|| Failure::validation("[keep_alive] is missing"))?;
     let lease = lease(time)?;
     let work = move |engine: &Engine| {
-        let collections = selection.collections(engine)?;
+        let (collections, filter) = selection.searched(engine)?;
+        if !matches!(filter, Filter::All) {
+            return Err(Failure::illegal_argument(
+                "a point in time can't have the filter of an alias: open it on the collections, \
+                 and give the filter in each search",
+            ));
+        }
         let micros = engine.database().env().now_micros();
         Ok::<_, Failure>((views(&collections)?, shards(&collections), micros))
     };

@@ -126,12 +126,16 @@ const REQUESTS: &[(&str, &str, &str, &[Role])] = &[
     ("DELETE", "/logs-1/_doc/2", "", WRITE),
     ("POST", "/logs-1/_update/1", "{\"doc\":{}}", WRITE),
     ("POST", "/_bulk", "", WRITE),
+    ("POST", "/_reindex", "", WRITE),
     (
         "POST",
         "/logs-1/_delete_by_query",
         "{\"query\":{\"ids\":{\"values\":[]}}}",
         WRITE,
     ),
+    ("GET", "/logs-1/_alias", "", READ),
+    ("PUT", "/logs-1/_alias/logs-now", "{}", MANAGE),
+    ("POST", "/_aliases", "{}", MANAGE),
     ("PUT", "/logs-new", "", MANAGE),
     ("DELETE", "/logs-absent", "", MANAGE),
     ("PUT", "/logs-1/_settings", "{}", MANAGE),
@@ -447,4 +451,41 @@ async fn the_audit_log_says_who_was_admitted_and_refused_and_who_changed_what() 
         "authentication  - - 200",
     ];
     assert_eq!(noted, expected, "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alias_opens_only_what_the_token_allows_by_both_names() {
+    let site = Guarded::new();
+    for path in ["/logs-1/_doc/1", "/wages/_doc/1"] {
+        site.status("root", "PUT", path, "{}").await;
+    }
+    let shipper = make(&site.tokens, "shipper", Role::Manage, &["logs-*"]);
+    for (index, alias, status) in [("logs-1", "logs-now", 200), ("wages", "logs-sly", 403)] {
+        let path = format!("/{index}/_alias/{alias}");
+        assert_eq!(site.status(&shipper, "PUT", &path, "{}").await, status);
+        assert_eq!(site.status("root", "PUT", &path, "{}").await, 200);
+    }
+    site.status("root", "PUT", "/logs-1/_alias/public", "{}")
+        .await;
+    let bulk = |alias: &str| format!("{{\"index\":{{\"_index\":\"{alias}\"}}}}\n{{}}\n");
+    let docs = |alias: &str| format!("{{\"docs\":[{{\"_index\":\"{alias}\",\"_id\":\"1\"}}]}}");
+    for (alias, is_allowed) in [("logs-now", true), ("logs-sly", false), ("public", false)] {
+        let expected = if is_allowed { 200 } else { 403 };
+        for path in ["_search", "_doc/1", "_count", "_mapping"] {
+            let path = format!("/{alias}/{path}");
+            assert_eq!(
+                site.status(&shipper, "GET", &path, "").await,
+                expected,
+                "{path}"
+            );
+        }
+        let (_, done) = site.call(&shipper, "POST", "/_bulk", &bulk(alias)).await;
+        assert_eq!(done["errors"], !is_allowed, "{done}");
+        let (_, found) = site.call(&shipper, "GET", "/_mget", &docs(alias)).await;
+        assert_eq!(found["docs"][0]["found"] == true, is_allowed, "{found}");
+    }
+    assert_eq!(
+        site.status(&shipper, "GET", "/logs-*/_search", "").await,
+        403
+    );
 }

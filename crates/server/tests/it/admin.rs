@@ -195,7 +195,7 @@ async fn the_description_lists_exactly_what_is_served() {
     }
     for line in [
         "GET /jobs/_explain",
-        "POST /_reindex",
+        "POST /_ingest/pipeline",
         "PUT /_template/x",
         "GET /_nodes",
         "GET /a/b/c/d",

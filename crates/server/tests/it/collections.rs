@@ -119,7 +119,7 @@ async fn what_is_not_supported_is_refused_by_name_and_nothing_created() {
             r#"{"mappings":{"_routing":{"required":true}}}"#,
             "mappings._routing",
         ),
-        (r#"{"aliases":{"a":{}}}"#, "[a]"),
+        (r#"{"aliases":{"jobs":{}}}"#, "[jobs]"),
     ] {
         let reason = site
             .call("PUT /jobs", body)

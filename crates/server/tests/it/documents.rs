@@ -279,7 +279,6 @@ async fn parameters_that_are_not_supported_are_refused_by_name() {
         "routing=2",
         "pipeline=p",
         "refresh=soon",
-        "require_alias=true",
         "wait_for_active_shards=2",
         "op_type=upsert",
         "ttl=1d",

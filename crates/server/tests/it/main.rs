@@ -6,6 +6,8 @@ mod access;
 mod admin;
 #[cfg(test)]
 mod aggregations;
+#[cfg(test)]
+mod aliases;
 mod backup;
 #[cfg(test)]
 mod bulk;
@@ -23,6 +25,8 @@ mod faults;
 mod memcached;
 #[cfg(test)]
 mod mget;
+#[cfg(test)]
+mod reindex;
 #[cfg(test)]
 mod search;
 #[cfg(test)]

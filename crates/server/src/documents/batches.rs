@@ -1,0 +1,349 @@
+//! The documents that match a query as of one moment, changed or copied batch by batch.
+//!
+//! # Invariants
+//! 1. A document is changed on condition that it is still as it was found: one that was written
+//!    meanwhile is a conflict.
+//! 2. Each batch is one turn of a thread for writes. When the caller goes away, the work ends after
+//!    the batch that is being done.
+//! 3. A copy has the key and the bytes of the document.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use quiredb::query::Prepared;
+use quiredb::{Collection, Effect, ErrorKind, Found, Key, View, Write};
+use serde_json::{Value as Json, json};
+use tokio::time::Instant;
+
+use super::ack::write_failure;
+use crate::collections::selection::Selection;
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::buffers::Held;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
+use crate::search::by_key::page_by_key;
+use crate::search::execute::failed;
+use crate::search::limit_to;
+
+/// Documents of a batch, unless the request says fewer.
+pub(super) const BATCH: usize = 1000;
+
+/// Failures that an answer shows.
+const SHOWN_MAX: usize = 100;
+
+/// The longest pause that a rate can lead to, after one batch.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// What is done with each document.
+pub(super) enum Act {
+    Delete,
+    /// Writes it again as it is, as a new version.
+    Rewrite,
+    /// Puts it into another collection.
+    Copy {
+        to: Collection,
+        only_create: bool,
+    },
+}
+
+/// How the work is done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    /// The most documents.
+    pub(super) most: u64,
+    /// Documents of a batch.
+    pub(super) batch: usize,
+    /// Whether conflicts are counted only, and do not end the work.
+    pub(super) proceeds: bool,
+    /// Documents a second.
+    pub(super) rate: Option<f64>,
+}
+
+impl Manner {
+    /// Reads the parameters, and the members of the body, which are taken out.
+    pub(super) fn of(params: &Params, body: &mut serde_json::Map<String, Json>) -> Outcome<Manner> {
+        let in_body = |body: &mut serde_json::Map<String, Json>, name: &str| {
+            body.remove(name).filter(|value| !value.is_null())
+        };
+        let conflicts = in_body(body, "conflicts");
+        let conflicts = params
+            .text("conflicts")
+            .or(conflicts.as_ref().and_then(Json::as_str));
+        let proceeds = match conflicts {
+            None | Some("abort") => false,
+            Some("proceed") => true,
+            Some(other) => {
+                return Err(Failure::illegal_argument(format!(
+                    "conflicts may only be \"proceed\" or \"abort\" but was [{other}]"
+                )));
+            }
+        };
+        params.only(
+            "wait_for_completion",
+            &["", "true"],
+            "the request is answered when the work is done, and it ends when the caller goes away",
+        )?;
+        params.only("slices", &["1", "auto"], "the work is done in one slice")?;
+        params.only(
+            "refresh",
+            &["", "true", "false"],
+            "only [true] and [false] are allowed",
+        )?;
+        let most = match (params.number("max_docs")?, in_body(body, "max_docs")) {
+            (Some(most), _) => most,
+            (None, None) => u64::MAX,
+            (None, Some(most)) => most.as_u64().ok_or_else(|| {
+                Failure::illegal_argument("[max_docs] must be a whole number from 0 on")
+            })?,
+        };
+        Ok(Manner {
+            most,
+            batch: BATCH,
+            proceeds,
+            rate: rate(params)?,
+        })
+    }
+}
+
+/// `requests_per_second`: none if it is -1.
+fn rate(params: &Params) -> Outcome<Option<f64>> {
+    match params.number::<f64>("requests_per_second")? {
+        None | Some(-1.0) => Ok(None),
+        Some(rate) if rate.is_finite() && rate > 0.0 => Ok(Some(rate)),
+        Some(rate) => Err(Failure::illegal_argument(format!(
+            "[requests_per_second] must be a float greater than 0, or -1 to disable throttling; it \
+             is [{rate}]"
+        ))),
+    }
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    total: u64,
+    created: u64,
+    updated: u64,
+    deleted: u64,
+    batches: u64,
+    conflicts: u64,
+    throttled: Duration,
+    failures: Vec<Json>,
+    /// The status of the first failure.
+    failed: Option<StatusCode>,
+}
+
+impl Report {
+    /// The answer to a request that began at `begun`.
+    pub(super) fn answer(&self, begun: Instant, rate: Option<f64>) -> Answer {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Answer::value(
+            self.failed.unwrap_or(StatusCode::OK),
+            &json!({
+                "took": millis(begun.elapsed()),
+                "timed_out": false,
+                "total": self.total,
+                "created": self.created,
+                "updated": self.updated,
+                "deleted": self.deleted,
+                "batches": self.batches,
+                "version_conflicts": self.conflicts,
+                "noops": 0,
+                "retries": {"bulk": 0, "search": 0},
+                "throttled_millis": millis(self.throttled),
+                "requests_per_second": rate.unwrap_or(-1.0),
+                "throttled_until_millis": 0,
+                "failures": self.failures,
+            }),
+        )
+    }
+}
+
+/// The work, and how far it is.
+pub(super) struct Work {
+    /// Those that are not done yet, the next one last.
+    left: Vec<(Collection, View)>,
+    /// The last key that was done in the next one.
+    after: Option<Key>,
+    query: Prepared,
+    act: Act,
+    manner: Manner,
+    report: Report,
+    /// The memory reserved for a batch.
+    _held: Held,
+}
+
+impl Work {
+    /// The documents of `selection` that match `query` now. Blocks.
+    pub(super) fn new(
+        engine: &Engine,
+        selection: &Selection,
+        mut query: quiredb::query::Query,
+        act: Act,
+        manner: Manner,
+        held: Held,
+    ) -> Outcome<Work> {
+        let (collections, filter) = selection.searched(engine)?;
+        if let Act::Copy { to, .. } = &act
+            && collections.iter().any(|from| from.name() == to.name())
+        {
+            return Err(Failure::validation(&format!(
+                "reindex cannot write into an index its reading from [{}]",
+                to.name()
+            )));
+        }
+        limit_to(&mut query, filter);
+        let view = |collection: Collection| {
+            let view = collection.view().map_err(failed)?;
+            Ok((collection, view))
+        };
+        let mut left = collections
+            .into_iter()
+            .map(view)
+            .collect::<Outcome<Vec<_>>>()?;
+        left.reverse();
+        Ok(Work {
+            left,
+            after: None,
+            query: query.prepare().map_err(|error| failed(error.into()))?,
+            act,
+            manner,
+            report: Report::default(),
+            _held: held,
+        })
+    }
+
+    /// Does all of it.
+    ///
+    /// # Errors
+    /// Of the machine, and how much was done before.
+    pub(super) async fn run(mut self, engine: &Engine) -> Outcome<Report> {
+        while !self.is_done() {
+            let begun = Instant::now();
+            let before = self.report.total;
+            let batch = engine.write(move |_| {
+                let done = self.batch();
+                (self, done)
+            });
+            let done;
+            (self, done) = batch.await?;
+            done.map_err(|failure| {
+                let total = self.report.total;
+                failure.because(&format!("; {total} documents were done before"))
+            })?;
+            let pause = self.pause(self.report.total - before, begun.elapsed());
+            if !self.is_done() && !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+                self.report.throttled += pause;
+            }
+        }
+        Ok(self.report)
+    }
+
+    fn is_done(&self) -> bool {
+        let is_over = self.report.failed.is_some() || self.report.total >= self.manner.most;
+        is_over || self.left.is_empty()
+    }
+
+    /// How long to wait after a batch of `count` documents that took a time.
+    fn pause(&self, count: u64, took: Duration) -> Duration {
+        let Some(rate) = self.manner.rate else {
+            return Duration::ZERO;
+        };
+        let wanted = Duration::try_from_secs_f64(count as f64 / rate).unwrap_or(PAUSE_MAX);
+        wanted.saturating_sub(took).min(PAUSE_MAX)
+    }
+
+    /// Does the next documents. Blocks.
+    fn batch(&mut self) -> Outcome<()> {
+        let Some((collection, view)) = self.left.last() else {
+            return Ok(());
+        };
+        let most = self.manner.most - self.report.total.min(self.manner.most);
+        let size = usize::try_from(most)
+            .unwrap_or(usize::MAX)
+            .min(self.manner.batch);
+        let after = self.after.as_ref();
+        let (page, is_last) = page_by_key(view, &self.query, after, size, &|| false)?;
+        if !page.is_empty() {
+            let (act, writes) = (&self.act, page.iter().map(|found| self.act.write(found)));
+            let target = match act {
+                Act::Copy { to, .. } => to,
+                Act::Delete | Act::Rewrite => collection,
+            };
+            let results = target.batch().writes(writes).write();
+            assert!(results.len() == page.len(), "each write has a result");
+            for (found, result) in page.iter().zip(results) {
+                self.report.total += 1;
+                match result {
+                    Ok(written) => match written.effect {
+                        Effect::Created => self.report.created += 1,
+                        Effect::Deleted => self.report.deleted += 1,
+                        _ => self.report.updated += 1,
+                    },
+                    Err(error) => self
+                        .report
+                        .refuse(&error, target.name(), found, self.manner)?,
+                }
+            }
+            self.report.batches += 1;
+            self.after = page.last().map(|found| found.key.clone());
+        }
+        if is_last {
+            self.left.pop();
+            self.after = None;
+        }
+        Ok(())
+    }
+}
+
+impl Act {
+    /// The write that does it to one document.
+    fn write(&self, found: &Found) -> Write {
+        let key = found.key.clone();
+        let put = || Write::put(key.clone(), found.document.clone());
+        match self {
+            Act::Delete => Write::delete(found.key.clone()).if_version(found.version),
+            Act::Rewrite => put().if_version(found.version),
+            Act::Copy {
+                only_create: true, ..
+            } => put().if_absent(),
+            Act::Copy { .. } => put(),
+        }
+    }
+}
+
+impl Report {
+    /// Counts a document that could not be written, and shows it if that ends the work.
+    ///
+    /// # Errors
+    /// Of the machine, which are not about the document.
+    fn refuse(
+        &mut self,
+        error: &quiredb::Error,
+        index: &str,
+        found: &Found,
+        manner: Manner,
+    ) -> Outcome<()> {
+        let is_conflict = error.kind() == ErrorKind::Conflict;
+        if !is_conflict && !matches!(error.kind(), ErrorKind::Invalid | ErrorKind::TooLarge) {
+            return Err(Failure::engine(error, Some(index)));
+        }
+        self.conflicts += u64::from(is_conflict);
+        if is_conflict && manner.proceeds {
+            return Ok(());
+        }
+        let id = found.key.to_string();
+        let failure = write_failure(error, index, &id);
+        self.failed.get_or_insert(failure.status);
+        if self.failures.len() < SHOWN_MAX {
+            self.failures.push(json!({
+                "index": index,
+                "id": id,
+                "cause": failure.cause(),
+                "status": failure.status.as_u16(),
+            }));
+        }
+        Ok(())
+    }
+}

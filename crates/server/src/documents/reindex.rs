@@ -1,0 +1,116 @@
+//! `_reindex`: copies the documents of collections that match a query as of one moment into another
+//! collection, key for key and byte for byte.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use tokio::time::Instant;
+
+use super::batches::{Act, BATCH, Manner, Work};
+use crate::access::named::check_item;
+use crate::access::role::Action;
+use crate::collections::selection::Selection;
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::search::filter::{known, object};
+use crate::search::hold;
+use crate::search::request::{parse, query_of};
+use crate::search::state::SearchState;
+
+/// `POST /_reindex`
+pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
+    let begun = Instant::now();
+    let (state, params, grant) = (
+        call.state.clone(),
+        call.params.clone(),
+        Arc::clone(&call.grant),
+    );
+    let body = call.take_small_body().await?;
+    let mut body = parse(&body.bytes)?;
+    let mut manner = Manner::of(&params, &mut body)?;
+    known(&body, "reindex", &["source", "dest"])?;
+    let source = member(&body, "source")?;
+    known(source, "source", &["index", "query", "size"])?;
+    let from = names(source.get("index"))?;
+    let query = query_of(source)?;
+    manner.batch = match source.get("size") {
+        None | Some(Json::Null) => BATCH,
+        Some(size) => batch(size)?,
+    };
+    let (to, only_create) = destination(member(&body, "dest")?)?;
+    drop(body);
+    let held = hold(&state.buffers, state.memory_timeout).await?;
+    let begin = move |engine: &Engine| {
+        for name in &from {
+            check_item(&grant, Action::Read, engine, name)?;
+        }
+        check_item(&grant, Action::Write, engine, &to)?;
+        let selection = Selection::of_names(from, false);
+        // What is to be copied is looked up before a collection is made for it.
+        selection.collections(engine)?;
+        let to = engine.collection_or_create(&to)?;
+        Work::new(
+            engine,
+            &selection,
+            query,
+            Act::Copy { to, only_create },
+            manner,
+            held,
+        )
+    };
+    let work = state.engine.write(begin).await??;
+    let report = work.run(&state.engine).await?;
+    Ok(report.answer(begun, manner.rate))
+}
+
+fn member<'a>(body: &'a Map<String, Json>, name: &str) -> Outcome<&'a Map<String, Json>> {
+    match body.get(name) {
+        Some(member) => object(member, name),
+        None => Err(Failure::validation(&format!("[{name}] is missing"))),
+    }
+}
+
+/// The names and patterns of what is copied.
+fn names(index: Option<&Json>) -> Outcome<Vec<String>> {
+    let list = |text: &str| text.split(',').map(str::to_owned).collect();
+    let text = |name: &Json| name.as_str().map(str::to_owned);
+    let found: Option<Vec<String>> = match index {
+        Some(Json::String(text)) => Some(list(text)),
+        Some(Json::Array(names)) => names.iter().map(text).collect(),
+        _ => None,
+    };
+    let found = found.filter(|names| !names.is_empty());
+    found.ok_or_else(|| Failure::validation("[source] needs an [index]: a name or a list of names"))
+}
+
+/// The documents of a batch.
+fn batch(size: &Json) -> Outcome<usize> {
+    let size = size.as_u64().filter(|size| *size > 0);
+    let size = size.ok_or_else(|| Failure::illegal_argument("[size] must be a positive number"))?;
+    Ok(usize::try_from(size).unwrap_or(BATCH).min(BATCH))
+}
+
+/// The collection that is copied to, and whether documents that it has are conflicts.
+fn destination(dest: &Map<String, Json>) -> Outcome<(String, bool)> {
+    known(dest, "dest", &["index", "op_type", "version_type"])?;
+    let index = dest.get("index").and_then(Json::as_str);
+    let index = index.ok_or_else(|| Failure::validation("[dest] needs an [index]"))?;
+    let text = |name: &str| {
+        dest.get(name)
+            .map(|value| value.as_str().unwrap_or_default())
+    };
+    if !matches!(text("version_type"), None | Some("internal")) {
+        return Err(Failure::illegal_argument(
+            "[version_type] can only be [internal]: a copy has the versions of its collection",
+        ));
+    }
+    match text("op_type") {
+        None | Some("index") => Ok((index.to_owned(), false)),
+        Some("create") => Ok((index.to_owned(), true)),
+        Some(other) => Err(Failure::illegal_argument(format!(
+            "[op_type] is [index] or [create], not [{other}]"
+        ))),
+    }
+}

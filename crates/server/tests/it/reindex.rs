@@ -1,0 +1,183 @@
+//! Documents that match a query are copied, or written again.
+
+use quiredb::Collection;
+use serde_json::{Value, json};
+
+use crate::site::Site;
+
+/// The keys and the bytes of all documents.
+fn contents(collection: &Collection) -> Vec<(String, String)> {
+    let all = collection.scan(..).unwrap().map(Result::unwrap);
+    all.map(|found| (found.key.to_string(), found.document.to_json()))
+        .collect()
+}
+
+async fn reindex(site: &Site, body: Value) -> Value {
+    let reply = site.call("POST /_reindex", body.to_string()).await;
+    reply.done(200)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_has_the_keys_and_the_bytes_of_each_document() {
+    let site = Site::new();
+    let from = site.collection("from");
+    // Of every face: with an id in the document and without, numbers as written, odd keys.
+    site.call("PUT /from/_doc/a%2Fb%20c", r#"{"n": 1.10,"_id":"a/b c"}"#)
+        .await
+        .done(201);
+    site.call("POST /from/_doc", r#"{"n":1e3,"nested":{"z":1,"a":[]}}"#)
+        .await
+        .done(201);
+    let lines: String = (0..2500)
+        .map(|n| format!("{{\"index\":{{\"_id\":\"{n}\"}}}}\n{{\"n\":{n},\"é\":\"\\u0000\"}}\n"))
+        .collect();
+    site.call("POST /from/_bulk", lines).await.done(200);
+
+    let body = json!({"source": {"index": "from"}, "dest": {"index": "to"}});
+    let report = reindex(&site, body.clone()).await;
+    assert_eq!(
+        (&report["created"], &report["total"]),
+        (&json!(2502), &json!(2502))
+    );
+    let to = site.database.collection("to").unwrap();
+    assert_eq!(contents(&to), contents(&from));
+    let again = reindex(&site, body).await;
+    assert_eq!(
+        (&again["created"], &again["updated"]),
+        (&json!(0), &json!(2502))
+    );
+    assert_eq!(contents(&to), contents(&from));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_may_be_of_some_documents_of_several_collections_and_keep_what_is_there() {
+    let site = Site::new();
+    for name in ["a-1", "a-2"] {
+        let collection = site.collection(name);
+        for n in 0..4 {
+            let path = format!("PUT /{name}/_doc/{name}-{n}");
+            site.call(&path, format!("{{\"n\":{n}}}")).await.done(201);
+        }
+        drop(collection);
+    }
+    let source = json!({"index": ["a-*"], "query": {"range": {"n": {"gte": 2}}}, "size": 1});
+    let create = json!({"index": "to", "op_type": "create"});
+    let body = json!({"source": source, "dest": create, "max_docs": 3});
+    let report = reindex(&site, body).await;
+    assert_eq!(
+        (&report["created"], &report["batches"]),
+        (&json!(3), &json!(3))
+    );
+
+    let body = json!({"source": source, "dest": create});
+    let reply = site.call("POST /_reindex", body.to_string()).await;
+    assert_eq!(reply.status, 409, "{}", reply.text);
+    assert_eq!(reply.json()["failures"][0]["id"], "a-1-2");
+    let body = json!({"source": source, "dest": create, "conflicts": "proceed"});
+    let report = reindex(&site, body).await;
+    assert_eq!(
+        (&report["created"], &report["version_conflicts"]),
+        (&json!(1), &json!(3))
+    );
+    let path = "POST /_reindex?requests_per_second=1000";
+    let body = json!({"source": {"index": "a-1", "size": 2}, "dest": {"index": "slow"}});
+    let report = site.call(path, body.to_string()).await.done(200);
+    assert_eq!(report["requests_per_second"], 1000.0);
+    assert_eq!(report["total"], 4);
+}
+
+#[tokio::test]
+async fn what_can_not_be_copied_is_refused_and_makes_no_collection() {
+    let site = Site::new();
+    site.collection("from");
+    site.call("PUT /from/_alias/now", "").await.done(200);
+    let to = json!({"index": "to"});
+    for (body, status) in [
+        (json!({"source": {"index": "absent"}, "dest": to}), 404),
+        (
+            json!({"source": {"index": "now"}, "dest": {"index": "from"}}),
+            400,
+        ),
+        (json!({"source": {"index": "from"}}), 400),
+        (
+            json!({"source": {"remote": {}, "index": "from"}, "dest": to}),
+            400,
+        ),
+        (
+            json!({"source": {"index": "from"}, "dest": to, "script": {}}),
+            400,
+        ),
+        (
+            json!({"source": {"index": "from"}, "dest": to, "conflicts": "maybe"}),
+            400,
+        ),
+        (
+            json!({"source": {"index": "from"},
+                "dest": {"index": "to", "version_type": "external"}}),
+            400,
+        ),
+    ] {
+        let reply = site.call("POST /_reindex", body.to_string()).await;
+        assert_eq!(reply.status, status, "{body}: {}", reply.text);
+    }
+    let body = json!({"source": {"index": "from"}, "dest": to}).to_string();
+    for param in [
+        "wait_for_completion=false",
+        "slices=2",
+        "requests_per_second=0",
+    ] {
+        let reply = site
+            .call(&format!("POST /_reindex?{param}"), body.clone())
+            .await;
+        reply.refused(400, "illegal_argument_exception");
+    }
+    assert_eq!(site.database.collections(), ["from"]);
+}
+
+#[tokio::test]
+async fn a_document_that_contradicts_the_key_field_of_the_copy_ends_it() {
+    let site = Site::new();
+    site.collection("from");
+    site.call("PUT /from/_doc/1", r#"{"sku":"other"}"#)
+        .await
+        .done(201);
+    site.call("PUT /to", r#"{"quire":{"key_field":"sku"}}"#)
+        .await
+        .done(200);
+    let body = json!({"source": {"index": "from"}, "dest": {"index": "to"}});
+    let reply = site.call("POST /_reindex", body.to_string()).await;
+    assert_eq!(reply.status, 400, "{}", reply.text);
+    assert_eq!(reply.json()["failures"][0]["id"], "1");
+    assert!(site.stored("to", "1").is_none());
+}
+
+#[tokio::test]
+async fn documents_that_match_are_written_again_as_they_are() {
+    let site = Site::new();
+    site.collection("jobs");
+    for n in 0..3 {
+        let path = format!("PUT /jobs/_doc/{n}");
+        site.call(&path, format!("{{\"n\":{n}}}")).await.done(201);
+    }
+    let version = async |id: &str| {
+        let found = site.get(&format!("/jobs/_doc/{id}")).await;
+        found.done(200)["_version"].as_u64().unwrap()
+    };
+    let (first, last) = (version("0").await, version("2").await);
+    let body = json!({"query": {"range": {"n": {"gte": 1}}}}).to_string();
+    let report = site
+        .call("POST /jobs/_update_by_query?conflicts=proceed", body)
+        .await;
+    let report = report.done(200);
+    assert_eq!(
+        (&report["updated"], &report["total"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(version("0").await, first);
+    assert!(version("2").await > last);
+    assert_eq!(site.stored("jobs", "2").unwrap(), r#"{"n":2}"#);
+    let script = r#"{"script":{"source":"ctx._source.n++"}}"#;
+    let refused = site.call("POST /jobs/_update_by_query", script).await;
+    let reason = refused.refused(400, "parsing_exception");
+    assert!(reason.contains("script"), "{reason}");
+}
