@@ -25,6 +25,8 @@ use crate::http::params::Params;
 use crate::net::lingering::Lingering;
 use crate::routes::{ROUTES, Route};
 use crate::state::Server;
+use crate::tasks::answering::until_sent;
+use crate::tasks::task::Task;
 
 /// The label of requests that no route serves, in the metrics.
 const NO_ROUTE: &str = "none";
@@ -120,6 +122,7 @@ async fn answer(
         }
     };
     let by = Arc::clone(&grant);
+    let running = Arc::new(server.begin_task(&route.endpoint, &parts, &grant));
     let call = || {
         let path_params = path_params(path)?;
         if !path_params.iter().any(is_api) {
@@ -148,15 +151,26 @@ async fn answer(
             format,
             buffers: server.buffers.clone(),
             body_timeout: server.options.request_timeout,
+            running: Arc::clone(&running),
         })
     };
     let (format, answer) = match call() {
-        Ok(call) => (call.format.clone(), (route.handler)(server, call).await),
+        Ok(call) => {
+            let format = call.format.clone();
+            let answer = tokio::select! {
+                biased;
+                answer = (route.handler)(server, call) => answer,
+                // Work that the handler has begun ends as when its caller goes away.
+                () = running.cancelled() => Err(Task::failure()),
+            };
+            (format, answer)
+        }
         Err(failure) => (AnswerFormat::default(), Err(failure)),
     };
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
+    let response = until_sent(response, running);
     if route.endpoint.needs.is_admin() {
         audited::admin(audit, &parts, &by, response.status());
     }

@@ -14,3 +14,4 @@ pub(crate) mod lines;
 pub(crate) mod openapi;
 pub(crate) mod params;
 mod pretty;
+pub(crate) mod table;

@@ -25,9 +25,9 @@
 //! # Modules
 //! `serve` opens the ports, `dispatch` finds the route of a request in `routes` and calls its
 //! handler, if `access` says that the caller may call it. The handlers are in `documents`, `bulk`,
-//! `search`, `collections`, `admin`, `jobs` and `follow`. Each gets what it uses of `state`; most
-//! get only the `engine`, the way to the database. `http` and `net` are what all of them share, and
-//! `memcached` is the other protocol.
+//! `search`, `collections`, `admin`, `jobs`, `tasks` and `follow`. Each gets what it uses of
+//! `state`; most get only the `engine`, the way to the database. `http` and `net` are what all of
+//! them share, and `memcached` is the other protocol.
 //!
 //! ```no_run
 //! use quire_server::{ServerOptions, bind, serve};
@@ -66,6 +66,7 @@ mod routes;
 mod search;
 mod serve;
 mod state;
+mod tasks;
 
 pub use access::lifetime::parse_lifetime;
 pub use access::record::TokenRecord;

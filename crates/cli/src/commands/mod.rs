@@ -27,6 +27,7 @@ pub(crate) mod serve;
 pub(crate) mod stats;
 mod storage;
 mod tail;
+mod tasks;
 mod token;
 pub(crate) mod verify;
 
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Follow(follow::Follow),
     Token(token::TokenCommand),
+    Tasks(tasks::TasksCommand),
     Completions(completions::Completions),
     Demo(demo::Demo),
 }
@@ -94,6 +96,7 @@ impl Command {
             Command::Serve(command) => command.run(context),
             Command::Follow(command) => command.run(context),
             Command::Token(command) => command.run(context),
+            Command::Tasks(command) => command.run(context),
             Command::Completions(command) => command.run(context),
             Command::Demo(command) => command.run(context),
         }

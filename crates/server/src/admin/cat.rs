@@ -1,17 +1,13 @@
 //! `_cat/indices`: a table of collections for people, or the same as JSON.
 
-use serde_json::{Map, Value};
-
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::glob;
+use crate::http::table::{Column, Table};
 
-/// The columns in their order: name, OpenSearch's short name, whether it is a number, which is
-/// aligned to the right.
-const COLUMNS: [(&str, &str, bool); 10] = [
+const COLUMNS: &[Column] = &[
     ("health", "h", false),
     ("status", "s", false),
     ("index", "i", false),
@@ -27,16 +23,9 @@ const COLUMNS: [(&str, &str, bool); 10] = [
 /// `GET /_cat/indices`
 pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
     let params = &call.params;
-    params.only(
-        "format",
-        &["", "text", "json"],
-        "only [text] and [json] are supported",
-    )?;
     params.only("bytes", &["", "b"], "only [b] is supported")?;
-    let is_json = params.text("format") == Some("json");
     let is_exact = params.text("bytes") == Some("b");
-    let head = params.flag("v")?.unwrap_or(false);
-    let columns = columns(params.text("h"))?;
+    let table = Table::of(params, COLUMNS)?;
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
@@ -48,7 +37,7 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
             } else {
                 size(stats.disk_bytes)
             };
-            let row: [String; COLUMNS.len()] = [
+            rows.push(vec![
                 "green".into(),
                 "open".into(),
                 stats.name,
@@ -59,86 +48,11 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
                 "0".into(),
                 size.clone(),
                 size,
-            ];
-            rows.push(row);
+            ]);
         }
-        Ok(if is_json {
-            as_json(&columns, &rows)
-        } else {
-            as_text(&columns, &rows, head)
-        })
+        Ok(table.answer(&rows))
     };
     call.state.read(work).await?
-}
-
-type Row = [String; COLUMNS.len()];
-
-/// The columns to show, as indices into [`COLUMNS`].
-fn columns(wanted: Option<&str>) -> Outcome<Vec<usize>> {
-    let Some(wanted) = wanted else {
-        return Ok((0..COLUMNS.len()).collect());
-    };
-    let mut columns = Vec::new();
-    for pattern in wanted.split(',').map(str::trim) {
-        let matched = COLUMNS.iter().enumerate().filter(|(_, (name, short, _))| {
-            glob(pattern.as_bytes(), name.as_bytes()) || pattern == *short
-        });
-        let before = columns.len();
-        columns.extend(matched.map(|(column, _)| column));
-        if columns.len() == before {
-            return Err(Failure::illegal_argument(format!(
-                "parameter [h]: there is no column [{pattern}]; leave it out to see all columns"
-            )));
-        }
-    }
-    // A request could name the same column any number of times.
-    columns.truncate(4 * COLUMNS.len());
-    Ok(columns)
-}
-
-fn as_json(columns: &[usize], rows: &[Row]) -> Answer {
-    let object = |row: &Row| -> Value {
-        let members: Map<String, Value> = columns
-            .iter()
-            .filter_map(|column| {
-                Some((
-                    COLUMNS.get(*column)?.0.to_owned(),
-                    row.get(*column)?.as_str().into(),
-                ))
-            })
-            .collect();
-        Value::Object(members)
-    };
-    Answer::ok(&Value::Array(rows.iter().map(object).collect()))
-}
-
-fn as_text(columns: &[usize], rows: &[Row], head: bool) -> Answer {
-    let names: Row = COLUMNS.map(|(name, _, _)| name.to_owned());
-    let lines: Vec<&Row> = head.then_some(&names).into_iter().chain(rows).collect();
-    let mut text = String::new();
-    for line in &lines {
-        let mut cells = Vec::new();
-        for &column in columns {
-            let cell = |line: &Row| line.get(column).cloned().unwrap_or_default();
-            let width = lines
-                .iter()
-                .map(|line| cell(line).chars().count())
-                .max()
-                .unwrap_or(0);
-            let is_number = COLUMNS
-                .get(column)
-                .is_some_and(|(_, _, is_number)| *is_number);
-            let cell = cell(line);
-            cells.push(if is_number {
-                format!("{cell:>width$}")
-            } else {
-                format!("{cell:<width$}")
-            });
-        }
-        text.push_str(&cells.join(" "));
-        text.push('\n');
-    }
-    Answer::text("text/plain; charset=UTF-8", text)
 }
 
 /// Bytes as OpenSearch writes them for people: `208b`, `5.2kb`.

@@ -3,6 +3,8 @@
 //! Each is deleted on condition that it is still as it was found: one that was written meanwhile is
 //! a conflict.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use quiredb::{Collection, ErrorKind, Key, Write};
 use serde_json::{Value as Json, json};
@@ -61,7 +63,7 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
         params.only(name, allowed, why)?;
     }
     let most: Option<u64> = params.number("max_docs")?;
-    let engine = call.state.clone();
+    let (engine, running) = (call.state.clone(), Arc::clone(&call.running));
     let body = call.take_small_body().await?;
     let mut body = parse(&body.bytes)?;
     let in_body = body.remove("max_docs").and_then(|most| most.as_u64());
@@ -72,55 +74,68 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let query = query_of(&body)?;
     let left = most.or(in_body).unwrap_or(u64::MAX);
     let work = move |engine: &Engine| {
+        let is_cancelled = || running.is_cancelled();
         let query = query.prepare().map_err(|error| failed(error.into()))?;
         let mut report = Report::default();
         for collection in selection.collections(engine)? {
-            delete_in(&collection, &query, left, proceeds, &mut report)?;
+            delete_in(
+                &collection,
+                &query,
+                left,
+                proceeds,
+                &is_cancelled,
+                &mut report,
+            )?;
         }
-        Ok::<_, Failure>(report)
+        Ok::<_, Failure>((report, is_cancelled()))
     };
-    let report = engine.write(work).await??;
+    let (report, is_cancelled) = engine.write(work).await??;
     let status = match report.failures.is_empty() {
         true => StatusCode::OK,
         false => StatusCode::CONFLICT,
     };
     let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Ok(Answer::value(
-        status,
-        &json!({
-            "took": took,
-            "timed_out": false,
-            "total": report.total,
-            "deleted": report.deleted,
-            "batches": report.batches,
-            "version_conflicts": report.conflicts,
-            "noops": 0,
-            "retries": {"bulk": 0, "search": 0},
-            "throttled_millis": 0,
-            "requests_per_second": -1.0,
-            "throttled_until_millis": 0,
-            "failures": report.failures,
-        }),
-    ))
+    let mut answer = json!({
+        "took": took,
+        "timed_out": false,
+        "total": report.total,
+        "deleted": report.deleted,
+        "batches": report.batches,
+        "version_conflicts": report.conflicts,
+        "noops": 0,
+        "retries": {"bulk": 0, "search": 0},
+        "throttled_millis": 0,
+        "requests_per_second": -1.0,
+        "throttled_until_millis": 0,
+        "failures": report.failures,
+    });
+    if is_cancelled {
+        answer["canceled"] = "by user request".into();
+    }
+    Ok(Answer::value(status, &answer))
 }
 
-/// Deletes what matches in one collection, up to `most` documents in all.
+/// Deletes what matches in one collection, up to `most` documents in all, until it is cancelled.
 fn delete_in(
     collection: &Collection,
     query: &quiredb::query::Prepared,
     most: u64,
     proceeds: bool,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
     report: &mut Report,
 ) -> Outcome<()> {
     let view = collection.view().map_err(failed)?;
     let mut after: Option<Key> = None;
     loop {
         let left = usize::try_from(most - report.total.min(most)).unwrap_or(usize::MAX);
-        if left == 0 || !report.failures.is_empty() {
+        if left == 0 || !report.failures.is_empty() || is_cancelled() {
             return Ok(());
         }
         let size = left.min(BATCH);
-        let (page, is_last) = page_by_key(&view, query, after.as_ref(), size, &|| false)?;
+        let (page, is_last) = match page_by_key(&view, query, after.as_ref(), size, is_cancelled) {
+            Err(_) if is_cancelled() => return Ok(()),
+            page => page?,
+        };
         if page.is_empty() {
             return Ok(());
         }

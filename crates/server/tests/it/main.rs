@@ -26,6 +26,8 @@ mod search;
 #[cfg(test)]
 mod site;
 #[cfg(test)]
+mod tasks;
+#[cfg(test)]
 mod tls;
 #[cfg(test)]
 mod update;
