@@ -14,6 +14,7 @@ use http_body::Body as _;
 use tower::util::MapRequest;
 
 use crate::access::grant::Grant;
+use crate::audit::Peer;
 use crate::http::answer::{Answer, AnswerFormat};
 use crate::http::audited;
 use crate::http::auth;
@@ -21,7 +22,10 @@ use crate::http::body::BodyReader;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::framing;
+use crate::http::metered::Metered;
 use crate::http::params::Params;
+use crate::limits::{Over, Share};
+use crate::net::idle::InService;
 use crate::net::lingering::Lingering;
 use crate::routes::{ROUTES, Route};
 use crate::state::Server;
@@ -102,10 +106,25 @@ async fn answer(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let is_body_left = !body.is_end_stream() || framing::check(&parts.headers).is_err();
+    let mut share = match share(server, &parts) {
+        Ok(share) => share,
+        Err(over) => return too_much(&over, &parts, server, is_body_left),
+    };
     let admitted = admit(&parts, server);
     let audit = server.options.audit.as_ref();
     audited::authentication(audit, &parts, &admitted);
     slow_down(&admitted, &parts).await;
+    let in_service = parts.extensions.get::<Arc<InService>>();
+    if let Ok(grant) = &admitted {
+        if let Some(in_service) = in_service {
+            in_service.admit();
+        }
+        if let Err(over) = share.admitted(&grant.name) {
+            return too_much(&over, &parts, server, is_body_left);
+        }
+    }
+    let share = Arc::new(share);
+    let body = Metered::body(body, Arc::clone(&share), in_service.cloned());
     let body = admitted.and_then(|grant| {
         let body = BodyReader::new(&parts.headers, body, &server.options)?;
         Ok((grant, body))
@@ -170,13 +189,34 @@ async fn answer(
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
-    let response = until_sent(response, running);
+    let response = until_sent(response, running).map(|body| Metered::body(body, share, None));
     if route.endpoint.needs.is_admin() {
         audited::admin(audit, &parts, &by, response.status());
     }
     match rest.drain().await {
         true => response,
         false => closing(response, &parts),
+    }
+}
+
+/// What the request's client takes is counted from now on.
+fn share(server: &Server, parts: &Parts) -> Result<Share, Over> {
+    let peer = parts.extensions.get::<Peer>();
+    let address = peer.and_then(|peer| peer.address);
+    server.limits.begin(address.map(|address| address.ip()))
+}
+
+/// The answer to a client over a limit: when it is to come again.
+fn too_much(over: &Over, parts: &Parts, server: &Server, is_body_left: bool) -> Response {
+    let answer = Answer::from(Failure::too_many_requests(over.to_string()));
+    let mut response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+    let seconds = over.wait.as_secs() + 1;
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    match is_body_left {
+        true => closing(response, parts),
+        false => response,
     }
 }
 
@@ -235,6 +275,10 @@ async fn refuse(
     failure: impl FnOnce(&Method, &Uri) -> Failure,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    let _share = match share(&server, &parts) {
+        Ok(share) => share,
+        Err(over) => return too_much(&over, &parts, &server, !body.is_end_stream()),
+    };
     let admitted = admit(&parts, &server);
     audited::authentication(server.options.audit.as_ref(), &parts, &admitted);
     slow_down(&admitted, &parts).await;

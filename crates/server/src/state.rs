@@ -25,6 +25,7 @@ use crate::http::endpoint::Endpoint;
 use crate::http::failure::{Failure, Outcome};
 use crate::jobs::backup::{BackupState, Backups};
 use crate::jobs::verify::{Verifications, VerifyState};
+use crate::limits::Limits;
 use crate::memcached::port_state::PortState;
 use crate::metrics::requests::RequestMetrics;
 use crate::net::connections::Connections;
@@ -60,6 +61,8 @@ pub(crate) struct Server {
     pub(crate) contexts: Contexts,
     /// Requests that are running.
     tasks: Arc<Tasks>,
+    /// What each client may take.
+    pub(crate) limits: Arc<Limits>,
 }
 
 impl Server {
@@ -72,8 +75,16 @@ impl Server {
         let buffers = Buffers::new(options.buffer_bytes_max);
         let refusal = following.as_ref().map(|following| following.refusal());
         let access = Arc::new(options.access());
+        let limits = Arc::new(Limits::new(
+            Arc::clone(engine.database().env()),
+            options.address_limit,
+            options
+                .token_limit
+                .filter(|_| access.without_token().is_none()),
+        ));
         let memcached = PortState::new(
             &options,
+            Arc::clone(&limits),
             Arc::clone(&access),
             engine.clone(),
             buffers.clone(),
@@ -95,6 +106,7 @@ impl Server {
             verifications: Arc::default(),
             contexts: Contexts::default(),
             tasks: Arc::default(),
+            limits,
         }
     }
 
@@ -173,6 +185,7 @@ impl FromRef<Server> for MetricsState {
         let is_memcached_served = server.options.memcached.is_some();
         MetricsState {
             audit: server.options.audit.clone(),
+            limits: Arc::clone(&server.limits),
             engine: server.engine.clone(),
             connections: Arc::clone(&server.connections),
             requests: Arc::clone(&server.requests),

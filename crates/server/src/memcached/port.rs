@@ -20,6 +20,7 @@ use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore, oneshot
 use super::connection::{Connection, Run};
 use super::port_state::PortState;
 use super::socket::Socket;
+use crate::limits::Connected;
 use crate::net::accept::accept;
 use crate::net::connections::OpenConnection;
 use crate::net::idle::{IdleConnections, Presence};
@@ -60,7 +61,7 @@ struct Client {
     connection: Connection<Socket, Socket>,
     socket: Socket,
     _open: OpenConnection,
-    _slot: OwnedSemaphorePermit,
+    _place: (OwnedSemaphorePermit, Connected),
     presence: Arc<Presence>,
     leaving: Leaving,
 }
@@ -86,17 +87,17 @@ impl Port {
         let mut stop = std::pin::pin!(stop);
         loop {
             let next = async {
-                let stream = accept(&listener).await;
-                (stream, self.slot().await)
+                let (stream, connected) = accept(&listener, &self.state.limits).await;
+                (stream, connected, self.slot().await)
             };
-            let (stream, slot) = tokio::select! {
+            let (stream, connected, slot) = tokio::select! {
                 biased;
                 () = &mut stop => return,
                 next = next => next,
             };
             let begun = slot
                 .map_err(std::io::Error::other)
-                .and_then(|slot| self.begin(stream, slot));
+                .and_then(|slot| self.begin(stream, (slot, connected)));
             if let Err(error) = begun {
                 tracing::warn!(%error, "a memcached connection can't be served");
             }
@@ -122,7 +123,7 @@ impl Port {
     fn begin(
         &self,
         stream: tokio::net::TcpStream,
-        slot: OwnedSemaphorePermit,
+        place: (OwnedSemaphorePermit, Connected),
     ) -> std::io::Result<()> {
         let stream = stream.into_std()?;
         stream.set_nodelay(true)?;
@@ -136,7 +137,7 @@ impl Port {
                 .with_address(address),
             socket,
             _open: self.state.counters.connections.begin(),
-            _slot: slot,
+            _place: place,
             presence: self.clients.idle.begin(),
             leaving: Leaving {
                 clients: Arc::clone(&self.clients),
@@ -194,7 +195,15 @@ impl Clients {
 impl Client {
     /// Serves the client to its end: on a thread while it is active, and on none while it is idle.
     async fn attend(mut self) {
-        while self.is_ready().await {
+        loop {
+            // One that rests may have sent something already.
+            let is_ready = match self.connection.take_rest() {
+                Duration::ZERO => self.is_ready().await,
+                rest => self.rest(rest).await,
+            };
+            if !is_ready {
+                return;
+            }
             let Some(active) = self.active().await else {
                 return;
             };
@@ -213,6 +222,14 @@ impl Client {
                 Ok(Some(client)) => self = client,
                 _ => return,
             }
+        }
+    }
+
+    /// Rests without a thread. False if its place is wanted before the end.
+    async fn rest(&self, rest: Duration) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep(rest) => true,
+            () = self.presence.evicted() => false,
         }
     }
 
@@ -255,10 +272,16 @@ impl Client {
     /// Serves the client until it ends, or is idle again: then it is returned. Blocks.
     fn serve(mut self) -> Option<Client> {
         let in_service = self.presence.serve();
+        if self.connection.is_admitted() {
+            self.presence.admit();
+        }
         let clients = &self.leaving.clients;
         let goes_on = || !clients.is_stopping.load(Ordering::Acquire);
         match self.connection.run(&goes_on) {
-            Ok(Run::Idle) => {
+            Ok(Run::Idle | Run::Rests) => {
+                if self.connection.is_admitted() {
+                    self.presence.admit();
+                }
                 let has_room = self.connection.release();
                 drop(in_service);
                 return has_room.then_some(self);

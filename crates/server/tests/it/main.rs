@@ -18,6 +18,8 @@ mod documents;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod memcached;
 #[cfg(test)]
 mod mget;
