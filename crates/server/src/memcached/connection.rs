@@ -38,10 +38,6 @@ const OUTPUT_BYTES_KEPT: usize = 256 << 10;
 /// The longest rest of a client over its limits, before it is checked again.
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// How much is read and discarded of a client whose connection is closed, so that it can read the
-/// reason.
-const LINGER_BYTES: usize = 4 << 20;
-
 /// A connection over any stream. A read may return `WouldBlock` or `TimedOut`, so that the
 /// connection can check whether it is to end.
 pub(crate) struct Connection<R, W> {
@@ -333,19 +329,6 @@ impl<R: Read, W: Write> Connection<R, W> {
     /// Whether a request has begun to arrive.
     pub(crate) fn is_in_request(&self) -> bool {
         !self.input.filled().is_empty() || self.parser.is_in_request()
-    }
-
-    /// Reads and discards what the client still sends, up to a bound. If a socket is closed with
-    /// unread bytes, the client may lose the last answer (TCP reset).
-    pub(crate) fn linger(&mut self) {
-        let mut left = LINGER_BYTES;
-        self.input.bytes.resize(INPUT_BYTES_FIRST, 0);
-        while left > 0 {
-            match self.reader.read(&mut self.input.bytes) {
-                Ok(0) | Err(_) => return,
-                Ok(bytes) => left = left.saturating_sub(bytes),
-            }
-        }
     }
 
     fn flush_tally(&mut self) {

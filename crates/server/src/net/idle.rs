@@ -155,9 +155,14 @@ impl Presence {
         self.leave.notified().await;
     }
 
-    /// Whether nothing is lost if it is cut, or its client is the one who is waited for.
-    pub(crate) fn may_be_cut(&self) -> bool {
-        matches!(self.state.lock().kind(), Kind::Stranger | Kind::Stalled)
+    /// How long it may take to end, once it is told to: one that keeps the server waiting has had
+    /// its time, and one that waits for its next request takes none.
+    pub(crate) fn time_to_end(&self) -> Option<Duration> {
+        match self.state.lock().kind() {
+            Kind::Stranger => Some(STALLED_FOR),
+            Kind::Stalled => Some(Duration::ZERO),
+            Kind::Idle | Kind::Busy => None,
+        }
     }
 
     /// A request begins.

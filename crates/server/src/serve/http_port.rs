@@ -42,10 +42,6 @@ const STREAMS_MAX: u32 = 64;
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
-/// How long a stranger, or a client that keeps the server waiting, may take to end, once its place
-/// is wanted.
-const EVICTION_TIME: Duration = Duration::from_millis(500);
-
 /// The part of all places that is kept for admitted clients: one in this many.
 const KEPT_PART: usize = 16;
 
@@ -174,12 +170,12 @@ impl HttpPort {
                 ended = connection.as_mut() => ended,
                 () = presence.evicted() => {
                     connection.as_mut().graceful_shutdown();
-                    match presence.may_be_cut() {
-                        true => match timeout(EVICTION_TIME, connection).await {
+                    match presence.time_to_end() {
+                        Some(time) => match timeout(time, connection).await {
                             Ok(ended) => ended,
                             Err(_) => return,
                         },
-                        false => connection.await,
+                        None => connection.await,
                     }
                 }
                 () = closing(&mut is_closing) => {
