@@ -13,6 +13,7 @@ mod field_names;
 mod files;
 mod http;
 mod input;
+mod limit;
 mod link;
 mod message;
 mod output;

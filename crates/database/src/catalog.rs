@@ -209,7 +209,9 @@ impl Catalog {
         let has_both = |entry: &&Entry| entry.settings.wide.is_some() && !entry.aliases.is_empty();
         if let Some(entry) = entries.find(has_both) {
             let name = &entry.name;
-            return Err(format!("collection [{name}] is wide: it can't have aliases"));
+            return Err(format!(
+                "collection [{name}] is wide: it can't have aliases"
+            ));
         }
         let entries = self.collections.iter();
         let of_each = entries.map(|entry| (entry.name.as_str(), &entry.aliases));

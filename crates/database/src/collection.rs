@@ -311,7 +311,20 @@ impl Collection {
     /// # Errors
     /// `Full` or `Io`.
     pub fn compact(&self) -> Result<()> {
-        self.each(Partition::compact)
+        self.compact_while(&|| true)
+    }
+
+    /// As [`compact`](Collection::compact), for as long as `goes_on` returns true. It is called
+    /// before each partition.
+    ///
+    /// # Errors
+    /// `Stopped` if it returned false, `Full` or `Io`.
+    pub fn compact_while(&self, goes_on: &dyn Fn() -> bool) -> Result<()> {
+        let partitions = self.state.partitions.iter();
+        first_error(partitions.map(|partition| match goes_on() {
+            true => Ok(partition.compact()?),
+            false => Err(Error::Stopped),
+        }))
     }
 
     /// Whether this is the only handle to it.

@@ -173,8 +173,8 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A backup was stopped by its caller.
-    #[error("the backup was stopped; the next one goes on with what was copied")]
+    /// A backup or a merge was stopped by its caller.
+    #[error("it was stopped; the next one goes on with what was done")]
     Stopped,
     /// The database was closed.
     #[error("the database is closed")]

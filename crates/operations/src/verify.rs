@@ -119,7 +119,7 @@ fn limited<'p>(
     let mut limiter = RateLimiter::new(options.rate_bytes);
     let mut bytes = 0;
     move |more| {
-        limiter.wait(&*machine, more);
+        limiter.wait(&*machine, more, &mut || true);
         bytes += more;
         progress(bytes, total.max(bytes));
     }
@@ -398,7 +398,11 @@ pub fn verify_open(
                 match found.map_err(quire_collection::Error::from)? {
                     Inspected::Damage(found) => report.damage.push(found.into()),
                     Inspected::Read(bytes) => {
-                        limiter.wait(&**database.env(), bytes);
+                        let done = report.bytes;
+                        limiter.wait(&**database.env(), bytes, &mut || {
+                            let is_open = engine::check_open(database).is_ok();
+                            is_open && progress(done, total.max(done)).is_continue()
+                        });
                         engine::check_open(database)?;
                         report.bytes += bytes;
                         if progress(report.bytes, total.max(report.bytes)).is_break() {

@@ -3,5 +3,4 @@
 pub(crate) mod cat;
 pub(crate) mod cluster;
 pub(crate) mod stats;
-mod table;
 pub(crate) mod tokens;

@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::tasks::task::Task;
 
 /// `PUT /{collection}`
 pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
@@ -189,7 +190,7 @@ pub(crate) async fn flush(call: Call<Engine>) -> Outcome<Answer> {
     call.params.flag("force")?;
     call.params.flag("wait_if_ongoing")?;
     let selection = Selection::of(&call)?;
-    on_each(call, selection, Collection::flush).await
+    on_each(call, selection, |collection, _| collection.flush()).await
 }
 
 /// `POST /_forcemerge`: frees the disk space of all overwritten and deleted documents, whatever the
@@ -203,20 +204,23 @@ pub(crate) async fn force_merge(call: Call<Engine>) -> Outcome<Answer> {
     call.params
         .only("wait_for_completion", &["", "true"], why)?;
     let selection = Selection::of(&call)?;
-    on_each(call, selection, Collection::compact).await
+    on_each(call, selection, Collection::compact_while).await
 }
 
-/// Runs an operation on each of the collections.
+/// Runs an operation on each of the collections, until the request is cancelled.
 async fn on_each(
     call: Call<Engine>,
     selection: Selection,
-    run: fn(&Collection) -> quiredb::Result<()>,
+    run: fn(&Collection, &dyn Fn() -> bool) -> quiredb::Result<()>,
 ) -> Outcome<Answer> {
+    let running = Arc::clone(&call.running);
     let work = move |engine: &Engine| {
         let mut done = Vec::new();
         for collection in selection.collections(engine)? {
-            match run(&collection) {
+            running.check()?;
+            match run(&collection, &|| !running.is_cancelled()) {
                 Ok(()) => done.push(collection),
+                Err(_) if running.is_cancelled() => return Err(Task::failure()),
                 Err(_) if is_dropped(engine, &collection) => {}
                 Err(error) => return Err(Failure::engine(&error, Some(collection.name()))),
             }

@@ -15,6 +15,7 @@ use tower::util::MapRequest;
 
 use crate::access::grant::Grant;
 use crate::access::named::check_aliases;
+use crate::audit::Peer;
 use crate::http::answer::{Answer, AnswerFormat};
 use crate::http::audited;
 use crate::http::auth;
@@ -23,10 +24,15 @@ use crate::http::call::Call;
 use crate::http::endpoint::Needs;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::framing;
+use crate::http::metered::Metered;
 use crate::http::params::Params;
+use crate::limits::{Over, Share};
+use crate::net::idle::InService;
 use crate::net::lingering::Lingering;
 use crate::routes::{ROUTES, Route};
 use crate::state::Server;
+use crate::tasks::answering::until_sent;
+use crate::tasks::task::Task;
 
 /// The label of requests that no route serves, in the metrics.
 const NO_ROUTE: &str = "none";
@@ -102,10 +108,25 @@ async fn answer(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let is_body_left = !body.is_end_stream() || framing::check(&parts.headers).is_err();
+    let mut share = match share(server, &parts) {
+        Ok(share) => share,
+        Err(over) => return too_much(&over, &parts, server, is_body_left),
+    };
     let admitted = admit(&parts, server);
     let audit = server.options.audit.as_ref();
     audited::authentication(audit, &parts, &admitted);
     slow_down(&admitted, &parts).await;
+    let in_service = parts.extensions.get::<Arc<InService>>();
+    if let Ok(grant) = &admitted {
+        if let Some(in_service) = in_service {
+            in_service.admit();
+        }
+        if let Err(over) = share.admitted(&grant.name) {
+            return too_much(&over, &parts, server, is_body_left);
+        }
+    }
+    let share = Arc::new(share);
+    let body = Metered::body(body, Arc::clone(&share), in_service.cloned());
     let body = admitted.and_then(|grant| {
         let body = BodyReader::new(&parts.headers, body, &server.options)?;
         Ok((grant, body))
@@ -122,6 +143,7 @@ async fn answer(
         }
     };
     let by = Arc::clone(&grant);
+    let running = Arc::new(server.begin_task(&route.endpoint, &parts, &grant));
     let call = || {
         let path_params = path_params(path)?;
         if !path_params.iter().any(is_api) {
@@ -157,21 +179,53 @@ async fn answer(
             format,
             buffers: server.buffers.clone(),
             body_timeout: server.options.request_timeout,
+            running: Arc::clone(&running),
         })
     };
     let (format, answer) = match call() {
-        Ok(call) => (call.format.clone(), (route.handler)(server, call).await),
+        Ok(call) => {
+            let format = call.format.clone();
+            let answer = tokio::select! {
+                biased;
+                answer = (route.handler)(server, call) => answer,
+                // Work that the handler has begun ends as when its caller goes away.
+                () = running.cancelled() => Err(Task::failure()),
+            };
+            (format, answer)
+        }
         Err(failure) => (AnswerFormat::default(), Err(failure)),
     };
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
+    let response = until_sent(response, running).map(|body| Metered::body(body, share, None));
     if route.endpoint.needs.is_admin() {
         audited::admin(audit, &parts, &by, response.status());
     }
     match rest.drain().await {
         true => response,
         false => closing(response, &parts),
+    }
+}
+
+/// What the request's client takes is counted from now on.
+fn share(server: &Server, parts: &Parts) -> Result<Share, Over> {
+    let peer = parts.extensions.get::<Peer>();
+    let address = peer.and_then(|peer| peer.address);
+    server.limits.begin(address.map(|address| address.ip()))
+}
+
+/// The answer to a client over a limit: when it is to come again.
+fn too_much(over: &Over, parts: &Parts, server: &Server, is_body_left: bool) -> Response {
+    let answer = Answer::from(Failure::too_many_requests(over.to_string()));
+    let mut response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+    let seconds = over.wait.as_secs() + 1;
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    match is_body_left {
+        true => closing(response, parts),
+        false => response,
     }
 }
 
@@ -230,6 +284,10 @@ async fn refuse(
     failure: impl FnOnce(&Method, &Uri) -> Failure,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    let _share = match share(&server, &parts) {
+        Ok(share) => share,
+        Err(over) => return too_much(&over, &parts, &server, !body.is_end_stream()),
+    };
     let admitted = admit(&parts, &server);
     audited::authentication(server.options.audit.as_ref(), &parts, &admitted);
     slow_down(&admitted, &parts).await;

@@ -67,7 +67,13 @@ impl Engine {
 
     /// The time of the database's machine, in milliseconds since 1970 UTC.
     pub(crate) fn now_millis(&self) -> i64 {
-        self.database().env().now_micros() / 1000
+        self.clock().0 / 1000
+    }
+
+    /// The time now: microseconds since 1970 UTC, and by the monotonic clock.
+    pub(crate) fn clock(&self) -> (i64, Duration) {
+        let database = self.database();
+        (database.env().now_micros(), database.env().monotonic())
     }
 
     /// Runs a read on a thread that may block.
@@ -234,4 +240,29 @@ pub(crate) fn timed_out(what: &str, timeout: Duration) -> Failure {
     };
     let reason = format!("the {what} took longer than {timeout:?}{more}");
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, "timeout_exception", reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_search_ends_when_its_caller_goes_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(dir.path().join("db")).unwrap();
+        let options = ServerOptions {
+            searches_max: 1,
+            ..ServerOptions::default()
+        };
+        let engine = Engine::new(database, &options);
+        let endless = engine.search(|_, stop| {
+            while !stop() {
+                std::thread::yield_now();
+            }
+        });
+        let gone = tokio::time::timeout(Duration::from_millis(20), endless).await;
+        assert!(gone.is_err());
+        // The only thread for searches is free again.
+        engine.search(|_, _| ()).await.unwrap();
+    }
 }

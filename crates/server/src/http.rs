@@ -11,6 +11,8 @@ pub(crate) mod failure;
 pub(crate) mod fields;
 pub(crate) mod framing;
 pub(crate) mod lines;
+pub(crate) mod metered;
 pub(crate) mod openapi;
 pub(crate) mod params;
 mod pretty;
+pub(crate) mod table;

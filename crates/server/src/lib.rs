@@ -25,9 +25,9 @@
 //! # Modules
 //! `serve` opens the ports, `dispatch` finds the route of a request in `routes` and calls its
 //! handler, if `access` says that the caller may call it. The handlers are in `documents`, `bulk`,
-//! `search`, `collections`, `command`, `admin`, `jobs` and `follow`. Each gets what it uses of
-//! `state`; most get only the `engine`, the way to the database. `http` and `net` are what all of
-//! them share, and `memcached` is the other protocol.
+//! `search`, `collections`, `command`, `admin`, `jobs`, `tasks` and `follow`. Each gets what it
+//! uses of `state`; most get only the `engine`, the way to the database. `http` and `net` are what
+//! all of them share, and `memcached` is the other protocol.
 //!
 //! ```no_run
 //! use quire_server::{ServerOptions, bind, serve};
@@ -59,6 +59,7 @@ mod follow;
 mod http;
 mod ids;
 mod jobs;
+mod limits;
 mod memcached;
 mod metrics;
 mod net;
@@ -67,6 +68,7 @@ mod routes;
 mod search;
 mod serve;
 mod state;
+mod tasks;
 pub mod unknown_fields;
 
 pub use access::lifetime::parse_lifetime;
@@ -83,6 +85,7 @@ pub use follow::{
     ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response, Session,
     SessionResponse,
 };
+pub use limits::Limit;
 pub use memcached::memcached;
 pub use net::pem::TlsError;
 pub use net::tls::{Tls, TlsFiles};

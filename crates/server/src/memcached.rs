@@ -37,10 +37,11 @@ use std::sync::Arc;
 
 use quiredb::Database;
 
-use self::connection::Connection;
+use self::connection::{Connection, Run};
 use self::port_state::PortState;
 use crate::engine::Engine;
 use crate::http::buffers::Buffers;
+use crate::limits::Limits;
 use crate::options::ServerOptions;
 
 /// Serves one client of the memcached protocol in process: reads requests from `reader` and writes
@@ -75,7 +76,13 @@ pub fn memcached(
     options.check(options.listen).map_err(io::Error::other)?;
     let engine = Engine::new(database, &options);
     let buffers = Buffers::new(options.buffer_bytes_max);
-    let state = PortState::new(&options, Arc::new(options.access()), engine, buffers, None);
-    Connection::new(Arc::new(state), reader, writer).run(&|| true)?;
+    let access = Arc::new(options.access());
+    let env = Arc::clone(engine.database().env());
+    let limits = Arc::new(Limits::new(Arc::clone(&env), None, None));
+    let state = PortState::new(&options, limits, access, engine, buffers, None);
+    let mut connection = Connection::new(Arc::new(state), reader, writer);
+    while connection.run(&|| true)? == Run::Rests {
+        env.sleep(connection.take_rest());
+    }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::access::caller::Access;
 use crate::access::tokens::Tokens;
 use crate::audit::Audit;
+use crate::limits::Limit;
 use crate::net::tls::Tls;
 use crate::{Error, Result};
 
@@ -28,6 +29,10 @@ pub struct ServerOptions {
     pub tokens: Option<Tokens>,
     /// Where it is noted who was admitted, refused, and changed what. Default none.
     pub audit: Option<Audit>,
+    /// What each client address may take. Default none: anything.
+    pub address_limit: Option<Limit>,
+    /// What each token may take, `token` included. Default none: anything.
+    pub token_limit: Option<Limit>,
     /// Default none: HTTP and memcached without TLS. With it every port speaks TLS alone.
     pub tls: Option<Tls>,
     /// The largest bulk body in bytes, counted after decompression. Default 100 MiB, as in
@@ -95,6 +100,8 @@ impl Default for ServerOptions {
             tokens: None,
             audit: None,
             tls: None,
+            address_limit: None,
+            token_limit: None,
             body_bytes_max: 100 << 20,
             buffer_bytes_max: 64 << 20,
             connections_max: 1024,
@@ -119,6 +126,8 @@ impl fmt::Debug for ServerOptions {
             .field("tokens", &self.tokens)
             .field("audit", &self.audit)
             .field("tls", &self.tls)
+            .field("address_limit", &self.address_limit)
+            .field("token_limit", &self.token_limit)
             .field("body_bytes_max", &self.body_bytes_max)
             .field("buffer_bytes_max", &self.buffer_bytes_max)
             .field("connections_max", &self.connections_max)
@@ -169,6 +178,24 @@ impl ServerOptions {
             ("request_timeout", !self.request_timeout.is_zero()),
             ("idle_timeout", !self.idle_timeout.is_zero()),
         ];
+        for (option, limit) in [
+            ("address_limit", self.address_limit),
+            ("token_limit", self.token_limit),
+        ] {
+            let limit = limit.unwrap_or_default();
+            let bounds = [
+                limit.requests,
+                limit.bytes,
+                limit.running,
+                limit.connections,
+            ];
+            if bounds.contains(&Some(0)) {
+                return Err(Error::InvalidOption {
+                    option,
+                    reason: "each of its bounds must be more than zero",
+                });
+            }
+        }
         if let Some((option, _)) = positive.iter().find(|(_, holds)| !holds) {
             return Err(Error::InvalidOption {
                 option,

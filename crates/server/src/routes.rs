@@ -14,12 +14,13 @@ use crate::follow::leader;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::endpoint::Endpoint;
-use crate::http::endpoint::Needs::{Any, Items, Named, Whole};
+use crate::http::endpoint::Needs::{Any, Items, Named, Own, Whole};
 use crate::http::failure::Outcome;
 use crate::http::openapi::{self, Endpoints};
 use crate::jobs::{backup, verify};
 use crate::search::{multi, point, scroll_calls as scroll};
 use crate::state::Server;
+use crate::tasks::{calls as tasks, table as tasks_table};
 use crate::{bulk, collections, search};
 
 /// Answers a call with what it uses of the server.
@@ -247,6 +248,26 @@ const MERGE: &[&str] = &[
 const CHANGES: &[&str] = &["after", "limit", "partition", "prefix", "wait_ms"];
 const SCAN: &[&str] = &["from", "limit", "prefix", "to"];
 const BACKUP: &[&str] = &["keep", "rate_bytes"];
+const TASKS: &[&str] = &[
+    "actions",
+    "detailed",
+    "group_by",
+    "nodes",
+    "parent_task_id",
+    "timeout",
+    "wait_for_completion",
+];
+const CAT_TASKS: &[&str] = &[
+    "actions",
+    "detailed",
+    "format",
+    "h",
+    "help",
+    "nodes",
+    "parent_task_id",
+    "s",
+    "v",
+];
 const CAT: &[&str] = &[
     "allow_no_indices",
     "bytes",
@@ -307,6 +328,16 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "The number of documents of collections, as a table";
     Whole(Read), GET, "/_cat/health", CAT, cat::health,
         "Whether the database serves, as a table";
+    Own(Manage), GET, "/_cat/tasks", CAT_TASKS, tasks_table::table,
+        "A table of running requests";
+    Own(Manage), GET, "/_tasks", TASKS, tasks::list,
+        "Running requests";
+    Own(Manage), GET, "/_tasks/{id}", TASKS, tasks::get,
+        "A running request";
+    Own(Manage), POST, "/_tasks/{id}/_cancel", TASKS, tasks::cancel,
+        "Cancel a running request";
+    Own(Manage), POST, "/_tasks/_cancel", TASKS, tasks::cancel_all,
+        "Cancel running requests";
     Whole(Tokens), GET, "/_quire/tokens", &[], tokens::list,
         "The named tokens, without their secrets";
     Whole(Tokens), &[Method::PUT], "/_quire/tokens/{name}", &[], tokens::create,

@@ -6,21 +6,26 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use axum::http::request::Parts;
 use quiredb::Database;
 use tokio::sync::Semaphore;
 
 use crate::access::caller::Access;
+use crate::access::grant::Grant;
 use crate::admin::stats::{MetricsState, StatsState};
 use crate::admin::tokens::TokensState;
+use crate::audit::Peer;
 use crate::bulk::BulkState;
 use crate::documents::changes::ChangesState;
 use crate::engine::Engine;
 use crate::follow::leader::{LeaderCopies, LeaderState};
 use crate::follow::status::FollowStatus;
 use crate::http::buffers::Buffers;
+use crate::http::endpoint::Endpoint;
 use crate::http::failure::{Failure, Outcome};
 use crate::jobs::backup::{BackupState, Backups};
 use crate::jobs::verify::{Verifications, VerifyState};
+use crate::limits::Limits;
 use crate::memcached::port_state::PortState;
 use crate::metrics::requests::RequestMetrics;
 use crate::net::connections::Connections;
@@ -28,6 +33,9 @@ use crate::net::stop::StopFlag;
 use crate::options::ServerOptions;
 use crate::search::contexts::Contexts;
 use crate::search::state::SearchState;
+use crate::tasks::calls::TasksState;
+use crate::tasks::registry::{Running, Tasks};
+use crate::tasks::task::Origin;
 
 /// The state of a server.
 pub(crate) struct Server {
@@ -51,6 +59,10 @@ pub(crate) struct Server {
     pub(crate) verifications: Arc<Verifications>,
     /// Scrolls and points in time that are open.
     pub(crate) contexts: Contexts,
+    /// Requests that are running.
+    tasks: Arc<Tasks>,
+    /// What each client may take.
+    pub(crate) limits: Arc<Limits>,
 }
 
 impl Server {
@@ -63,8 +75,16 @@ impl Server {
         let buffers = Buffers::new(options.buffer_bytes_max);
         let refusal = following.as_ref().map(|following| following.refusal());
         let access = Arc::new(options.access());
+        let limits = Arc::new(Limits::new(
+            Arc::clone(engine.database().env()),
+            options.address_limit,
+            options
+                .token_limit
+                .filter(|_| access.without_token().is_none()),
+        ));
         let memcached = PortState::new(
             &options,
+            Arc::clone(&limits),
             Arc::clone(&access),
             engine.clone(),
             buffers.clone(),
@@ -85,7 +105,23 @@ impl Server {
             backups: Arc::default(),
             verifications: Arc::default(),
             contexts: Contexts::default(),
+            tasks: Arc::default(),
+            limits,
         }
+    }
+
+    /// Puts a request on the list of what is running.
+    pub(crate) fn begin_task(&self, endpoint: &Endpoint, parts: &Parts, grant: &Grant) -> Running {
+        let opaque_id = parts.headers.get("x-opaque-id");
+        let opaque_id = opaque_id.and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let request = Origin {
+            method: parts.method.clone(),
+            uri: parts.uri.clone(),
+            token: grant.name.clone(),
+            address: parts.extensions.get::<Peer>().and_then(|peer| peer.address),
+            opaque_id,
+        };
+        self.tasks.begin(endpoint, request, self.engine.clock())
     }
 
     /// Refuses a write on a follower: it would make the follower differ from its leader.
@@ -149,6 +185,7 @@ impl FromRef<Server> for MetricsState {
         let is_memcached_served = server.options.memcached.is_some();
         MetricsState {
             audit: server.options.audit.clone(),
+            limits: Arc::clone(&server.limits),
             engine: server.engine.clone(),
             connections: Arc::clone(&server.connections),
             requests: Arc::clone(&server.requests),
@@ -173,6 +210,15 @@ impl FromRef<Server> for TokensState {
     fn from_ref(server: &Server) -> TokensState {
         TokensState {
             tokens: server.options.tokens.clone(),
+        }
+    }
+}
+
+impl FromRef<Server> for TasksState {
+    fn from_ref(server: &Server) -> TasksState {
+        TasksState {
+            engine: server.engine.clone(),
+            tasks: Arc::clone(&server.tasks),
         }
     }
 }

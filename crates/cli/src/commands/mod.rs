@@ -29,6 +29,7 @@ pub(crate) mod serve;
 pub(crate) mod stats;
 mod storage;
 mod tail;
+mod tasks;
 mod token;
 pub(crate) mod verify;
 mod wide;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Follow(follow::Follow),
     Pipe(pipe::Pipe),
     Token(token::TokenCommand),
+    Tasks(tasks::TasksCommand),
     Completions(completions::Completions),
     Demo(demo::Demo),
 }
@@ -101,6 +103,7 @@ impl Command {
             Command::Follow(command) => command.run(context),
             Command::Pipe(command) => command.run(context),
             Command::Token(command) => command.run(context),
+            Command::Tasks(command) => command.run(context),
             Command::Completions(command) => command.run(context),
             Command::Demo(command) => command.run(context),
         }

@@ -3,9 +3,9 @@
 use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::size::{Size, counted};
-use crate::{Context, database, files};
+use crate::{Context, database, files, limit};
 use quire_server::{
-    Audit, AuditOptions, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
+    Audit, AuditOptions, Limit, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
 };
 use quiredb::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -79,6 +79,15 @@ pub(super) struct Serving {
     /// of 16 MiB, FILE.1 to FILE.7 before it
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
+    /// What each client address may take: requests a second, bytes a second, requests running at
+    /// once, open connections. As requests=1000,bytes=50MiB,running=32,connections=100, or some of
+    /// these [default: anything]
+    #[arg(long, value_name = "LIMITS", value_parser = limit::of_address)]
+    limit_address: Option<Limit>,
+    /// What each token may take, as requests=1000,bytes=50MiB,running=32, or some of these
+    /// [default: anything]
+    #[arg(long, value_name = "LIMITS", value_parser = limit::of_token)]
+    limit_token: Option<Limit>,
     /// The certificate of this server (PEM), then those of its issuers: every port speaks TLS
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -229,6 +238,8 @@ impl Serving {
             tokens,
             audit: self.audit(context)?,
             tls: self.tls(context)?,
+            address_limit: self.limit_address,
+            token_limit: self.limit_token,
             backup_dir: self.backup_dir.clone(),
             memcached,
             ..ServerOptions::default()

@@ -164,3 +164,28 @@ fn a_check_finds_what_would_stop_a_server_and_serves_nothing() {
     assert!(found.contains("open in another process"), "{found}");
     assert_eq!(server.stop("TERM").code, 0);
 }
+
+#[test]
+fn running_requests_are_listed_and_cancelled_by_command() {
+    let quire = Quire::with_documents("{\"_id\":\"a\"}");
+    let server = Server::start(&quire, &["--quiet"]);
+    let url = format!("http://{}", server.address);
+    assert_eq!(quire.ok(&["tasks", &url]).lines().count(), 1);
+    // At a byte a second it does not end by itself.
+    let (status, _) = server.request("POST", "/_verify?rate_bytes=1", "", "");
+    assert!(status.contains("202"), "{status}");
+    let listed = quire.ok(&["tasks", &url]);
+    let row = listed.lines().nth(1).unwrap();
+    assert!(
+        row.contains("verify") && row.contains("127.0.0.1:"),
+        "{listed}"
+    );
+    let id = row.split_whitespace().next().unwrap();
+    let task = quire.json(&["tasks", &url]);
+    assert_eq!(format!("quire:{}", task["id"]), id);
+    let told = quire.ok(&["tasks", &url, "--cancel", id]);
+    assert!(told.contains(id), "{told}");
+    while quire.ok(&["tasks", &url]).lines().count() > 1 {}
+    quire.fails(&["tasks", &url, "--cancel", id], 1, &["404", id]);
+    quire.fails(&["tasks", "db"], 2, &["http://"]);
+}

@@ -112,7 +112,7 @@ impl<'a> Copier<'a> {
                 }
                 let digest = source.digest(at, piece.end)?;
                 // It may have read the headers of many blocks.
-                self.limiter.wait(&**self.dir.env(), 0);
+                self.limiter.wait(&**self.dir.env(), 0, &mut || true);
                 if digest == Some(piece.digest) && self.is_there(partition, &file, piece)? {
                     found = Some(piece.clone());
                     break;
@@ -241,7 +241,10 @@ impl<'a> Copier<'a> {
         let (mut crc32c, mut at) = (0, 0);
         for bytes in source.pieces(start)? {
             let bytes = bytes?;
-            self.limiter.wait(&**self.dir.env(), bytes.len() as u64);
+            let (copied, total) = (self.copied_bytes, self.total_bytes);
+            let mut goes_on = || progress(copied, total).is_continue();
+            let env = Arc::clone(self.dir.env());
+            self.limiter.wait(&*env, bytes.len() as u64, &mut goes_on);
             // Not counted as progress: if they differ, the bytes must still be copied.
             self.tell(progress)?;
             match left.read_at(at, bytes.len()) {
@@ -275,7 +278,9 @@ impl<'a> Copier<'a> {
         let mut pieces = source.pieces(start)?;
         for bytes in &mut pieces {
             let bytes = bytes?;
-            self.limiter.wait(&*env, bytes.len() as u64);
+            let (copied, total) = (self.copied_bytes, self.total_bytes);
+            let mut goes_on = || progress(copied, total).is_continue();
+            self.limiter.wait(&*env, bytes.len() as u64, &mut goes_on);
             crc32c = crc32c::crc32c_append(crc32c, &bytes);
             file.append(&bytes)?;
             unsynced += bytes.len() as u64;

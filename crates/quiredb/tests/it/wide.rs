@@ -2,7 +2,9 @@
 
 use quiredb::operations::{VerifyOptions, backup, copy_for_follower, repair, verify, verify_open};
 use quiredb::wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
-use quiredb::{CollectionSettings, Database, Document, ErrorKind, Key, OsEnv, Volumes};
+use quiredb::{
+    Alias, AliasChange, CollectionSettings, Database, Document, ErrorKind, Key, OsEnv, Volumes,
+};
 use std::ops::ControlFlow;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -146,6 +148,15 @@ fn a_wide_collection_is_no_plain_one_and_a_plain_one_not_wide() -> Tested {
     assert_eq!(kind(again.err()), Some(ErrorKind::AlreadyExists));
     let as_plain = database.create_collection("other", (*pages.settings()).clone());
     assert_eq!(kind(as_plain.err()), Some(ErrorKind::Invalid));
+    let named = AliasChange::Add {
+        collection: "pages".into(),
+        alias: "all".into(),
+        options: Alias::default(),
+    };
+    assert_eq!(
+        kind(database.change_aliases(&[named]).err()),
+        Some(ErrorKind::Invalid)
+    );
     let kept = CollectionSettings {
         retention_secs: 1,
         ..settings()

@@ -3,15 +3,13 @@
 use serde_json::Value;
 
 use super::cluster::status;
-use super::table::{Cell, Column, TableFormat};
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
-
-const SECONDS_A_DAY: i64 = 24 * 60 * 60;
+use crate::http::table::{Cell, Column, TableFormat, time_of_day};
 
 const INDICES: &[Column] = &[
     ("health", "h", "whether it serves"),
@@ -164,11 +162,10 @@ pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
 
 /// The seconds since 1970, and the time of the day.
 fn now(engine: &Engine) -> Vec<Cell> {
-    let seconds = engine.database().env().now_micros().div_euclid(1_000_000);
-    let today = seconds.rem_euclid(SECONDS_A_DAY);
-    let (hour, minute, second) = (today / 3600, today / 60 % 60, today % 60);
+    let (micros, _) = engine.clock();
+    let seconds = micros.div_euclid(1_000_000);
     vec![
         Cell::Number(u64::try_from(seconds).unwrap_or(0)),
-        Cell::text(format!("{hour:02}:{minute:02}:{second:02}")),
+        Cell::text(time_of_day(micros)),
     ]
 }

@@ -11,6 +11,7 @@ use crate::http::answer::Answer;
 use crate::http::buffers::Buffers;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::limits::Limits;
 use crate::memcached::port_state::PortState;
 use crate::metrics::exposition::{Exposition, counter};
 use crate::metrics::requests::RequestMetrics;
@@ -27,6 +28,7 @@ pub(crate) struct StatsState {
 /// What the metrics use of the server.
 pub(crate) struct MetricsState {
     pub(crate) audit: Option<Audit>,
+    pub(crate) limits: Arc<Limits>,
     pub(crate) engine: Engine,
     pub(crate) connections: Arc<Connections>,
     pub(crate) requests: Arc<RequestMetrics>,
@@ -75,6 +77,11 @@ pub(crate) async fn metrics(call: Call<MetricsState>) -> Outcome<Answer> {
             );
             text.one(metric, lost);
         }
+        let metric = counter(
+            "quire_limited_total",
+            "Requests and connections refused because their client is over a limit",
+        );
+        text.one(metric, state.limits.refused());
         database::render(&stats, &mut text);
         if let Some(following) = &state.following {
             following.render(engine.now(), &mut text);

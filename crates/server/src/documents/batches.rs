@@ -25,6 +25,7 @@ use crate::http::params::Params;
 use crate::search::by_key::page_by_key;
 use crate::search::execute::failed;
 use crate::search::limit_to;
+use crate::tasks::task::Task;
 
 /// Documents of a batch, unless the request says fewer.
 pub(super) const BATCH: usize = 1000;
@@ -34,6 +35,9 @@ const SHOWN_MAX: usize = 100;
 
 /// The longest pause that a rate can lead to, after one batch.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// A pause is looked at again after this time: the work may be cancelled meanwhile.
+const PAUSE_STEP: Duration = Duration::from_millis(100);
 
 /// What is done with each document.
 pub(super) enum Act {
@@ -129,6 +133,8 @@ pub(super) struct Report {
     conflicts: u64,
     throttled: Duration,
     failures: Vec<Json>,
+    /// Whether somebody cancelled it.
+    is_cancelled: bool,
     /// The status of the first failure.
     failed: Option<StatusCode>,
 }
@@ -137,25 +143,26 @@ impl Report {
     /// The answer to a request that began at `begun`.
     pub(super) fn answer(&self, begun: Instant, rate: Option<f64>) -> Answer {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Answer::value(
-            self.failed.unwrap_or(StatusCode::OK),
-            &json!({
-                "took": millis(begun.elapsed()),
-                "timed_out": false,
-                "total": self.total,
-                "created": self.created,
-                "updated": self.updated,
-                "deleted": self.deleted,
-                "batches": self.batches,
-                "version_conflicts": self.conflicts,
-                "noops": 0,
-                "retries": {"bulk": 0, "search": 0},
-                "throttled_millis": millis(self.throttled),
-                "requests_per_second": rate.unwrap_or(-1.0),
-                "throttled_until_millis": 0,
-                "failures": self.failures,
-            }),
-        )
+        let mut answer = json!({
+            "took": millis(begun.elapsed()),
+            "timed_out": false,
+            "total": self.total,
+            "created": self.created,
+            "updated": self.updated,
+            "deleted": self.deleted,
+            "batches": self.batches,
+            "version_conflicts": self.conflicts,
+            "noops": 0,
+            "retries": {"bulk": 0, "search": 0},
+            "throttled_millis": millis(self.throttled),
+            "requests_per_second": rate.unwrap_or(-1.0),
+            "throttled_until_millis": 0,
+            "failures": self.failures,
+        });
+        if self.is_cancelled {
+            answer["canceled"] = "by user request".into();
+        }
+        Answer::value(self.failed.unwrap_or(StatusCode::OK), &answer)
     }
 }
 
@@ -213,12 +220,16 @@ impl Work {
         })
     }
 
-    /// Does all of it.
+    /// Does all of it, or what comes before `task` is cancelled.
     ///
     /// # Errors
     /// Of the machine, and how much was done before.
-    pub(super) async fn run(mut self, engine: &Engine) -> Outcome<Report> {
+    pub(super) async fn run(mut self, engine: &Engine, task: &Task) -> Outcome<Report> {
         while !self.is_done() {
+            if task.is_cancelled() {
+                self.report.is_cancelled = true;
+                break;
+            }
             let begun = Instant::now();
             let before = self.report.total;
             let batch = engine.write(move |_| {
@@ -231,10 +242,12 @@ impl Work {
                 let total = self.report.total;
                 failure.because(&format!("; {total} documents were done before"))
             })?;
-            let pause = self.pause(self.report.total - before, begun.elapsed());
-            if !self.is_done() && !pause.is_zero() {
-                tokio::time::sleep(pause).await;
-                self.report.throttled += pause;
+            let mut pause = self.pause(self.report.total - before, begun.elapsed());
+            while !self.is_done() && !pause.is_zero() && !task.is_cancelled() {
+                let step = pause.min(PAUSE_STEP);
+                tokio::time::sleep(step).await;
+                self.report.throttled += step;
+                pause -= step;
             }
         }
         Ok(self.report)

@@ -1,6 +1,8 @@
 //! `_delete_by_query` and `_update_by_query`: what matches a query as of one moment is deleted, or
 //! written again.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::batches::{Act, Manner, Work};
@@ -29,6 +31,7 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     let begun = Instant::now();
     let selection = Selection::of(&call)?;
     let (state, params) = (call.state.clone(), call.params.clone());
+    let running = Arc::clone(&call.running);
     let body = call.take_small_body().await?;
     let mut body = parse(&body.bytes)?;
     let manner = Manner::of(&params, &mut body)?;
@@ -42,6 +45,6 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     let held = hold(&state.buffers, state.memory_timeout).await?;
     let begin = move |engine: &Engine| Work::new(engine, &selection, query, act, manner, held);
     let work = state.engine.read(begin).await??;
-    let report = work.run(&state.engine).await?;
+    let report = work.run(&state.engine, &running).await?;
     Ok(report.answer(begun, manner.rate))
 }

@@ -27,6 +27,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         call.params.clone(),
         Arc::clone(&call.grant),
     );
+    let running = Arc::clone(&call.running);
     let body = call.take_small_body().await?;
     let mut body = parse(&body.bytes)?;
     let mut manner = Manner::of(&params, &mut body)?;
@@ -61,7 +62,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         )
     };
     let work = state.engine.write(begin).await??;
-    let report = work.run(&state.engine).await?;
+    let report = work.run(&state.engine, &running).await?;
     Ok(report.answer(begun, manner.rate))
 }
 

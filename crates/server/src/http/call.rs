@@ -9,6 +9,7 @@ use super::buffers::Buffers;
 use super::failure::Outcome;
 use super::params::Params;
 use crate::access::grant::Grant;
+use crate::tasks::registry::Running;
 
 /// One request as a handler sees it. `S` is what the handler's part of the API uses of the server.
 pub(crate) struct Call<S> {
@@ -24,6 +25,8 @@ pub(crate) struct Call<S> {
     pub(crate) buffers: Buffers,
     /// The longest time that a whole body may take to arrive.
     pub(crate) body_timeout: Duration,
+    /// The request on the list of what is running. Held by work that goes on without its caller.
+    pub(crate) running: Arc<Running>,
 }
 
 impl Call<()> {
@@ -38,6 +41,7 @@ impl Call<()> {
             format,
             buffers,
             body_timeout,
+            running,
         } = self;
         Call {
             state,
@@ -48,6 +52,7 @@ impl Call<()> {
             format,
             buffers,
             body_timeout,
+            running,
         }
     }
 }
@@ -84,6 +89,9 @@ impl<S> Call<S> {
     /// # Errors
     /// As [`BodyReader::small`].
     pub(crate) async fn take_small_body(self) -> Outcome<Whole> {
-        self.body.small(&self.buffers, self.body_timeout).await
+        let running = self.running;
+        let body = self.body.small(&self.buffers, self.body_timeout).await?;
+        running.set_body(&body.bytes);
+        Ok(body)
     }
 }

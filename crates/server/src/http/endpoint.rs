@@ -11,6 +11,9 @@ pub(crate) enum Needs {
     /// Nothing more than a token. Ids of scrolls and points in time are random: one who has such an
     /// id was given it by one who may read.
     Any,
+    /// Nothing more than a token for requests of that token; what is of others needs this, with all
+    /// collections: the handler checks each.
+    Own(Action),
     /// This, with the collections that the path names.
     Named(Action),
     /// This, with the collections that the body names: the handler checks each.
@@ -22,7 +25,11 @@ pub(crate) enum Needs {
 impl Needs {
     /// Whether it changes something other than documents.
     pub(crate) fn is_admin(self) -> bool {
-        let (Needs::Named(action) | Needs::Items(action) | Needs::Whole(action)) = self else {
+        let (Needs::Own(action)
+        | Needs::Named(action)
+        | Needs::Items(action)
+        | Needs::Whole(action)) = self
+        else {
             return false;
         };
         matches!(action, Action::Manage | Action::Follow | Action::Tokens)
@@ -31,7 +38,7 @@ impl Needs {
     /// Checks what can be checked before the body is read. `named` is what the path names.
     pub(crate) fn check(self, grant: &Grant, named: Option<&str>) -> Result<(), Refused> {
         match self {
-            Needs::Any => Ok(()),
+            Needs::Any | Needs::Own(_) => Ok(()),
             Needs::Named(action) => grant.check(action, named.unwrap_or_default()),
             Needs::Items(action) => grant.check_role(action),
             Needs::Whole(action) => grant.check_all(action),

@@ -114,6 +114,15 @@ impl Failure {
         Failure::new(StatusCode::FORBIDDEN, "security_exception", reason)
     }
 
+    /// The caller is over a limit.
+    pub(crate) fn too_many_requests(reason: impl Into<String>) -> Failure {
+        Failure::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rejected_execution_exception",
+            reason,
+        )
+    }
+
     /// A bug of the server.
     pub(crate) fn internal(reason: impl Into<String>) -> Failure {
         Failure::new(

@@ -20,6 +20,9 @@ use crate::jobs::task::LongTask;
 /// The longest name of a backup.
 const NAME_BYTES_MAX: usize = 128;
 
+/// What a backup is called on the list of what is running.
+const ACTION: &str = "cluster:admin/snapshot/create";
+
 /// The backups of a server.
 pub(crate) type Backups = LongTask<BackupReport>;
 
@@ -54,9 +57,11 @@ pub(crate) async fn begin(call: Call<BackupState>) -> Outcome<Answer> {
     }
     let about = Map::from_iter([("backup".to_owned(), name.as_str().into())]);
     let (to, named) = (dir.join(&name), name.clone());
+    let (engine, running) = (call.state.engine, call.running);
+    let listed = || running.background(ACTION, engine.clock());
     call.state
         .backups
-        .begin(&call.state.engine.database(), about, is_being_made, {
+        .begin(&engine.database(), about, listed, is_being_made, {
             move |database, progress| {
                 let result = backup(database, &to, &options, progress);
                 if let Err(error) = &result {

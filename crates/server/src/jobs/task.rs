@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
 use crate::http::failure::{Failure, Outcome};
+use crate::tasks::registry::Running as Listed;
 
 /// Takes the bytes done and the bytes in all, and returns whether to continue.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
@@ -41,6 +42,8 @@ struct Running {
     begun: Duration,
     done_bytes: u64,
     total_bytes: u64,
+    /// On the list of what is running, where it may be cancelled.
+    listed: Listed,
 }
 
 /// Work that has ended.
@@ -65,7 +68,7 @@ impl<R> Default for LongTask<R> {
 }
 
 impl<R: Serialize + Send + 'static> LongTask<R> {
-    /// Begins `work`.
+    /// Begins `work`. While it runs it is `listed`.
     ///
     /// # Errors
     /// What `refuse` makes of the fields of work that is still running.
@@ -73,6 +76,7 @@ impl<R: Serialize + Send + 'static> LongTask<R> {
         self: &Arc<Self>,
         database: &Database,
         about: Map<String, Value>,
+        listed: impl FnOnce() -> Listed,
         refuse: impl FnOnce(&Map<String, Value>) -> Failure,
         work: impl FnOnce(&Database, Progress<'_>) -> quiredb::Result<R> + Send + 'static,
     ) -> Outcome<()> {
@@ -86,6 +90,7 @@ impl<R: Serialize + Send + 'static> LongTask<R> {
             begun,
             done_bytes: 0,
             total_bytes: 0,
+            listed: listed(),
         });
         let (tasks, database) = (Arc::clone(self), database.clone());
         state.task = Some(tokio::task::spawn_blocking(move || {
@@ -105,12 +110,14 @@ impl<R: Serialize + Send + 'static> LongTask<R> {
         Ok(())
     }
 
-    /// Records the progress. Stops the work if the server stops.
+    /// Records the progress. Stops the work if the server stops, or if it was cancelled.
     fn progress(&self, done: u64, total: u64) -> ControlFlow<()> {
+        let mut is_cancelled = false;
         if let Some(running) = &mut self.state.lock().running {
             (running.done_bytes, running.total_bytes) = (done, total);
+            is_cancelled = running.listed.is_cancelled();
         }
-        match self.stop.load(Ordering::Acquire) {
+        match is_cancelled || self.stop.load(Ordering::Acquire) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

@@ -19,6 +19,9 @@ use crate::jobs::task::LongTask;
 /// Bytes a second if the caller sets no rate: low enough to leave the disks to other requests.
 const RATE_BYTES: u64 = 64 << 20;
 
+/// What a verification is called on the list of what is running.
+const ACTION: &str = "quire:admin/verify";
+
 /// The verifications of a server.
 pub(crate) type Verifications = LongTask<VerifyReport>;
 
@@ -41,9 +44,11 @@ pub(crate) async fn begin(call: Call<VerifyState>) -> Outcome<Answer> {
              /_verify shows that it ended",
         )
     };
+    let (engine, running) = (call.state.engine, call.running);
+    let listed = || running.background(ACTION, engine.clock());
     call.state
         .verifications
-        .begin(&call.state.engine.database(), Map::new(), being_verified, {
+        .begin(&engine.database(), Map::new(), listed, being_verified, {
             move |database, progress| {
                 let result = verify_open(database, &options, progress);
                 match &result {

@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiredb::Env;
-
 use super::flow::Flow;
 use super::mode::Mode;
 use super::outcome::line;
@@ -17,7 +15,7 @@ use crate::access::grant::Grant;
 const VALUE_BYTES_MAX: usize = 1024;
 
 /// The pause before the answer to a wrong token.
-const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
+pub(super) const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
 
 /// Whether a client is admitted.
 pub(crate) struct Admission {
@@ -54,13 +52,8 @@ impl Admission {
         }
     }
 
-    /// Checks the first request, and answers it. Blocks for a moment if the token is wrong.
-    pub(crate) fn check(
-        &mut self,
-        env: &dyn Env,
-        request: &Request<'_>,
-        out: &mut Vec<u8>,
-    ) -> Flow {
+    /// Checks the first request, and answers it.
+    pub(crate) fn check(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Flow {
         let sent = match request {
             Request::Quit => return Flow::Quit,
             Request::Write(write) => match write.change {
@@ -84,8 +77,7 @@ impl Admission {
             return Flow::Continue;
         }
         tracing::warn!("a memcached client with a wrong token is refused");
-        env.sleep(WRONG_TOKEN_PAUSE);
         line("CLIENT_ERROR authentication failure", out);
-        Flow::Close
+        Flow::CloseLater
     }
 }

@@ -16,12 +16,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admission::WRONG_TOKEN_PAUSE;
 use super::counters::Count;
 use super::flow::Flow;
 use super::parse::{Parser, Step};
 use super::port_state::PortState;
 use super::session::{Output, Session};
 use crate::http::buffers::{Buffers, Held};
+use crate::limits::Share;
 
 /// Bytes that are read at a time, and held without a reservation: at first, and at the most.
 const INPUT_BYTES_FIRST: usize = 4 << 10;
@@ -33,9 +35,8 @@ const BATCH_MAX: usize = 512;
 /// A longer buffer of answers is freed when they are sent.
 const OUTPUT_BYTES_KEPT: usize = 256 << 10;
 
-/// How much is read and discarded of a client whose connection is closed, so that it can read the
-/// reason.
-const LINGER_BYTES: usize = 4 << 20;
+/// The longest rest of a client over its limits, before it is checked again.
+const REST_MAX: Duration = Duration::from_secs(1);
 
 /// A connection over any stream. A read may return `WouldBlock` or `TimedOut`, so that the
 /// connection can check whether it is to end.
@@ -47,6 +48,10 @@ pub(crate) struct Connection<R, W> {
     input: Input,
     /// When the request that is arriving began.
     begun: Option<Duration>,
+    /// How long the client is to rest before it is served again.
+    rest: Duration,
+    /// It is ended after the rest: its token was wrong.
+    is_ending: bool,
 }
 
 /// Why a connection returned.
@@ -58,6 +63,8 @@ pub(crate) enum Run {
     Lingers,
     /// It waits for a request, or for the rest of one while others wait for its thread.
     Idle,
+    /// It is to be served again after a rest.
+    Rests,
 }
 
 /// What a read gave.
@@ -153,13 +160,28 @@ impl<R: Read, W: Write> Connection<R, W> {
             parser,
             input: Input::default(),
             begun: None,
+            rest: Duration::ZERO,
+            is_ending: false,
         }
     }
 
-    /// The same, of a client at this address.
+    /// The same, of a client at this address, which the limits are about.
     pub(crate) fn with_address(mut self, address: Option<SocketAddr>) -> Connection<R, W> {
+        let limits = &self.session.state.limits;
+        let share = limits.attend(address.map(|address| address.ip()));
+        self.session.share = Some(share).filter(Share::is_limited);
         self.session.address = address;
         self
+    }
+
+    /// Whether the client may do something.
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.session.is_admitted()
+    }
+
+    /// How long the client is to rest before it is served again, if it is to.
+    pub(crate) fn take_rest(&mut self) -> Duration {
+        std::mem::take(&mut self.rest)
     }
 
     /// Serves the client until the client quits, `goes_on`, which is called between batches,
@@ -168,8 +190,18 @@ impl<R: Read, W: Write> Connection<R, W> {
     /// # Errors
     /// The stream's, and `TimedOut` if a request did not arrive in time.
     pub(crate) fn run(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<Run> {
+        if self.is_ending {
+            self.sink.send()?;
+            return Ok(Run::Lingers);
+        }
         loop {
             let (flow, wanted_bytes) = self.batch()?;
+            if flow == Flow::CloseLater {
+                self.flush_tally();
+                self.rest = WRONG_TOKEN_PAUSE;
+                self.is_ending = true;
+                return Ok(Run::Rests);
+            }
             if flow != Flow::Continue {
                 self.flush_tally();
                 self.sink.send()?;
@@ -185,6 +217,9 @@ impl<R: Read, W: Write> Connection<R, W> {
             self.sink.send()?;
             if !goes_on() {
                 return Ok(Run::Ended);
+            }
+            if !self.rest.is_zero() {
+                return Ok(Run::Rests);
             }
             if !self
                 .input
@@ -227,6 +262,9 @@ impl<R: Read, W: Write> Connection<R, W> {
         if !requests.is_empty() {
             self.begun = None;
         }
+        if let Some(share) = &self.session.share {
+            self.rest = share.rest(requests.len() as u64).min(REST_MAX);
+        }
         assert!(
             rest.len() <= filled.len(),
             "the parser takes bytes off its input"
@@ -263,6 +301,9 @@ impl<R: Read, W: Write> Connection<R, W> {
                     self.input.end += bytes;
                     self.input.was_filled = bytes == room;
                     self.session.tally.add(Count::ReceivedBytes, bytes as u64);
+                    if let Some(share) = &self.session.share {
+                        share.passed(bytes as u64);
+                    }
                     return Ok(Arrival::Bytes);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -278,7 +319,9 @@ impl<R: Read, W: Write> Connection<R, W> {
     /// Gives up the buffers of a connection that waits for its client. False if there is no memory
     /// for the part of a request that has arrived.
     pub(crate) fn release(&mut self) -> bool {
-        self.sink.buffer = Vec::new();
+        if !self.is_ending {
+            self.sink.buffer = Vec::new();
+        }
         self.session.release();
         self.input.release(&self.session.state.buffers)
     }
@@ -288,21 +331,11 @@ impl<R: Read, W: Write> Connection<R, W> {
         !self.input.filled().is_empty() || self.parser.is_in_request()
     }
 
-    /// Reads and discards what the client still sends, up to a bound. If a socket is closed with
-    /// unread bytes, the client may lose the last answer (TCP reset).
-    pub(crate) fn linger(&mut self) {
-        let mut left = LINGER_BYTES;
-        self.input.bytes.resize(INPUT_BYTES_FIRST, 0);
-        while left > 0 {
-            match self.reader.read(&mut self.input.bytes) {
-                Ok(0) | Err(_) => return,
-                Ok(bytes) => left = left.saturating_sub(bytes),
-            }
-        }
-    }
-
     fn flush_tally(&mut self) {
         let sent = std::mem::take(&mut self.sink.sent_bytes);
+        if let Some(share) = &self.session.share {
+            share.passed(sent);
+        }
         self.session.tally.add(Count::SentBytes, sent);
         self.session.tally.flush(&self.session.state.counters);
     }

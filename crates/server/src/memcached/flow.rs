@@ -8,4 +8,6 @@ pub(crate) enum Flow {
     Quit,
     /// The server ends it: the next bytes can't be understood, or must not be executed.
     Close,
+    /// The same, but the answer is sent after a pause.
+    CloseLater,
 }

@@ -17,9 +17,10 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::connection::{Connection, Run};
+use super::connection::{Connection, Run, is_early};
 use super::port_state::PortState;
 use super::socket::Socket;
+use crate::limits::Connected;
 use crate::net::accept::accept;
 use crate::net::connections::OpenConnection;
 use crate::net::idle::{IdleConnections, Presence};
@@ -27,6 +28,9 @@ use crate::net::tls::Tls;
 
 /// How long a client whose connection is closed may take to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How much is read and discarded of such a client.
+const LINGER_BYTES: usize = 4 << 20;
 
 /// How often a thread whose client does not read checks whether it may wait on.
 const WRITE_CHECK: Duration = Duration::from_millis(500);
@@ -59,8 +63,10 @@ struct Clients {
 struct Client {
     connection: Connection<Socket, Socket>,
     socket: Socket,
+    /// The server has ended it: what it still sends is discarded.
+    lingers: bool,
     _open: OpenConnection,
-    _slot: OwnedSemaphorePermit,
+    _place: (OwnedSemaphorePermit, Connected),
     presence: Arc<Presence>,
     leaving: Leaving,
 }
@@ -86,17 +92,17 @@ impl Port {
         let mut stop = std::pin::pin!(stop);
         loop {
             let next = async {
-                let stream = accept(&listener).await;
-                (stream, self.slot().await)
+                let (stream, connected) = accept(&listener, &self.state.limits).await;
+                (stream, connected, self.slot().await)
             };
-            let (stream, slot) = tokio::select! {
+            let (stream, connected, slot) = tokio::select! {
                 biased;
                 () = &mut stop => return,
                 next = next => next,
             };
             let begun = slot
                 .map_err(std::io::Error::other)
-                .and_then(|slot| self.begin(stream, slot));
+                .and_then(|slot| self.begin(stream, (slot, connected)));
             if let Err(error) = begun {
                 tracing::warn!(%error, "a memcached connection can't be served");
             }
@@ -122,7 +128,7 @@ impl Port {
     fn begin(
         &self,
         stream: tokio::net::TcpStream,
-        slot: OwnedSemaphorePermit,
+        place: (OwnedSemaphorePermit, Connected),
     ) -> std::io::Result<()> {
         let stream = stream.into_std()?;
         stream.set_nodelay(true)?;
@@ -135,8 +141,9 @@ impl Port {
             connection: Connection::new(Arc::clone(&self.state), socket.clone(), socket.clone())
                 .with_address(address),
             socket,
+            lingers: false,
             _open: self.state.counters.connections.begin(),
-            _slot: slot,
+            _place: place,
             presence: self.clients.idle.begin(),
             leaving: Leaving {
                 clients: Arc::clone(&self.clients),
@@ -194,7 +201,15 @@ impl Clients {
 impl Client {
     /// Serves the client to its end: on a thread while it is active, and on none while it is idle.
     async fn attend(mut self) {
-        while self.is_ready().await {
+        loop {
+            // One that rests may have sent something already.
+            let is_ready = match self.connection.take_rest() {
+                Duration::ZERO => self.is_ready().await,
+                rest => self.rest(rest).await,
+            };
+            if !is_ready {
+                return;
+            }
             let Some(active) = self.active().await else {
                 return;
             };
@@ -213,6 +228,17 @@ impl Client {
                 Ok(Some(client)) => self = client,
                 _ => return,
             }
+            if self.lingers {
+                return self.linger().await;
+            }
+        }
+    }
+
+    /// Rests without a thread. False if its place is wanted before the end.
+    async fn rest(&self, rest: Duration) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep(rest) => true,
+            () = self.presence.evicted() => false,
         }
     }
 
@@ -233,11 +259,7 @@ impl Client {
     /// the rest of a request does not arrive in time.
     async fn is_ready(&self) -> bool {
         let socket = &self.socket.tcp;
-        let waiting = socket
-            .set_nonblocking(true)
-            .and_then(|()| socket.try_clone())
-            .and_then(tokio::net::TcpStream::from_std);
-        let Ok(waiting) = waiting else {
+        let Ok(waiting) = self.waiting() else {
             return false;
         };
         let is_in_request = self.connection.is_in_request();
@@ -252,13 +274,19 @@ impl Client {
             && !self.leaving.clients.is_stopping.load(Ordering::Acquire)
     }
 
-    /// Serves the client until it ends, or is idle again: then it is returned. Blocks.
+    /// Serves the client until it ends, or waits for something: then it is returned. Blocks.
     fn serve(mut self) -> Option<Client> {
         let in_service = self.presence.serve();
+        if self.connection.is_admitted() {
+            self.presence.admit();
+        }
         let clients = &self.leaving.clients;
         let goes_on = || !clients.is_stopping.load(Ordering::Acquire);
         match self.connection.run(&goes_on) {
-            Ok(Run::Idle) => {
+            Ok(Run::Idle | Run::Rests) => {
+                if self.connection.is_admitted() {
+                    self.presence.admit();
+                }
                 let has_room = self.connection.release();
                 drop(in_service);
                 return has_room.then_some(self);
@@ -266,14 +294,44 @@ impl Client {
             Ok(Run::Ended) => self.socket.finish(),
             Ok(Run::Lingers) => {
                 self.socket.finish();
-                // Errors do not matter here: the connection has ended.
+                // An error says that it is closed already.
                 let _ = self.socket.tcp.shutdown(Shutdown::Write);
-                let _ = self.socket.tcp.set_read_timeout(Some(LINGER));
-                self.connection.linger();
+                self.lingers = true;
+                drop(in_service);
+                return Some(self);
             }
             Err(error) => tracing::debug!(%error, "a memcached connection ended early"),
         }
         None
+    }
+
+    /// Reads and discards what the client still sends, for a while and up to a bound, without a
+    /// thread. If a socket is closed with unread bytes, the client may lose the last answer (TCP
+    /// reset).
+    async fn linger(&self) {
+        let Ok(socket) = self.waiting() else { return };
+        let discard = async {
+            let (mut left, mut buffer) = (LINGER_BYTES, [0; 4 << 10]);
+            while left > 0 && socket.readable().await.is_ok() {
+                match socket.try_read(&mut buffer) {
+                    Ok(0) => return,
+                    Ok(bytes) => left = left.saturating_sub(bytes),
+                    Err(error) if is_early(&error) => {}
+                    Err(_) => return,
+                }
+            }
+        };
+        tokio::select! {
+            _ = tokio::time::timeout(LINGER, discard) => {}
+            () = self.presence.evicted() => {}
+        }
+    }
+
+    /// The socket, to wait for what the client sends.
+    fn waiting(&self) -> std::io::Result<tokio::net::TcpStream> {
+        let socket = &self.socket.tcp;
+        socket.set_nonblocking(true)?;
+        tokio::net::TcpStream::from_std(socket.try_clone()?)
     }
 }
 

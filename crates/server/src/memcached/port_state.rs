@@ -11,6 +11,7 @@ use crate::access::caller::Access;
 use crate::audit::Audit;
 use crate::engine::Engine;
 use crate::http::buffers::Buffers;
+use crate::limits::Limits;
 use crate::net::tls::Tls;
 use crate::options::{MemcachedOptions, ServerOptions};
 
@@ -26,6 +27,7 @@ pub(crate) struct PortState {
     pub(crate) access: Arc<Access>,
     pub(crate) audit: Option<Audit>,
     pub(crate) tls: Option<Tls>,
+    pub(crate) limits: Arc<Limits>,
     pub(crate) connections_max: usize,
     pub(crate) idle_timeout: Duration,
     pub(crate) request_timeout: Duration,
@@ -42,6 +44,7 @@ pub(crate) struct PortState {
 impl PortState {
     pub(crate) fn new(
         options: &ServerOptions,
+        limits: Arc<Limits>,
         access: Arc<Access>,
         engine: Engine,
         buffers: Buffers,
@@ -53,6 +56,7 @@ impl PortState {
             access,
             audit: options.audit.clone(),
             tls: options.tls.clone(),
+            limits,
             connections_max: options.connections_max,
             idle_timeout: options.idle_timeout,
             request_timeout: options.request_timeout,

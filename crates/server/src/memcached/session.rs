@@ -30,6 +30,7 @@ use super::write::write_all;
 use crate::access::role::Action;
 use crate::audit::Event;
 use crate::documents::lookup::Group;
+use crate::limits::Share;
 
 /// Answers of more bytes are sent before the next is made.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
@@ -61,6 +62,8 @@ pub(crate) struct Session {
     keyspace: Keyspace,
     admission: Admission,
     pub(super) address: Option<SocketAddr>,
+    /// What the client takes, if it is limited.
+    pub(super) share: Option<Share>,
     pub(crate) tally: Tally,
     group: Group,
     /// The line of keys that is being answered had an error.
@@ -82,6 +85,7 @@ impl Session {
             state,
             admission,
             address: None,
+            share: None,
         };
         let parser = Parser::new(session.value_bytes_max());
         (session, parser)
@@ -116,12 +120,12 @@ impl Session {
         }
         while let Some(first) = rest.first() {
             if !self.admission.is_admitted() {
-                let database = self.state.engine.database();
-                let flow = self
-                    .admission
-                    .check(&**database.env(), first, output.buffer());
+                let flow = self.admission.check(first, output.buffer());
                 if let Some(grant) = self.admission.grant() {
                     self.keyspace.grant = grant;
+                    if let Some(share) = &mut self.share {
+                        share.has_token(&self.keyspace.grant.name);
+                    }
                 }
                 self.note_authentication(flow);
                 if flow != Flow::Continue {

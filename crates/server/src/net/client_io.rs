@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::connections::Connections;
+use super::idle::Presence;
 use super::lingering::{LINGER_BYTES, LINGER_TIME, Lingering};
 use super::stream::Stream;
 
@@ -34,6 +35,7 @@ pub(crate) struct ClientIo {
     stalled: Pin<Box<Sleep>>,
     is_stalled: bool,
     lingering: Lingering,
+    presence: Arc<Presence>,
     /// How long, and how many bytes, are still discarded of a connection that is being closed.
     linger: Option<(Pin<Box<Sleep>>, usize)>,
 }
@@ -44,9 +46,11 @@ impl ClientIo {
         connections: Arc<Connections>,
         timeout: Duration,
         lingering: Lingering,
+        presence: Arc<Presence>,
     ) -> ClientIo {
         ClientIo {
             lingering,
+            presence,
             linger: None,
             stream,
             connections,
@@ -100,12 +104,15 @@ impl ClientIo {
     ) -> Poll<io::Result<T>> {
         match result {
             Poll::Ready(result) => {
-                self.is_stalled = false;
+                if std::mem::take(&mut self.is_stalled) {
+                    self.presence.set_reads_nothing(false);
+                }
                 Poll::Ready(result)
             }
             Poll::Pending => {
                 if !self.is_stalled {
                     self.is_stalled = true;
+                    self.presence.set_reads_nothing(true);
                     self.stalled.as_mut().reset(Instant::now() + self.timeout);
                 }
                 ready!(self.stalled.as_mut().poll(cx));

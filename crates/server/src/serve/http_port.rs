@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use tower::util::MapRequest;
 
 use crate::audit::Peer;
+use crate::limits::{Connected, Limits};
 use crate::net::accept::accept;
 use crate::net::client_io::ClientIo;
 use crate::net::connections::Connections;
@@ -25,6 +26,7 @@ use crate::net::lingering::Lingering;
 use crate::net::stream::Stream;
 use crate::net::tls::Tls;
 use crate::options::ServerOptions;
+use crate::state::Server;
 
 /// The read buffer of a connection. A header, the line with the URL included, must fit in it: a
 /// longer header gets 431, a longer URL 414.
@@ -40,8 +42,8 @@ const STREAMS_MAX: u32 = 64;
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
-/// How long a connection that never sent a request may take to end, once its place is wanted.
-const EVICTION_TIME: Duration = Duration::from_millis(500);
+/// The part of all places that is kept for admitted clients: one in this many.
+const KEPT_PART: usize = 16;
 
 /// The longest time for a handshake of TLS.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
@@ -56,24 +58,30 @@ pub(super) struct HttpPort {
     tls: Option<Tls>,
     idle_timeout: Duration,
     counts: Arc<Connections>,
+    limits: Arc<Limits>,
     idle: Arc<IdleConnections>,
     slots: Arc<Semaphore>,
+    /// Places of these that strangers do not hold for long.
+    kept: usize,
     /// True once the port is closed: connections end with their present request.
     is_closing: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
 impl HttpPort {
-    pub(super) fn new(router: Router, counts: Arc<Connections>, options: &ServerOptions) -> Self {
+    pub(super) fn new(router: Router, server: &Server) -> Self {
+        let options = &server.options;
         let slots = options.connections_max.min(Semaphore::MAX_PERMITS);
         HttpPort {
             router,
             protocol: protocol(options),
             tls: options.tls.clone(),
             idle_timeout: options.idle_timeout,
-            counts,
+            counts: Arc::clone(&server.connections),
+            limits: Arc::clone(&server.limits),
             idle: Arc::default(),
             slots: Arc::new(Semaphore::new(slots)),
+            kept: slots / KEPT_PART,
             is_closing: watch::Sender::new(false),
             tasks: JoinSet::new(),
         }
@@ -88,24 +96,28 @@ impl HttpPort {
         let mut shutdown = pin!(shutdown);
         loop {
             let next = async {
-                let stream = accept(&listener).await;
-                (slot(&self.slots, &self.idle).await, stream)
+                let (stream, connected) = accept(&listener, &self.limits).await;
+                (
+                    slot(&self.slots, self.kept, &self.idle).await,
+                    stream,
+                    connected,
+                )
             };
-            let (slot, stream) = tokio::select! {
+            let (slot, stream, connected) = tokio::select! {
                 biased;
                 () = &mut shutdown => return,
                 next = next => next,
             };
             // The semaphore is never closed, so there is always a slot.
             if let Ok(slot) = slot {
-                self.begin(stream, slot);
+                self.begin(stream, (slot, connected));
             }
             while self.tasks.try_join_next().is_some() {}
         }
     }
 
     /// Begins to serve a connection.
-    fn begin(&mut self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+    fn begin(&mut self, stream: TcpStream, place: (OwnedSemaphorePermit, Connected)) {
         // Answers are written whole, so waiting for more bytes to send gains nothing.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection closed before it was served");
@@ -129,7 +141,7 @@ impl HttpPort {
         let acceptor = self.tls.as_ref().map(Tls::http_acceptor);
         let mut is_closing = self.is_closing.subscribe();
         self.tasks.spawn(async move {
-            let _held_while_open = (slot, open);
+            let _held_while_open = (place, open);
             let accepted = tokio::select! {
                 biased;
                 accepted = Stream::accept(stream, acceptor, HANDSHAKE_TIME.min(idle_timeout)) =>
@@ -144,7 +156,13 @@ impl HttpPort {
                     return;
                 }
             };
-            let client = ClientIo::new(stream, counts, idle_timeout, lingering);
+            let client = ClientIo::new(
+                stream,
+                counts,
+                idle_timeout,
+                lingering,
+                Arc::clone(&presence),
+            );
             let connection =
                 protocol.serve_connection(TokioIo::new(client), TowerToHyperService::new(service));
             let mut connection = pin!(connection);
@@ -152,13 +170,12 @@ impl HttpPort {
                 ended = connection.as_mut() => ended,
                 () = presence.evicted() => {
                     connection.as_mut().graceful_shutdown();
-                    match presence.is_new() {
-                        true => match timeout(EVICTION_TIME, connection).await {
+                    match presence.time_to_end() {
+                        Some(time) => match timeout(time, connection).await {
                             Ok(ended) => ended,
-                            // It has sent a part of its first request, and no more.
                             Err(_) => return,
                         },
-                        false => connection.await,
+                        None => connection.await,
                     }
                 }
                 () = closing(&mut is_closing) => {
@@ -195,13 +212,17 @@ async fn closing(is_closing: &mut watch::Receiver<bool>) {
     drop(is_closing.wait_for(|is_closing| *is_closing).await);
 }
 
-/// A place for a connection. If none is free, the connection that has been idle for longest is
-/// closed for it.
+/// A place for a connection. If none is free, another connection is closed for it. While few are,
+/// a stranger is: the last places are kept for admitted clients.
 async fn slot(
     slots: &Arc<Semaphore>,
+    kept: usize,
     idle: &IdleConnections,
 ) -> Result<OwnedSemaphorePermit, AcquireError> {
     if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
+        if slots.available_permits() < kept {
+            idle.evict_stranger();
+        }
         return Ok(slot);
     }
     loop {

@@ -27,7 +27,7 @@ pub(super) async fn run(
         tracing::info!(%address, "serving the memcached protocol");
     }
     let router = dispatch::router(Arc::clone(&server));
-    let mut http_port = HttpPort::new(router, Arc::clone(&server.connections), options);
+    let mut http_port = HttpPort::new(router, &server);
     let memcached_port = Port::new(Arc::clone(&server.memcached));
     let (stop_memcached, memcached_stopped) = oneshot::channel::<()>();
     let memcached_accepts = memcached.map(|listener| {

@@ -235,18 +235,45 @@ async fn connections_over_the_limit_wait_for_those_that_are_busy() {
         ..ServerOptions::default()
     })
     .await;
-    let (mut first, second) = (in_flight(&site).await, in_flight(&site).await);
-    let mut third = site.connect().await;
-    third
-        .write_all(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        .await
+    site.database
+        .collection_or_create("a", Default::default)
         .unwrap();
-    let waited = timeout(Duration::from_millis(300), read_until(&mut third, "200 OK")).await;
+    // The server works for both: it looks for changes.
+    let (first, second) = (site.connect(), site.connect());
+    let (mut first, mut second) = (first.await, second.await);
+    for busy in [&mut first, &mut second] {
+        let request = b"GET /a/_changes?wait_ms=60000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        busy.write_all(request).await.unwrap();
+    }
+    let head = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut third = site.connect().await;
+    third.write_all(head).await.unwrap();
+    let waited = timeout(Duration::from_millis(900), read_until(&mut third, "200 OK")).await;
     assert!(waited.is_err(), "{waited:?}");
-    first.write_all(b":1}").await.unwrap();
+    drop(first);
     timeout(LONG, read_until(&mut third, "200 OK"))
         .await
         .unwrap();
+    drop(second);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_stall_give_their_places_to_newcomers() {
+    let site = Listening::new(ServerOptions {
+        connections_max: 2,
+        ..ServerOptions::default()
+    })
+    .await;
+    let (mut first, second) = (in_flight(&site).await, in_flight(&site).await);
+    let mut third = site.connect().await;
+    let head = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    third.write_all(head).await.unwrap();
+    timeout(LONG, read_until(&mut third, "200 OK"))
+        .await
+        .unwrap();
+    // The one that has stalled for longest is closed.
+    let answer = timeout(LONG, read_all(&mut first)).await.unwrap();
+    assert!(!answer.contains("201"), "{answer}");
     drop(second);
 }
 

@@ -22,6 +22,8 @@ mod documents;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod memcached;
 #[cfg(test)]
 mod mget;
@@ -31,6 +33,8 @@ mod reindex;
 mod search;
 #[cfg(test)]
 mod site;
+#[cfg(test)]
+mod tasks;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]

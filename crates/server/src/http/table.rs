@@ -13,20 +13,20 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use crate::http::answer::Answer;
-use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::glob;
-use crate::http::params::Params;
+use super::answer::Answer;
+use super::failure::{Failure, Outcome};
+use super::fields::glob;
+use super::params::Params;
 
 /// The most columns that a request can show or sort by.
 const SHOWN_MAX: usize = 100;
 
 /// A column: its name, its short name, and what it says.
-pub(super) type Column = (&'static str, &'static str, &'static str);
+pub(crate) type Column = (&'static str, &'static str, &'static str);
 
 /// One field of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Text(String),
     /// Aligned to the right.
     Number(u64),
@@ -34,7 +34,7 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    pub(super) fn text(text: impl Into<String>) -> Cell {
+    pub(crate) fn text(text: impl Into<String>) -> Cell {
         Cell::Text(text.into())
     }
 
@@ -49,7 +49,7 @@ impl Cell {
 }
 
 /// How a request wants its table.
-pub(super) struct TableFormat {
+pub(crate) struct TableFormat {
     columns: &'static [Column],
     /// Those to show, as indices into `columns`.
     shown: Vec<usize>,
@@ -64,7 +64,7 @@ pub(super) struct TableFormat {
 
 impl TableFormat {
     /// Reads the parameters of a request for a table of these columns.
-    pub(super) fn of(params: &Params, columns: &'static [Column]) -> Outcome<TableFormat> {
+    pub(crate) fn of(params: &Params, columns: &'static [Column]) -> Outcome<TableFormat> {
         params.only(
             "format",
             &["", "text", "json"],
@@ -85,7 +85,7 @@ impl TableFormat {
     }
 
     /// The answer with these rows, which have a cell for each column.
-    pub(super) fn answer(&self, mut rows: Vec<Vec<Cell>>) -> Answer {
+    pub(crate) fn answer(&self, mut rows: Vec<Vec<Cell>>) -> Answer {
         assert!(
             rows.iter().all(|row| row.len() == self.columns.len()),
             "a row has a cell for each column"
@@ -228,6 +228,13 @@ fn unit(name: &str) -> Outcome<Option<u64>> {
     Ok(Some(1 << shift))
 }
 
+/// The time of day in UTC; `micros` since 1970.
+pub(crate) fn time_of_day(micros: i64) -> String {
+    let seconds = micros.div_euclid(1_000_000).rem_euclid(24 * 60 * 60);
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
+}
+
 /// Bytes as OpenSearch writes them for people: `208b`, `5.2kb`.
 fn size(bytes: u64) -> String {
     let units = ["b", "kb", "mb", "gb", "tb", "pb"];
@@ -266,6 +273,13 @@ mod tests {
         for (bytes, expected) in cases {
             assert_eq!(size(bytes), expected);
         }
+    }
+
+    #[test]
+    fn the_time_of_day_is_that_of_utc() {
+        assert_eq!(time_of_day(0), "00:00:00");
+        assert_eq!(time_of_day(-1_000_000), "23:59:59");
+        assert_eq!(time_of_day(86_399_000_000 + 86_400_000_000), "23:59:59");
     }
 
     #[test]

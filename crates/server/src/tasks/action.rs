@@ -1,0 +1,59 @@
+//! The names of what requests do, as OpenSearch has them.
+
+use axum::http::Method;
+
+/// The action of requests of a route. A route that OpenSearch has no action for has its path.
+pub(crate) fn action(path: &'static str, method: &Method) -> &'static str {
+    let of_collection = path.strip_prefix("/{collection}");
+    match of_collection.unwrap_or(path) {
+        "/_search" => "indices:data/read/search",
+        "/_count" => "indices:data/read/count",
+        "/_msearch" => "indices:data/read/msearch",
+        "/_mget" => "indices:data/read/mget",
+        "/_search/scroll" | "/_search/scroll/{id}" if method != Method::DELETE => {
+            "indices:data/read/scroll"
+        }
+        "/_bulk" => "indices:data/write/bulk",
+        "/_delete_by_query" => "indices:data/write/delete/byquery",
+        "/_update_by_query" => "indices:data/write/update/byquery",
+        "/_reindex" => "indices:data/write/reindex",
+        "/_update/{id}" => "indices:data/write/update",
+        "/_doc" | "/_create/{id}" => "indices:data/write/index",
+        "/_doc/{id}" => match *method {
+            Method::GET | Method::HEAD => "indices:data/read/get",
+            Method::DELETE => "indices:data/write/delete",
+            _ => "indices:data/write/index",
+        },
+        "/_flush" => "indices:admin/flush",
+        "/_forcemerge" => "indices:admin/forcemerge",
+        "/_tasks" | "/_tasks/{id}" | "/_cat/tasks" => "cluster:monitor/tasks/lists",
+        "/_tasks/_cancel" | "/_tasks/{id}/_cancel" => "cluster:admin/tasks/cancel",
+        "" => match *method {
+            Method::PUT => "indices:admin/create",
+            Method::DELETE => "indices:admin/delete",
+            _ => "indices:admin/get",
+        },
+        _ => path,
+    }
+}
+
+/// Whether the handler itself ends a cancelled request, between two steps, and answers what was
+/// done until then. Otherwise its caller is answered at once, and its work ends as when the caller
+/// goes away.
+pub(crate) fn ends_itself(action: &str) -> bool {
+    matches!(
+        action,
+        "indices:data/write/delete/byquery"
+            | "indices:data/write/update/byquery"
+            | "indices:data/write/reindex"
+            | "indices:admin/flush"
+            | "indices:admin/forcemerge"
+    )
+}
+
+/// Whether a request can be cancelled: not where nothing could be stopped any more.
+pub(crate) fn is_cancellable(action: &str) -> bool {
+    let is_read = action.starts_with("indices:data/read/");
+    let is_stream = action.starts_with("/_follow") || action.ends_with("/_changes");
+    is_read || is_stream || ends_itself(action) || action == "indices:data/write/bulk"
+}

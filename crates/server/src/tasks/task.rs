@@ -1,0 +1,134 @@
+//! One running request, or work in the background.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode, Uri};
+use tokio::sync::Notify;
+
+use super::action;
+use crate::http::failure::Failure;
+
+/// The longest text of a body that is listed.
+const BODY_BYTES_MAX: usize = 1 << 10;
+
+/// One running request, or work in the background.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) id: u64,
+    /// The task that began it, if it is work in the background.
+    pub(crate) parent: Option<u64>,
+    pub(crate) action: &'static str,
+    pub(crate) request: Origin,
+    /// When it began: microseconds since 1970 UTC, and by the monotonic clock.
+    pub(crate) start_micros: i64,
+    pub(crate) begun: Duration,
+    pub(crate) is_cancellable: bool,
+    /// The beginning of the body, once it was read.
+    body: OnceLock<String>,
+    is_cancelled: AtomicBool,
+    cancelled: Notify,
+}
+
+/// The request that a task comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    /// The name of the caller's token; empty for that of the server, and without one.
+    pub(crate) token: String,
+    /// Of the client; none if the server is called in process.
+    pub(crate) address: Option<SocketAddr>,
+    /// The header by which a client names its requests.
+    pub(crate) opaque_id: Option<String>,
+}
+
+impl Task {
+    /// A task that begins. `now` is the time since 1970, in microseconds, and by the monotonic
+    /// clock.
+    pub(super) fn new(
+        id: u64,
+        parent: Option<u64>,
+        action: &'static str,
+        request: Origin,
+        now: (i64, Duration),
+    ) -> Task {
+        Task {
+            id,
+            parent,
+            action,
+            request,
+            start_micros: now.0,
+            begun: now.1,
+            is_cancellable: parent.is_some() || action::is_cancellable(action),
+            body: OnceLock::new(),
+            is_cancelled: AtomicBool::new(false),
+            cancelled: Notify::new(),
+        }
+    }
+
+    /// Keeps the beginning of the request's body, to be listed.
+    pub(crate) fn set_body(&self, body: &[u8]) {
+        let start = body.get(..BODY_BYTES_MAX).unwrap_or(body);
+        if !start.is_empty() {
+            // The body is read once, so nothing is lost if it was set.
+            let _ = self.body.set(String::from_utf8_lossy(start).into_owned());
+        }
+    }
+
+    /// What it does, for people: the request, and the beginning of its body.
+    pub(crate) fn description(&self) -> String {
+        let Origin { method, uri, .. } = &self.request;
+        let path = uri.path_and_query().map_or("", |path| path.as_str());
+        match self.body.get() {
+            Some(body) => format!("{method} {path} {}", body.trim_end()),
+            None => format!("{method} {path}"),
+        }
+    }
+
+    /// Tells it to end.
+    pub(crate) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Release);
+        self.cancelled.notify_waiters();
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Returns once it is to end at once. A task that ends itself is never told so.
+    pub(crate) async fn cancelled(&self) {
+        if action::ends_itself(self.action) {
+            return std::future::pending().await;
+        }
+        let mut cancelled = pin!(self.cancelled.notified());
+        // From here on no notice is missed.
+        cancelled.as_mut().enable();
+        if !self.is_cancelled() {
+            cancelled.await;
+        }
+    }
+
+    /// Checks that it may go on.
+    ///
+    /// # Errors
+    /// If it was cancelled.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self.is_cancelled() {
+            false => Ok(()),
+            true => Err(Task::failure()),
+        }
+    }
+
+    /// The answer to a request that was cancelled.
+    pub(crate) fn failure() -> Failure {
+        Failure::new(
+            StatusCode::BAD_REQUEST,
+            "task_cancelled_exception",
+            "cancelled task with reason: by user request",
+        )
+    }
+}

@@ -1,0 +1,158 @@
+//! Limits of client addresses and tokens: who exceeds them is refused and told when to come again.
+
+use std::path::PathBuf;
+
+use quire_server::{Limit, MemcachedOptions, NewToken, Role, ServerOptions, Tokens};
+use quiredb::OsEnv;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::site::{Listening, Site, read_until};
+
+/// An answer has more bytes than hours allow: no second request passes within a test.
+const RARELY: Limit = Limit {
+    requests: None,
+    bytes: Some(1),
+    running: None,
+    connections: None,
+};
+
+fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").into_bytes()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_over_its_bytes_is_told_when_to_come_again() {
+    let site = Listening::new(ServerOptions {
+        address_limit: Some(RARELY),
+        ..ServerOptions::default()
+    })
+    .await;
+    // The answer has more bytes than an hour allows.
+    let first = site.exchange(&get("/openapi.json")).await;
+    assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+    let second = site.exchange(&get("/")).await;
+    assert!(second.starts_with("HTTP/1.1 429"), "{second}");
+    assert!(
+        second.contains("bytes a second of this address"),
+        "{second}"
+    );
+    let head = second
+        .lines()
+        .find(|line| line.starts_with("retry-after: "));
+    let seconds: u64 = head.unwrap()["retry-after: ".len()..].parse().unwrap();
+    assert!(seconds > 1000, "{seconds}");
+    // Also where no route is, so that nothing is found out faster.
+    let unknown = site.exchange(&get("/_none/x/y/z")).await;
+    assert!(unknown.starts_with("HTTP/1.1 429"), "{unknown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_over_its_limit_slows_no_other_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let path: PathBuf = dir.path().join("tokens");
+    let tokens = Tokens::open_or_create(OsEnv::new().unwrap(), &path).unwrap();
+    let make = |name: &str| {
+        let new = NewToken {
+            name: name.to_owned(),
+            role: Role::Read,
+            collections: vec!["*".to_owned()],
+            lifetime: None,
+        };
+        tokens.create(new).unwrap()
+    };
+    let (greedy, modest) = (make("greedy"), make("modest"));
+    let site = Site::with(ServerOptions {
+        tokens: Some(tokens.clone()),
+        token_limit: Some(RARELY),
+        ..ServerOptions::default()
+    });
+    let call = async |token: &str| {
+        let request = axum::http::Request::builder()
+            .uri("/openapi.json")
+            .header("authorization", format!("Bearer {token}"));
+        let request = request.body(axum::body::Body::empty()).unwrap();
+        site.send(request).await
+    };
+    assert_eq!(call(&greedy).await.status, 200);
+    let refused = call(&greedy).await;
+    let reason = refused.refused(429, "rejected_execution_exception");
+    assert!(reason.contains("of this token"), "{reason}");
+    assert_eq!(call(&modest).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_requests_of_an_address_run_at_once_than_allowed() {
+    let site = Listening::new(ServerOptions {
+        address_limit: Some(Limit {
+            running: Some(2),
+            connections: Some(4),
+            ..Limit::default()
+        }),
+        ..ServerOptions::default()
+    })
+    .await;
+    site.database
+        .collection_or_create("a", Default::default)
+        .unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let mut stream = site.connect().await;
+        stream
+            .write_all(&get("/a/_changes?wait_ms=60000"))
+            .await
+            .unwrap();
+        waiting.push(stream);
+    }
+    while !site.exchange(&get("/")).await.starts_with("HTTP/1.1 429") {}
+    // Two more connections fit, and the next is closed at once.
+    let mut third = site.connect().await;
+    third
+        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    let answer = read_until(&mut third, "\r\n\r\n").await;
+    assert!(
+        answer.contains("requests at once of this address"),
+        "{answer}"
+    );
+    let fourth = site.connect().await;
+    loop {
+        let mut fifth = site.connect().await;
+        if fifth.read(&mut [0]).await.is_ok_and(|bytes| bytes == 0) {
+            break;
+        }
+    }
+    // What ends gives its room back.
+    drop((waiting, third, fourth));
+    while !site.exchange(&get("/")).await.starts_with("HTTP/1.1 200") {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_of_memcached_over_their_limit_rest_without_losing_requests() {
+    let site = Listening::new(ServerOptions {
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..MemcachedOptions::default()
+        }),
+        address_limit: Some(Limit {
+            requests: Some(1000),
+            ..Limit::default()
+        }),
+        ..ServerOptions::default()
+    })
+    .await;
+    let mut client = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
+    let begun = tokio::time::Instant::now();
+    for _ in 0..3 {
+        client
+            .write_all("mn\r\n".repeat(1000).as_bytes())
+            .await
+            .unwrap();
+        let mut answers = vec![0; 4 * 1000];
+        client.read_exact(&mut answers).await.unwrap();
+        assert_eq!(answers, "MN\r\n".repeat(1000).into_bytes());
+    }
+    // The first two thousand pass at once.
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(900));
+}
