@@ -8,19 +8,13 @@ use crate::approximate_distinct::ApproximateDistinct;
 use crate::batches::Batches;
 use crate::meter::{ENTRY_BYTES, Meter};
 use crate::number_sum::NumberSum;
+use crate::ordinal_counter::{FlatValues, count_terms};
 use crate::percentile::Percentile;
 use crate::value::number;
 use crate::{Aggregated, Column, End, Measure, NO_ORDINAL, Ordinals, Result, Value};
 use quire_index::{DocSet, Number, Numbers, term};
 use quire_model::ordered::OrderedValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::ControlFlow;
-
-/// Ordinals below this are counted in an array.
-const ARRAY_ORDINALS_MAX: u64 = 1 << 16;
-
-/// Larger ordinals are gathered up to this number, sorted, and counted by runs.
-const GATHERED_ORDINALS_MAX: usize = 1 << 16;
 
 /// The name of counting in an error.
 const COUNTING: &str = "counting by value";
@@ -113,12 +107,8 @@ impl Gathered {
                 add_intervals(counts, *width, column, &numbers, docs, meter)
             }
             _ => {
-                let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
-                let mut counter = OrdinalCounter::new(column);
-                while let Some(batch) = batches.next() {
-                    counter.count(values.read(column, batch)?, self, meter)?;
-                }
-                counter.finish(self, meter)
+                let mut add = |term: &[u8], count| self.add(term, count, meter);
+                count_terms(column, docs, &mut add)
             }
         }
     }
@@ -325,25 +315,6 @@ fn add_count(
     Ok(())
 }
 
-/// The values of a batch of documents, one behind the other.
-#[derive(Default)]
-struct FlatValues {
-    ends: Vec<u64>,
-    ordinals: Ordinals,
-}
-
-impl FlatValues {
-    /// The ordinals, with [`NO_ORDINAL`] here and there where a document has no value.
-    fn read(&mut self, column: &dyn Column, batch: &[u32]) -> Result<&[u64]> {
-        if column.has_many() {
-            column.ordinals(batch, &mut self.ordinals)?;
-            return Ok(&self.ordinals.ordinals);
-        }
-        column.ends(batch, End::Smallest, &mut self.ends)?;
-        Ok(&self.ends)
-    }
-}
-
 /// Counts documents that have at most one value by interval.
 fn add_intervals(
     counts: &mut BTreeMap<Value, u64>,
@@ -383,82 +354,4 @@ fn value_of(column: &dyn Column, ordinal: u64) -> Result<Option<Value>> {
     let mut term = Vec::new();
     column.term(ordinal, &mut term)?;
     Ok(Value::from_term(&term))
-}
-
-/// Counts how often each ordinal of a column occurs.
-struct OrdinalCounter<'c> {
-    column: &'c dyn Column,
-    /// By ordinal; empty if ordinals are too large for it.
-    counts: Vec<u64>,
-    /// Ordinals that were not counted yet.
-    gathered: Vec<u64>,
-}
-
-impl<'c> OrdinalCounter<'c> {
-    fn new(column: &'c dyn Column) -> OrdinalCounter<'c> {
-        let end = column.ordinal_end();
-        OrdinalCounter {
-            column,
-            counts: match end {
-                0..=ARRAY_ORDINALS_MAX => vec![0; end as usize],
-                _ => Vec::new(),
-            },
-            gathered: Vec::new(),
-        }
-    }
-
-    fn count(&mut self, ordinals: &[u64], into: &mut Gathered, meter: &mut Meter) -> Result<()> {
-        if self.column.ordinal_end() <= ARRAY_ORDINALS_MAX {
-            for ordinal in ordinals {
-                if let Some(count) = self.counts.get_mut(*ordinal as usize) {
-                    *count += 1;
-                }
-            }
-            return Ok(());
-        }
-        let there = ordinals.iter().filter(|ordinal| **ordinal != NO_ORDINAL);
-        self.gathered.extend(there);
-        match self.gathered.len() >= GATHERED_ORDINALS_MAX {
-            true => self.flush(into, meter),
-            false => Ok(()),
-        }
-    }
-
-    fn flush(&mut self, into: &mut Gathered, meter: &mut Meter) -> Result<()> {
-        let mut gathered = std::mem::take(&mut self.gathered);
-        gathered.sort_unstable();
-        let runs = gathered.chunk_by(|one, next| one == next);
-        let counted = runs.filter_map(|run| Some((*run.first()?, run.len() as u64)));
-        self.add(counted, into, meter)?;
-        debug_assert!(gathered.is_sorted(), "runs are of sorted ordinals");
-        gathered.clear();
-        self.gathered = gathered;
-        Ok(())
-    }
-
-    fn finish(mut self, into: &mut Gathered, meter: &mut Meter) -> Result<()> {
-        self.flush(into, meter)?;
-        let counts = std::mem::take(&mut self.counts);
-        let counted = (0..).zip(counts).filter(|(_, count)| *count > 0);
-        self.add(counted, into, meter)
-    }
-
-    /// Adds how often ordinals occur, ascending.
-    fn add(
-        &self,
-        counted: impl Iterator<Item = (u64, u64)>,
-        into: &mut Gathered,
-        meter: &mut Meter,
-    ) -> Result<()> {
-        let (ordinals, counts): (Vec<u64>, Vec<u64>) = counted.unzip();
-        let (mut counts, mut added) = (counts.into_iter(), Ok(()));
-        self.column.each_term(&ordinals, &mut |term| {
-            added = into.add(term, counts.next().unwrap_or(0), meter);
-            match added {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
-        })?;
-        added
-    }
 }

@@ -58,6 +58,7 @@ mod model;
 mod number_sum;
 mod options;
 mod order;
+mod ordinal_counter;
 mod page;
 mod path;
 mod percentile;

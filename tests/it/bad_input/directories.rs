@@ -76,7 +76,7 @@ fn a_database_is_open_in_one_process_at_a_time() {
                 db,
                 "is locked",
                 "is open in another process; stop that one",
-                "requests over HTTP",
+                "give its HTTP address",
             ],
         );
     }

@@ -48,8 +48,13 @@ impl BucketNumbers {
 
     /// Adds a document to a bucket.
     pub(crate) fn add(&mut self, number: u32) {
+        self.add_many(number, 1);
+    }
+
+    /// Adds documents to a bucket.
+    pub(crate) fn add_many(&mut self, number: u32, documents: u64) {
         if let Some(count) = self.counts.get_mut(number as usize) {
-            *count += 1;
+            *count += documents;
         }
     }
 

@@ -133,6 +133,32 @@ impl Keys {
         Ok(unread)
     }
 
+    /// Shows the numbers of the keys of a value, each once, where keys have one part. Returns
+    /// whether it has none and should have one.
+    pub(crate) fn of_term(
+        &mut self,
+        source: &Source,
+        term: &[u8],
+        meter: &mut Meter,
+        each: &mut dyn FnMut(u32, &mut Meter) -> Result<()>,
+    ) -> Result<bool> {
+        debug_assert!(
+            self.parts.len() == 1,
+            "a key of several parts has several values"
+        );
+        let Some(parts) = self.parts.first_mut() else {
+            return Ok(false);
+        };
+        let mut converted = parts.converted(source, term, meter)?;
+        converted.parts.sort_unstable();
+        converted.parts.dedup();
+        converted
+            .parts
+            .iter()
+            .try_for_each(|key| each(*key, meter))?;
+        Ok(converted.is_unread)
+    }
+
     /// The parts of each key, by its number.
     pub(crate) fn into_keys(self) -> Vec<SmallVec<[GroupKey; 1]>> {
         let parts = self.parts.into_iter().map(|parts| {

@@ -7,17 +7,18 @@
 
 use super::buckets::BucketNumbers;
 use super::column::FieldColumn;
-use super::facet::FacetKind;
+use super::facet::{BucketKey, FacetKind, Missing};
 use super::keys::Keys;
 use super::metric::MetricState;
 use super::plan::{FacetPlan, PlanNode};
 use crate::batches::Batches;
 use crate::hit::Hit;
 use crate::meter::Meter;
+use crate::ordinal_counter::count_terms;
 use crate::sort::{SortKey, TopHits, offer, push_key};
 use crate::top::Top;
 use crate::{Column, Result};
-use quire_index::DocSet;
+use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
 
 /// Pairs of a document and a bucket that are gone on with at once.
@@ -140,14 +141,17 @@ impl NodeState {
         }
     }
 
-    /// Adds all documents of a segment to a measure of all of them, which columns give faster than
-    /// their batches do. False if it is none.
+    /// Adds all documents of a segment to a measure or to buckets of all of them, which columns give
+    /// faster than their batches do. False if it is none.
     fn add_whole(
         &mut self,
         node: &PlanNode,
         segment: &Segment<'_>,
         meter: &mut Meter,
     ) -> Result<bool> {
+        if let NodeState::Buckets(state) = self {
+            return state.add_whole(node, segment, meter);
+        }
         let FacetKind::Metric {
             metric,
             missing: None,
@@ -200,6 +204,49 @@ impl NodeState {
 }
 
 impl BucketsState {
+    /// Adds all documents of a segment, if it is enough to count those with each value: nothing is
+    /// in the buckets, and no document is twice in one.
+    fn add_whole(
+        &mut self,
+        node: &PlanNode,
+        segment: &Segment<'_>,
+        meter: &mut Meter,
+    ) -> Result<bool> {
+        let (FacetKind::Buckets(buckets), Some(keys)) = (&node.facet.kind, &mut self.keys) else {
+            return Ok(false);
+        };
+        let ([source], [field]) = (buckets.by.as_slice(), node.fields.as_slice()) else {
+            return Ok(false);
+        };
+        let is_counted = node.inner.is_empty() && matches!(source.missing, Missing::LeftOut);
+        if !is_counted {
+            return Ok(false);
+        }
+        let Some(Some(column)) = segment.columns.get(*field) else {
+            return Ok(true);
+        };
+        if column.has_many() && !matches!(source.key, BucketKey::Value(_)) {
+            return Ok(false);
+        }
+        let (numbers, unread) = (&mut self.numbers, &mut self.unread);
+        let mut add = |term: &[u8], count: u64| {
+            if term == term::NULL {
+                return Ok(());
+            }
+            if keys.of_term(source, term, meter, &mut |key, meter| {
+                let bucket = numbers.number(0, key, meter)?;
+                numbers.add_many(bucket, count);
+                Ok(())
+            })? {
+                unread.resize(unread.len().max(1), 0);
+                unread.first_mut().into_iter().for_each(|all| *all += count);
+            }
+            Ok(())
+        };
+        count_terms(column.as_ref(), segment.docs, &mut add)?;
+        Ok(true)
+    }
+
     fn add(
         &mut self,
         node: &PlanNode,
