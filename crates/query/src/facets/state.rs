@@ -141,8 +141,8 @@ impl NodeState {
         }
     }
 
-    /// Adds all documents of a segment to a measure or to buckets of all of them, which columns give
-    /// faster than their batches do. False if it is none.
+    /// Adds all documents of a segment to a measure or to buckets of all of them, which columns
+    /// give faster than their batches do. False if it is neither.
     fn add_whole(
         &mut self,
         node: &PlanNode,
