@@ -12,6 +12,7 @@ use quire_tests::{http, words};
 
 mod access;
 mod backup;
+mod bad_clients;
 mod bad_input;
 mod concurrency;
 mod crate_graph;

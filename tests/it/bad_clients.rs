@@ -1,0 +1,133 @@
+//! Clients that take places and give nothing: good clients are answered beside 2,000 of each kind.
+//!
+//! That they are answered is what is tested; how long it takes is printed.
+
+use crate::quire::Server;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Bad clients of each kind, on each port: twice the connections that a server takes.
+const BAD: usize = 2_000;
+
+/// Requests of good clients beside them, on each port.
+const GOOD: usize = 100;
+
+/// After this time the server cuts bad clients off by itself, and good ones would be answered
+/// whatever it does meanwhile.
+const CUT_OFF_AFTER: Duration = Duration::from_secs(60);
+
+const TOKEN: &str = "a-token-of-more-than-22-characters";
+
+/// What a bad client sends before it stops, if anything.
+fn http_kinds() -> Vec<(&'static str, String)> {
+    let head = |line: &str, token: &str, more: &str| {
+        format!("{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n{more}\r\n")
+    };
+    vec![
+        ("idle", String::new()),
+        (
+            "stalled body",
+            head("PUT /c/_doc/x", TOKEN, "Content-Length: 99\r\n") + "{\"n\":",
+        ),
+        (
+            "not reading",
+            head("GET /c/_doc/long", TOKEN, "").repeat(20),
+        ),
+        ("wrong token", head("GET /c/_doc/1", "wrong", "")),
+    ]
+}
+
+fn memcached_kinds() -> Vec<(&'static str, String)> {
+    vec![
+        ("idle", String::new()),
+        (
+            "stalled body",
+            authenticate(TOKEN) + "set c:x 0 0 99\r\n{\"n\":",
+        ),
+        ("wrong token", authenticate("wrong")),
+    ]
+}
+
+fn authenticate(token: &str) -> String {
+    let words = format!("user {token}");
+    format!("set auth 0 0 {}\r\n{words}\r\n", words.len())
+}
+
+/// Connects and sends. One that the server closed at once is a bad client, too.
+fn bad(address: SocketAddr, sent: &str) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_write_timeout(Some(CUT_OFF_AFTER))?;
+    // Errors do not matter: it is closed already.
+    let _ = stream.write_all(sent.as_bytes());
+    Ok(stream)
+}
+
+/// Sends to a server over a new connection, until `end` comes. Returns the time that it took.
+fn good(address: SocketAddr, sent: &str, end: &str) -> Duration {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(CUT_OFF_AFTER)).unwrap();
+    stream.write_all(sent.as_bytes()).unwrap();
+    let (mut answer, mut buffer) = (String::new(), [0; 4096]);
+    while !answer.contains(end) {
+        let bytes = stream.read(&mut buffer).unwrap();
+        assert!(bytes > 0, "closed before {end:?}: {answer:?}");
+        answer.push_str(&String::from_utf8_lossy(&buffer[..bytes]));
+    }
+    begun.elapsed()
+}
+
+/// Good clients of a port beside bad ones of a kind.
+fn beside(
+    port: &str,
+    kind: &str,
+    address: SocketAddr,
+    sent: &str,
+    good_one: impl Fn() -> Duration,
+) {
+    let bad: Vec<TcpStream> = (0..BAD).filter_map(|_| bad(address, sent).ok()).collect();
+    let mut times: Vec<Duration> = (0..GOOD).map(|_| good_one()).collect();
+    times.sort();
+    println!(
+        "{port}, {} bad clients, {kind}: p50 {:?}, p99 {:?}, worst {:?}",
+        bad.len(),
+        times[GOOD / 2],
+        times[GOOD * 99 / 100 - 1],
+        times[GOOD - 1]
+    );
+}
+
+#[test]
+fn good_clients_are_answered_beside_thousands_that_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, TOKEN).unwrap();
+    let token_file = ["--token-file", file.to_str().unwrap()];
+    let server = Server::start_memcached(&dir.path().join("db"), &token_file);
+    let (http, memcached) = (server.address, server.memcached());
+    let long = "x".repeat(200_000);
+    let put = |id: &str, body: &str| {
+        let length = body.len();
+        good(
+            http,
+            &format!(
+                "PUT /c/_doc/{id} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\
+                 Content-Length: {length}\r\n\r\n{body}"
+            ),
+            "\"result\":",
+        )
+    };
+    put("1", "{\"n\":1}");
+    put("long", &format!("{{\"long\":\"{long}\"}}"));
+    for (kind, sent) in http_kinds() {
+        beside("HTTP", kind, http, &sent, || put("1", "{\"n\":1}"));
+    }
+    let get = authenticate(TOKEN) + "get c:1\r\n";
+    for (kind, sent) in memcached_kinds() {
+        beside("memcached", kind, memcached, &sent, || {
+            good(memcached, &get, "END\r\n")
+        });
+    }
+    server.stop();
+}
