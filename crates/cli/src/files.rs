@@ -26,6 +26,22 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).open(path)
 }
 
+/// Makes a directory and those above it, where there are none.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Writes a whole file; replaces what was in it.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)
+}
+
 /// The length of a file in bytes; none for a pipe and the like.
 ///
 /// # Errors

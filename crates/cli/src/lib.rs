@@ -3,9 +3,9 @@
 //! Each subcommand is a file in `commands`. Results go to standard output; messages and progress go
 //! to standard error. Exit codes: 0 done, 1 not found, damaged or failed, 2 a wrong command line.
 
-mod background;
 mod client;
 mod commands;
+mod config;
 mod database;
 mod demo;
 mod error;
@@ -15,6 +15,7 @@ mod http;
 mod input;
 mod limit;
 mod link;
+mod logging;
 mod message;
 mod output;
 mod place;
@@ -69,9 +70,14 @@ pub(crate) struct Context {
 
 /// Runs the command of the command line.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    background::report_warnings();
-    match run(cli) {
+    let done = config::expand(std::env::args_os().collect()).and_then(|arguments| {
+        if let Some(text) = config::to_print(&arguments) {
+            let mut out = Output::new(false);
+            return out.line(text.trim_end()).and_then(|()| out.flush());
+        }
+        run(Cli::parse_from(arguments))
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(),
     }
@@ -79,6 +85,7 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> error::Result<()> {
     let env = OsEnv::new().map_err(|error| Error::Failed(error::causes(&error)))?;
+    logging::start(cli.command.logging(), env.clone());
     let mut context = Context {
         env,
         out: Output::new(cli.json),

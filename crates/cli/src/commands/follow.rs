@@ -4,7 +4,7 @@
 use super::serve::{Serving, read_token, runtime};
 use crate::client::TlsArguments;
 use crate::error::{Error, Result};
-use crate::message::print_message;
+use crate::logging::LogOptions;
 use crate::{Context, database};
 use quire_server::{FollowOptions, Follower, serve_follower};
 use quiredb::DatabaseOptions;
@@ -39,6 +39,10 @@ pub(crate) struct Follow {
 }
 
 impl Follow {
+    pub(super) fn logging(&self) -> LogOptions {
+        self.serving.logging()
+    }
+
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let options = self.serving.options(context)?;
         let token = self
@@ -71,9 +75,7 @@ impl Follow {
                 Err(error) => Error::Failed(crate::error::causes(&*error)),
             })
         })?;
-        if !self.serving.quiet {
-            print_message("quire: stopped; everything is durable");
-        }
+        tracing::info!("stopped; everything is durable");
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ mod indexed;
 mod inspect;
 mod key;
 pub(crate) mod load;
+mod manual;
 mod pipe;
 mod put;
 pub(crate) mod query;
@@ -35,6 +36,7 @@ pub(crate) mod verify;
 mod wide;
 
 use crate::error::Result;
+use crate::logging::LogOptions;
 use crate::{Context, demo};
 
 /// A subcommand.
@@ -69,10 +71,20 @@ pub(crate) enum Command {
     Token(token::TokenCommand),
     Tasks(tasks::TasksCommand),
     Completions(completions::Completions),
+    Manual(manual::Manual),
     Demo(demo::Demo),
 }
 
 impl Command {
+    /// What it logs: a server more than a command that ends by itself.
+    pub(crate) fn logging(&self) -> LogOptions {
+        match self {
+            Command::Serve(command) => command.logging(),
+            Command::Follow(command) => command.logging(),
+            _ => LogOptions::default(),
+        }
+    }
+
     /// Runs it.
     pub(crate) fn run(self, context: &mut Context) -> Result<()> {
         match self {
@@ -105,6 +117,7 @@ impl Command {
             Command::Token(command) => command.run(context),
             Command::Tasks(command) => command.run(context),
             Command::Completions(command) => command.run(context),
+            Command::Manual(command) => command.run(context),
             Command::Demo(command) => command.run(context),
         }
     }

@@ -1,7 +1,7 @@
 //! `quire serve`: serves a database over HTTP, and the memcached protocol, until a signal.
 
 use crate::error::{Error, Result};
-use crate::message::print_message;
+use crate::logging::{LogFormat, LogLevel, LogOptions};
 use crate::size::{Size, counted};
 use crate::{Context, database, files, limit};
 use quire_server::{
@@ -32,6 +32,8 @@ Examples:
   quire serve ./db --memcached 127.0.0.1:11211                 also to clients of memcached
   quire serve ./db --tokens tokens --check                     what would stop it, if anything
   quire serve ./db --tls-cert cert.pem --tls-key key.pem       with TLS on every port
+  quire serve --config quire.toml                              with the options of a file
+  quire serve ./db --print-config > quire.toml                 which this prints
 
   curl http://127.0.0.1:9200/papers/_doc/2101.00001
 
@@ -44,6 +46,13 @@ certificates again.")]
 pub(crate) struct Serve {
     /// The directory of the database
     db: PathBuf,
+    /// Take options from this file: TOML, its members are these options by their long names and
+    /// `db`. What the command line gives wins
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the configuration file that these options amount to, and serve nothing
+    #[arg(long)]
+    print_config: bool,
     /// Make the database if the directory is absent or empty. Without it that is an error: the
     /// directory may be the mount point of a disk that is not there
     #[arg(long)]
@@ -112,12 +121,22 @@ pub(super) struct Serving {
     /// Let clients make backups in this directory: `quire backup http://ADDRESS:PORT NAME`
     #[arg(long, value_name = "DIR")]
     backup_dir: Option<PathBuf>,
-    /// Print nothing on standard error but warnings and errors
-    #[arg(long)]
-    pub(super) quiet: bool,
+    /// The least important events to log, on standard error
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = LogLevel::Info)]
+    log_level: LogLevel,
+    /// How events are logged
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+    /// Log nothing but warnings and errors, as --log-level warn does
+    #[arg(long, conflicts_with = "log_level")]
+    quiet: bool,
 }
 
 impl Serve {
+    pub(super) fn logging(&self) -> LogOptions {
+        self.serving.logging()
+    }
+
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let options = self.serving.options(context)?;
         if self.check {
@@ -140,9 +159,7 @@ impl Serve {
             .close()
             .map_err(Error::engine("cannot close the database"));
         served.and(closed)?;
-        if !self.serving.quiet {
-            print_message("quire: stopped; everything is durable");
-        }
+        tracing::info!("stopped; everything is durable");
         Ok(())
     }
 
@@ -200,6 +217,19 @@ fn use_small_pages() {
 }
 
 impl Serving {
+    /// What the server logs, and how.
+    pub(super) fn logging(&self) -> LogOptions {
+        let level = if self.quiet {
+            LogLevel::Warn
+        } else {
+            self.log_level
+        };
+        LogOptions {
+            level,
+            format: self.log_format,
+        }
+    }
+
     /// The options of the server.
     ///
     /// # Errors
@@ -284,10 +314,10 @@ impl Serving {
         let (memcached, memcached_address) = memcached.unzip();
         // Before the addresses are printed: a caller may send a signal as soon as it has them.
         let signals = Signals::new()?;
-        let stop = signals.first(self.quiet);
+        let stop = signals.first();
         let scheme = match &options.tls {
             Some(tls) => {
-                reload_on_hangup(tls.clone(), self.quiet)?;
+                reload_on_hangup(tls.clone())?;
                 "https"
             }
             None => "http",
@@ -330,11 +360,11 @@ pub(crate) fn read_token(path: &Path) -> Result<String> {
 /// Warns of a token that could be found by trying.
 fn warn_of_short(token: &str) {
     if token.len() < TOKEN_CHARS_LEAST {
-        print_message(format_args!(
-            "quire: warning: the token has {} characters, so it may be guessed; `quire token \
-             create` makes tokens of 192 random bits",
+        tracing::warn!(
+            "the token has {} characters, so it may be guessed; `quire token create` makes tokens \
+             of 192 random bits",
             token.len()
-        ));
+        );
     }
 }
 
@@ -366,7 +396,7 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Error {
 }
 
 /// Reads the certificates again at each SIGHUP. If they can't be used, those before stay.
-fn reload_on_hangup(tls: Tls, quiet: bool) -> Result<()> {
+fn reload_on_hangup(tls: Tls) -> Result<()> {
     let hangup = signal(SignalKind::hangup());
     let mut hangup =
         hangup.map_err(|error| Error::Failed(format!("cannot wait for signals: {error}")))?;
@@ -375,11 +405,8 @@ fn reload_on_hangup(tls: Tls, quiet: bool) -> Result<()> {
             let tls = tls.clone();
             // An error says that the task panicked: then nothing has changed.
             match tokio::task::spawn_blocking(move || tls.reload()).await {
-                Ok(Ok(())) if quiet => {}
-                Ok(Ok(())) => print_message("quire: the certificates were read again"),
-                Ok(Err(error)) => print_message(format_args!(
-                    "quire: {error}; the certificates stay as they were"
-                )),
+                Ok(Ok(())) => tracing::info!("the certificates were read again"),
+                Ok(Err(error)) => tracing::warn!("{error}; the certificates stay as they were"),
                 Err(_) => {}
             }
         }
@@ -403,11 +430,9 @@ impl Signals {
     }
 
     /// Ends with the first signal; the second one ends the process.
-    async fn first(mut self, quiet: bool) {
+    async fn first(mut self) {
         self.next().await;
-        if !quiet {
-            print_message("quire: stopping; a second signal stops it at once");
-        }
+        tracing::info!("stopping; a second signal stops it at once");
         tokio::spawn(async move {
             self.next().await;
             std::process::exit(1);
