@@ -144,6 +144,18 @@ test-pipeline:
 	cargo build --locked -p quire-cli
 	scripts/test-pipeline.sh $(target_dir) $(URL)
 
+# The Debian package of the server, in target/package: an optimised program without symbols, its manual, completions, a systemd unit.
+.PHONY: package test-package
+package:
+	@scripts/setup.sh build
+	scripts/package.sh $(target_dir)
+
+# The package is installed, started, queried, upgraded, removed and purged in a scratch root; as root. It has the program of the
+# profile `test`, or of PROFILE=dist.
+test-package:
+	@scripts/setup.sh build
+	scripts/test-package.sh $(target_dir) $(PROFILE)
+
 # What a change must pass on the way: form, lints, the rules of the sources, the tests of the engine's crates.
 .PHONY: check
 check:

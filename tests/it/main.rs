@@ -24,6 +24,7 @@ mod frozen;
 mod histories;
 mod hostile;
 mod idle_clients;
+mod installing;
 mod kill;
 mod live_index;
 mod locks;

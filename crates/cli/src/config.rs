@@ -42,7 +42,7 @@ pub(crate) fn expand(mut arguments: Vec<OsString>) -> Result<Vec<OsString>> {
     Ok(arguments)
 }
 
-/// The configuration that `arguments` amount to, if they ask to print it. As TOML: each option with
+/// The configuration that `arguments` amount to, if they want it printed. As TOML: each option with
 /// its help, those without a value as comments.
 pub(crate) fn to_print(arguments: &[OsString]) -> Option<String> {
     let matches = serve_matches(arguments)?;
@@ -199,7 +199,7 @@ mod tests {
     fn expanded(line: &str, file: &str) -> Result<Vec<String>> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("quire.toml");
-        std::fs::write(&path, file).unwrap();
+        files::write(&path, file.as_bytes()).unwrap();
         let path = path.display().to_string();
         let arguments = line
             .split(' ')
@@ -269,8 +269,8 @@ mod tests {
         let line = "quire serve /data --listen 127.0.0.1:7 --memory 64MiB --create";
         let arguments: Vec<OsString> = line.split(' ').map(Into::into).collect();
         assert_eq!(to_print(&arguments), None);
-        let asking = [arguments, vec!["--print-config".into()]].concat();
-        let printed = to_print(&asking).unwrap();
+        let wanted = [arguments, vec!["--print-config".into()]].concat();
+        let printed = to_print(&wanted).unwrap();
         assert!(printed.contains("\n# tokens = \"\"\n"), "{printed}");
         let words = expanded("quire serve --config FILE", &printed).unwrap();
         for word in [

@@ -17,7 +17,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 const LEVEL_OF_OTHERS: Level = Level::WARN;
 
 /// The least important events that are logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, clap::ValueEnum)]
 pub(crate) enum LogLevel {
     /// What failed
     Error,
@@ -55,7 +55,7 @@ pub(crate) fn start(options: LogOptions, env: Arc<dyn Env>) {
     let _ = tracing::subscriber::set_global_default(Log { options, env });
 }
 
-/// Writes events. It ignores tracing's spans.
+/// Writes events..
 struct Log {
     options: LogOptions,
     env: Arc<dyn Env>,

@@ -38,7 +38,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "a name of sqlparser",
     ),
     (
-        "crates/cli/src/background.rs",
+        "crates/cli/src/logging.rs",
         &["span", "spans"],
         "names of tracing",
     ),

@@ -1,4 +1,4 @@
-//! `quire create`: creates a collection with its settings.
+//! `quire create`: creates a collection with its settings, or an empty database.
 
 use super::storage::{self, Storage};
 use super::wide::{self, Wide};
@@ -12,10 +12,11 @@ use crate::size::counted;
 use quire_pipeline::Target;
 use quiredb::{CollectionSettings, Durability};
 
-/// Create a collection, and the database if there is none
+/// Create a collection, and the database if there is none; or an empty database
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  quire create ./db                                 an empty database
   quire create ./db papers
   quire create ./db products --key sku --partitions 4 --durability 'async(200)'
   quire create ./db events --codec zstd --dictionary 64KiB
@@ -25,7 +26,8 @@ pub(crate) struct Create {
     #[command(flatten)]
     place: Place,
     /// Its name: a to z, 0 to 9, _ - and . ; it starts with a letter or a digit
-    collection: String,
+    /// [default: none, the database is made without a collection]
+    collection: Option<String>,
     /// The field that holds the key of each document [default: _id]
     #[arg(long, value_name = "FIELD")]
     key: Option<String>,
@@ -53,10 +55,45 @@ impl Create {
         self.storage.apply(settings);
     }
 
+    /// Makes a database without a collection, or finds that there is one.
+    ///
+    /// # Errors
+    /// If there are settings of a collection, or the database can't be made.
+    fn create_empty(&self, context: &mut Context, settings: CollectionSettings) -> Result<()> {
+        let is_wide = self.wide.schema(context)?.is_some();
+        if is_wide || settings != CollectionSettings::default() {
+            return Err(Error::Usage(
+                "these are settings of a collection; name it, as in `quire create DB COLLECTION`"
+                    .to_owned(),
+            ));
+        }
+        if self.place.server(context)?.is_some() {
+            return Err(Error::Usage(
+                "a server has its database; name the collection to create".to_owned(),
+            ));
+        }
+        let database = database::open_or_create(context, self.place.path(), None)?;
+        let collections = database.collections().len() as u64;
+        database
+            .close()
+            .map_err(Error::engine("cannot close the database"))?;
+        match context.out.is_json() {
+            true => context
+                .out
+                .json_line(&serde_json::json!({"collections": collections})),
+            false => context.out.line(format_args!(
+                "the database has {}",
+                counted(collections, "collection", "collections")
+            )),
+        }
+    }
+
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let mut settings = CollectionSettings::default();
         self.apply(&mut settings);
-        let name = &self.collection;
+        let Some(name) = &self.collection else {
+            return self.create_empty(context, settings);
+        };
         let cannot = format!("cannot create the collection `{name}`");
         let schema = self.wide.schema(context)?;
         let settings = match self.place.server(context)? {

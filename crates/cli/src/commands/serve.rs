@@ -127,8 +127,8 @@ pub(super) struct Serving {
     /// How events are logged
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
-    /// Log nothing but warnings and errors, as --log-level warn does
-    #[arg(long, conflicts_with = "log_level")]
+    /// Log nothing but warnings and errors
+    #[arg(long)]
     quiet: bool,
 }
 
@@ -219,10 +219,9 @@ fn use_small_pages() {
 impl Serving {
     /// What the server logs, and how.
     pub(super) fn logging(&self) -> LogOptions {
-        let level = if self.quiet {
-            LogLevel::Warn
-        } else {
-            self.log_level
+        let level = match self.quiet {
+            true => self.log_level.min(LogLevel::Warn),
+            false => self.log_level,
         };
         LogOptions {
             level,
