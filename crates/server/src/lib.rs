@@ -60,6 +60,7 @@ mod http;
 mod ids;
 mod jobs;
 mod limits;
+mod log_file;
 mod memcached;
 mod metrics;
 mod net;
@@ -75,7 +76,7 @@ pub use access::lifetime::parse_lifetime;
 pub use access::record::TokenRecord;
 pub use access::role::Role;
 pub use access::tokens::{NewToken, Tokens, TokensError};
-pub use audit::{Audit, AuditError, AuditOptions};
+pub use audit::Audit;
 pub use command::{
     AggregateText, AnswerText, End, ExplainText, Line, QueryText, QueryTextError, Row, WriteAnswer,
     WriteLine, selected,
@@ -86,6 +87,7 @@ pub use follow::{
     SessionResponse,
 };
 pub use limits::Limit;
+pub use log_file::{LogFileError, LogFileOptions};
 pub use memcached::memcached;
 pub use net::pem::TlsError;
 pub use net::tls::{Tls, TlsFiles};

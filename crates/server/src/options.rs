@@ -21,6 +21,9 @@ pub struct ServerOptions {
     /// Where to listen. Default `127.0.0.1:9200`. An address that is no loopback address needs a
     /// `token`.
     pub listen: SocketAddr,
+    /// Where `/metrics` and `/_cluster/health` are served too, to everybody who can connect, without
+    /// a token. Default none. They show the names of collections.
+    pub metrics_listen: Option<SocketAddr>,
     /// What a caller must send as `Authorization: Bearer <token>`: visible ASCII without spaces.
     /// Default none: every program of this machine may call, but no page of another site in a web
     /// browser.
@@ -96,6 +99,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9200)),
+            metrics_listen: None,
             token: None,
             tokens: None,
             audit: None,
@@ -122,6 +126,7 @@ impl fmt::Debug for ServerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerOptions")
             .field("listen", &self.listen)
+            .field("metrics_listen", &self.metrics_listen)
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
             .field("tokens", &self.tokens)
             .field("audit", &self.audit)
@@ -182,14 +187,7 @@ impl ServerOptions {
             ("address_limit", self.address_limit),
             ("token_limit", self.token_limit),
         ] {
-            let limit = limit.unwrap_or_default();
-            let bounds = [
-                limit.requests,
-                limit.bytes,
-                limit.running,
-                limit.connections,
-            ];
-            if bounds.contains(&Some(0)) {
+            if !limit.unwrap_or_default().is_possible() {
                 return Err(Error::InvalidOption {
                     option,
                     reason: "each of its bounds must be more than zero",

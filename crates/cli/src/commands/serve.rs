@@ -5,7 +5,7 @@ use crate::message::print_message;
 use crate::size::{Size, counted};
 use crate::{Context, database, files, limit};
 use quire_server::{
-    Audit, AuditOptions, Limit, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
+    Audit, Limit, Listeners, LogFileOptions, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
 };
 use quiredb::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -106,6 +106,10 @@ pub(super) struct Serving {
     /// The field whose text is the memcached value; without it the value is the document as JSON
     #[arg(long, value_name = "NAME", requires = "memcached")]
     memcached_field: Option<String>,
+    /// Serve /metrics and /_cluster/health on this address too, to everybody who can connect, without
+    /// a token; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    listen_metrics: Option<SocketAddr>,
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub(super) memory: Option<Size>,
@@ -234,6 +238,7 @@ impl Serving {
         });
         Ok(ServerOptions {
             listen: self.listen,
+            metrics_listen: self.listen_metrics,
             token,
             tokens,
             audit: self.audit(context)?,
@@ -247,7 +252,7 @@ impl Serving {
     }
 
     fn audit(&self, context: &Context) -> Result<Option<Audit>> {
-        let open = |path: &PathBuf| Audit::open(context.env.clone(), AuditOptions::new(path));
+        let open = |path: &PathBuf| Audit::open(context.env.clone(), LogFileOptions::new(path));
         let audit = self.audit.as_ref().map(open).transpose();
         audit.map_err(|error| Error::Failed(error.to_string()))
     }
@@ -282,6 +287,11 @@ impl Serving {
             None => None,
         };
         let (memcached, memcached_address) = memcached.unzip();
+        let metrics = match self.listen_metrics {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
+        let (metrics, metrics_address) = metrics.unzip();
         // Before the addresses are printed: a caller may send a signal as soon as it has them.
         let signals = Signals::new()?;
         let stop = signals.first(self.quiet);
@@ -296,8 +306,11 @@ impl Serving {
             let memcached = memcached_address
                 .map(|address| format!(",\"memcached\":\"{address}\""))
                 .unwrap_or_default();
+            let metrics = metrics_address
+                .map(|address| format!(",\"metrics\":\"{scheme}://{address}\""))
+                .unwrap_or_default();
             context.out.line(format_args!(
-                "{{\"listening\":\"{scheme}://{address}\"{memcached}}}"
+                "{{\"listening\":\"{scheme}://{address}\"{memcached}{metrics}}}"
             ))?;
         } else {
             context
@@ -306,9 +319,18 @@ impl Serving {
             if let Some(address) = memcached_address {
                 context.out.line(format_args!("memcached on {address}"))?;
             }
+            if let Some(address) = metrics_address {
+                let line = format_args!("metrics on {scheme}://{address}/metrics");
+                context.out.line(line)?;
+            }
         }
         context.out.flush()?;
-        Ok((Listeners { http, memcached }, stop))
+        let listeners = Listeners {
+            http,
+            memcached,
+            metrics,
+        };
+        Ok((listeners, stop))
     }
 }
 

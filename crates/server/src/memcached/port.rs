@@ -138,8 +138,12 @@ impl Port {
         let address = socket.tcp.peer_addr().ok();
         let id = self.clients.add(Arc::clone(&socket.tcp));
         let client = Client {
-            connection: Connection::new(Arc::clone(&self.state), socket.clone(), socket.clone())
-                .with_address(address),
+            connection: Connection::new(
+                Arc::clone(&self.state),
+                address,
+                socket.clone(),
+                socket.clone(),
+            ),
             socket,
             lingers: false,
             _open: self.state.counters.connections.begin(),

@@ -27,8 +27,9 @@ use super::refusal::Refusal;
 use super::request::{Change, Reply, Request, Write};
 use super::stats;
 use super::write::write_all;
+use crate::access::grant::Grant;
 use crate::access::role::Action;
-use crate::audit::Event;
+use crate::audit::{AuditedGrant, Event};
 use crate::documents::lookup::Group;
 use crate::limits::Share;
 
@@ -61,7 +62,7 @@ pub(crate) struct Session {
     pub(crate) state: Arc<PortState>,
     keyspace: Keyspace,
     admission: Admission,
-    pub(super) address: Option<SocketAddr>,
+    address: Option<SocketAddr>,
     /// What the client takes, if it is limited.
     pub(super) share: Option<Share>,
     pub(crate) tally: Tally,
@@ -74,17 +75,19 @@ pub(crate) struct Session {
 
 impl Session {
     /// The session of a new client, with its parser. The client may have to authenticate first.
-    pub(crate) fn new(state: Arc<PortState>) -> (Session, Parser) {
+    pub(crate) fn new(state: Arc<PortState>, address: Option<SocketAddr>) -> (Session, Parser) {
         let admission = Admission::new(&state.access);
+        let nothing = Arc::new(Grant::nothing());
+        let grant = AuditedGrant::memcached(nothing, state.audit.as_ref(), address);
         let session = Session {
-            keyspace: Keyspace::new(state.engine.clone(), &state.options),
+            keyspace: Keyspace::new(state.engine.clone(), &state.options, grant),
             tally: Tally::default(),
             group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
             is_get_failed: false,
             value: Vec::new(),
             state,
             admission,
-            address: None,
+            address,
             share: None,
         };
         let parser = Parser::new(session.value_bytes_max());
@@ -116,16 +119,13 @@ impl Session {
     ) -> std::io::Result<Flow> {
         let mut rest = requests;
         if let Some(grant) = self.admission.grant() {
-            self.keyspace.grant = grant;
+            self.renew(grant);
         }
         while let Some(first) = rest.first() {
             if !self.admission.is_admitted() {
                 let flow = self.admission.check(first, output.buffer());
                 if let Some(grant) = self.admission.grant() {
-                    self.keyspace.grant = grant;
-                    if let Some(share) = &mut self.share {
-                        share.has_token(&self.keyspace.grant.name);
-                    }
+                    self.renew(grant);
                 }
                 self.note_authentication(flow);
                 if flow != Flow::Continue {
@@ -157,6 +157,17 @@ impl Session {
             rest = rest.get(done..).unwrap_or_default();
         }
         Ok(Flow::Continue)
+    }
+
+    /// From now on the client may do this, within the limits of its token.
+    fn renew(&mut self, grant: Arc<Grant>) {
+        if Arc::ptr_eq(&grant, self.keyspace.grant.grant()) {
+            return;
+        }
+        if let Some(share) = &mut self.share {
+            share.has_token(&grant);
+        }
+        self.keyspace.grant.renew(grant);
     }
 
     /// Notes in the audit log whether the client was admitted.

@@ -11,9 +11,9 @@ use super::hits::Search;
 use super::request::Request;
 use super::state::SearchState;
 use super::{hold, limit_to, point};
-use crate::access::grant::Grant;
-use crate::access::named::check_item;
+use crate::access::named::check_own_item;
 use crate::access::role::Action;
+use crate::audit::AuditedGrant;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -129,7 +129,7 @@ fn searches(body: &[u8]) -> Outcome<Vec<One>> {
 fn answer(
     engine: &Engine,
     state: &SearchState,
-    grant: &Grant,
+    grant: &AuditedGrant,
     search: &One,
     default: Option<&str>,
     params: &Params,
@@ -154,7 +154,7 @@ fn answer(
         None => {
             let names = names(search.header.get("index"), default)?;
             for name in &names {
-                check_item(grant, Action::Read, engine, name)?;
+                check_own_item(grant, Action::Read, engine, name)?;
             }
             let ignores = search.header.get("ignore_unavailable") == Some(&Json::Bool(true));
             let selection = Selection::of_names(names, ignores);

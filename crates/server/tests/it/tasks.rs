@@ -197,6 +197,7 @@ async fn a_caller_sees_and_cancels_its_own_requests_and_a_manager_all() {
             role,
             collections: vec![pattern.to_owned()],
             lifetime: None,
+            limit: None,
         };
         tokens.create(new).unwrap()
     };
