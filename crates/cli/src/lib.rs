@@ -16,6 +16,7 @@ mod input;
 mod limit;
 mod link;
 mod message;
+mod millis;
 mod output;
 mod place;
 mod progress;

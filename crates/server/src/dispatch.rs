@@ -16,6 +16,7 @@ use tower::util::{MapRequest, MapResponse};
 use crate::access::grant::Grant;
 use crate::access::named::check_aliases;
 use crate::audit::{Audit, AuditedGrant, Peer};
+use crate::command::explain_json;
 use crate::http::answer::{Answer, AnswerFormat};
 use crate::http::audited;
 use crate::http::auth;
@@ -30,6 +31,7 @@ use crate::limits::{Over, Share};
 use crate::net::idle::InService;
 use crate::net::lingering::Lingering;
 use crate::routes::{ROUTES, Route};
+use crate::slow::SlowRequest;
 use crate::state::Server;
 use crate::tasks::answering::until_sent;
 use crate::tasks::task::Task;
@@ -144,6 +146,7 @@ async fn answer(
     path: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> Response {
+    let begun = server.engine.now();
     let (parts, body) = request.into_parts();
     let is_body_left = !body.is_end_stream() || framing::check(&parts.headers).is_err();
     let mut share = match share(server, &parts) {
@@ -239,6 +242,7 @@ async fn answer(
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
+    note_if_slow(server, route, &running, begun, response.status());
     let response = until_sent(response, running).map(|body| Metered::body(body, share, None));
     if route.endpoint.is_audited(&parts.method) {
         audited::admin(audit, &parts, &by, response.status());
@@ -247,6 +251,28 @@ async fn answer(
         true => response,
         false => closing(response, &parts),
     }
+}
+
+/// Notes a request that took long until its answer began.
+fn note_if_slow(server: &Server, route: &Route, task: &Task, begun: Duration, status: StatusCode) {
+    let Some(log) = &server.options.slow_log else {
+        return;
+    };
+    let now = server.engine.now();
+    let took = now.saturating_sub(begun);
+    if !log.is_slow(took) || route.endpoint.waits() {
+        return;
+    }
+    let slow = SlowRequest {
+        protocol: "http",
+        address: task.request.address,
+        token: &task.request.token,
+        request: task.description(),
+        status: Some(status.as_u16()),
+        took_millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        plan: task.plan().map(explain_json),
+    };
+    log.note(&slow, now);
 }
 
 /// What the request's client takes is counted from now on.

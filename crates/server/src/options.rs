@@ -10,6 +10,7 @@ use crate::access::tokens::Tokens;
 use crate::audit::Audit;
 use crate::limits::Limit;
 use crate::net::tls::Tls;
+use crate::slow::SlowLog;
 use crate::{Error, Result};
 
 /// The smallest bound on request buffers: twice the largest document with its envelope.
@@ -21,8 +22,8 @@ pub struct ServerOptions {
     /// Where to listen. Default `127.0.0.1:9200`. An address that is no loopback address needs a
     /// `token`.
     pub listen: SocketAddr,
-    /// Where `/metrics` and `/_cluster/health` are served too, to everybody who can connect, without
-    /// a token. Default none. They show the names of collections.
+    /// Where `/metrics` and `/_cluster/health` are served too, without a token, to everybody who can
+    /// connect. Default none. They show the names of collections.
     pub metrics_listen: Option<SocketAddr>,
     /// What a caller must send as `Authorization: Bearer <token>`: visible ASCII without spaces.
     /// Default none: every program of this machine may call, but no page of another site in a web
@@ -32,6 +33,8 @@ pub struct ServerOptions {
     pub tokens: Option<Tokens>,
     /// Where it is noted who was admitted, refused, and changed what. Default none.
     pub audit: Option<Audit>,
+    /// Where requests are noted that take long. Default none.
+    pub slow_log: Option<SlowLog>,
     /// What each client address may take. Default none: anything.
     pub address_limit: Option<Limit>,
     /// What each token may take, `token` included. Default none: anything.
@@ -103,6 +106,7 @@ impl Default for ServerOptions {
             token: None,
             tokens: None,
             audit: None,
+            slow_log: None,
             tls: None,
             address_limit: None,
             token_limit: None,
@@ -130,6 +134,7 @@ impl fmt::Debug for ServerOptions {
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
             .field("tokens", &self.tokens)
             .field("audit", &self.audit)
+            .field("slow_log", &self.slow_log)
             .field("tls", &self.tls)
             .field("address_limit", &self.address_limit)
             .field("token_limit", &self.token_limit)

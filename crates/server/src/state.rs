@@ -146,6 +146,7 @@ impl FromRef<Server> for SearchState {
             buffers: server.buffers.clone(),
             contexts: server.contexts.clone(),
             memory_timeout: server.options.request_timeout,
+            notes_plans: server.options.slow_log.is_some(),
         }
     }
 }
@@ -185,6 +186,7 @@ impl FromRef<Server> for MetricsState {
         let is_memcached_served = server.options.memcached.is_some();
         MetricsState {
             audit: server.options.audit.clone(),
+            slow_log: server.options.slow_log.clone(),
             limits: Arc::clone(&server.limits),
             engine: server.engine.clone(),
             connections: Arc::clone(&server.connections),

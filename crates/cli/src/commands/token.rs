@@ -73,8 +73,8 @@ struct Create {
     /// How long it lives: 90m, 12h, 30d or never
     #[arg(long, value_name = "TIME", default_value = "never")]
     expires: String,
-    /// What its holders may take together, as requests=1000,bytes=50MiB,running=32, or some of these
-    /// [default: what `quire serve --limit-token` says]
+    /// What its holders may take together, as requests=1000,bytes=50MiB,running=32, or some of
+    /// these [default: what `quire serve --limit-token` says]
     #[arg(long, value_name = "LIMITS", value_parser = limit::of_token)]
     limit: Option<Limit>,
 }

@@ -67,6 +67,11 @@ impl Endpoint {
         self.needs.is_admin() && is_change
     }
 
+    /// Whether its requests take long because they wait for changes: that is not slow.
+    pub(crate) fn waits(&self) -> bool {
+        self.path.ends_with("/_changes") || self.path.starts_with("/_follow")
+    }
+
     /// Whether a request of it changes documents or collections. A follower refuses such requests.
     pub(crate) fn changes_documents(&self, method: &Method) -> bool {
         let is_write = *method != Method::GET && *method != Method::HEAD;

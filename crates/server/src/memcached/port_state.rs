@@ -18,6 +18,12 @@ use crate::options::{MemcachedOptions, ServerOptions};
 /// Clients that are served at once, each by a thread with its buffers.
 const ACTIVE_MAX: usize = 64;
 
+/// How long clients that do not read may make others wait for a thread, all of them together.
+const UNREAD_DELAY_MAX: Duration = Duration::from_millis(200);
+
+/// The shortest time that a client has to read something.
+const UNREAD_LEAST: Duration = Duration::from_millis(5);
+
 /// What the memcached port uses of the server, shared by its connections.
 pub(crate) struct PortState {
     pub(crate) engine: Engine,
@@ -67,6 +73,16 @@ impl PortState {
             buffers,
             write_refusal,
         }
+    }
+
+    /// How long a client may read nothing of an answer before its thread checks whether others wait
+    /// for one: then it is ended. The longer they queue, the shorter. So a queue of clients that
+    /// do not read is over within [`UNREAD_DELAY_MAX`], or [`UNREAD_LEAST`] a round.
+    pub(crate) fn unread_for(&self) -> Duration {
+        let waiting = u32::try_from(self.waiting.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        let rounds = 1 + waiting / ACTIVE_MAX as u32;
+        let patience = UNREAD_DELAY_MAX / rounds;
+        patience.max(UNREAD_LEAST).min(self.idle_timeout)
     }
 
     /// Whether clients wait for a thread: one that keeps its thread waiting is to give it up.

@@ -69,7 +69,7 @@ pub(super) struct HttpPort {
 }
 
 impl HttpPort {
-    /// A port with places for so many connections at once.
+    /// A port with places for `connections_max` connections at once.
     pub(super) fn new(router: Router, server: &Server, connections_max: usize) -> Self {
         let options = &server.options;
         let slots = connections_max.min(Semaphore::MAX_PERMITS);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode, Uri};
+use quiredb::query::Explain;
 use tokio::sync::Notify;
 
 use super::action;
@@ -29,6 +30,8 @@ pub(crate) struct Task {
     pub(crate) is_cancellable: bool,
     /// The beginning of the body, once it was read.
     body: OnceLock<String>,
+    /// How its search was executed, if that was noted.
+    plan: OnceLock<Box<Explain>>,
     is_cancelled: AtomicBool,
     cancelled: Notify,
 }
@@ -65,6 +68,7 @@ impl Task {
             begun: now.1,
             is_cancellable: parent.is_some() || action::is_cancellable(action),
             body: OnceLock::new(),
+            plan: OnceLock::new(),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
         }
@@ -77,6 +81,17 @@ impl Task {
             // The body is read once, so nothing is lost if it was set.
             let _ = self.body.set(String::from_utf8_lossy(start).into_owned());
         }
+    }
+
+    /// Keeps how its search was executed. Of several searches, that of the first.
+    pub(crate) fn set_plan(&self, plan: Box<Explain>) {
+        // Nothing is lost that should be kept if it was set.
+        let _ = self.plan.set(plan);
+    }
+
+    /// How its search was executed, if that was noted.
+    pub(crate) fn plan(&self) -> Option<&Explain> {
+        self.plan.get().map(|plan| &**plan)
     }
 
     /// What it does, for people: the request, and the beginning of its body.
