@@ -22,8 +22,8 @@ pub struct ServerOptions {
     /// Where to listen. Default `127.0.0.1:9200`. An address that is no loopback address needs a
     /// `token`.
     pub listen: SocketAddr,
-    /// Where `/metrics` and `/_cluster/health` are served too, without a token, to everybody who can
-    /// connect. Default none. They show the names of collections.
+    /// Where `/metrics` and `/_cluster/health` are served too, without a token, to everybody who
+    /// can connect. Default none. They show the names of collections.
     pub metrics_listen: Option<SocketAddr>,
     /// What a caller must send as `Authorization: Bearer <token>`: visible ASCII without spaces.
     /// Default none: every program of this machine may call, but no page of another site in a web

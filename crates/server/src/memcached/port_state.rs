@@ -14,6 +14,8 @@ use crate::http::buffers::Buffers;
 use crate::limits::Limits;
 use crate::net::tls::Tls;
 use crate::options::{MemcachedOptions, ServerOptions};
+use crate::slow::SlowLog;
+use crate::tasks::registry::Tasks;
 
 /// Clients that are served at once, each by a thread with its buffers.
 const ACTIVE_MAX: usize = 64;
@@ -32,6 +34,9 @@ pub(crate) struct PortState {
     pub(crate) options: MemcachedOptions,
     pub(crate) access: Arc<Access>,
     pub(crate) audit: Option<Audit>,
+    pub(crate) slow_log: Option<SlowLog>,
+    /// What is running on all ports.
+    pub(crate) tasks: Arc<Tasks>,
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) connections_max: usize,
@@ -50,6 +55,7 @@ pub(crate) struct PortState {
 impl PortState {
     pub(crate) fn new(
         options: &ServerOptions,
+        tasks: Arc<Tasks>,
         limits: Arc<Limits>,
         access: Arc<Access>,
         engine: Engine,
@@ -61,6 +67,8 @@ impl PortState {
             options: options.memcached.clone().unwrap_or_default(),
             access,
             audit: options.audit.clone(),
+            slow_log: options.slow_log.clone(),
+            tasks,
             tls: options.tls.clone(),
             limits,
             connections_max: options.connections_max,

@@ -32,6 +32,9 @@ use crate::access::role::Action;
 use crate::audit::{AuditedGrant, Event};
 use crate::documents::lookup::Group;
 use crate::limits::Share;
+use crate::slow::SlowRequest;
+use crate::tasks::registry::Running;
+use crate::tasks::task::{Origin, Sent, Task};
 
 /// Answers of more bytes are sent before the next is made.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
@@ -108,7 +111,7 @@ impl Session {
         self.admission.value_bytes_max(DOCUMENT_BYTES_MAX)
     }
 
-    /// Executes requests in their order. Blocks.
+    /// Executes requests in their order. Meanwhile they are listed as running. Blocks.
     ///
     /// # Errors
     /// Of `output`: the client can't be answered.
@@ -117,10 +120,60 @@ impl Session {
         requests: &[Request<'_>],
         output: &mut dyn Output,
     ) -> std::io::Result<Flow> {
-        let mut rest = requests;
         if let Some(grant) = self.admission.grant() {
             self.renew(grant);
         }
+        let listed = self.list(requests);
+        let flow = self.execute(requests, output);
+        if let Some(listed) = listed {
+            self.note_if_slow(&listed);
+        }
+        flow
+    }
+
+    /// Puts requests on the list of what is running.
+    fn list(&self, requests: &[Request<'_>]) -> Option<Running> {
+        let first = requests.first().filter(|_| self.is_admitted())?;
+        let request = Origin {
+            sent: Sent::Memcached {
+                first: first.to_string(),
+                count: requests.len(),
+            },
+            token: self.keyspace.grant.name.clone(),
+            address: self.address,
+            opaque_id: None,
+        };
+        let now = self.state.engine.clock();
+        Some(self.state.tasks.begin_memcached(request, now))
+    }
+
+    /// Notes requests that took long, until their answers were sent or kept to be.
+    fn note_if_slow(&self, task: &Task) {
+        let Some(log) = &self.state.slow_log else {
+            return;
+        };
+        let now = self.state.engine.now();
+        let took = now.saturating_sub(task.begun);
+        if log.is_slow(took) {
+            let slow = SlowRequest {
+                protocol: "memcached",
+                address: task.request.address,
+                token: &task.request.token,
+                request: task.description(),
+                status: None,
+                took_millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                plan: None,
+            };
+            log.note(&slow, now);
+        }
+    }
+
+    fn execute(
+        &mut self,
+        requests: &[Request<'_>],
+        output: &mut dyn Output,
+    ) -> std::io::Result<Flow> {
+        let mut rest = requests;
         while let Some(first) = rest.first() {
             if !self.admission.is_admitted() {
                 let flow = self.admission.check(first, output.buffer());

@@ -39,14 +39,24 @@ pub(crate) struct Task {
 /// The request that a task comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    pub(crate) method: Method,
-    pub(crate) uri: Uri,
+    pub(crate) sent: Sent,
     /// The name of the caller's token; empty for that of the server, and without one.
     pub(crate) token: String,
     /// Of the client; none if the server is called in process.
     pub(crate) address: Option<SocketAddr>,
     /// The header by which a client names its requests.
     pub(crate) opaque_id: Option<String>,
+}
+
+/// What was sent.
+#[derive(Debug, Clone)]
+pub(crate) enum Sent {
+    Http(Method, Uri),
+    /// Requests of memcached that arrived together: the first one, and their number.
+    Memcached {
+        first: String,
+        count: usize,
+    },
 }
 
 impl Task {
@@ -96,7 +106,11 @@ impl Task {
 
     /// What it does, for people: the request, and the beginning of its body.
     pub(crate) fn description(&self) -> String {
-        let Origin { method, uri, .. } = &self.request;
+        let (method, uri) = match &self.request.sent {
+            Sent::Http(method, uri) => (method, uri),
+            Sent::Memcached { first, count: 1 } => return first.clone(),
+            Sent::Memcached { first, count } => return format!("{first}, and {} more", count - 1),
+        };
         let path = uri.path_and_query().map_or("", |path| path.as_str());
         match self.body.get() {
             Some(body) => format!("{method} {path} {}", body.trim_end()),

@@ -53,7 +53,7 @@ async fn a_slow_request_is_noted_with_its_caller_its_body_and_its_plan() {
     let searches = format!("{header}\n{query}\n");
     site.call("POST /_msearch", searches).await.done(200);
     let text = site
-        .call("POST /jobs/_quire/query", "{\"filter\":\"n < 3\"}")
+        .call("POST /jobs/_quire/query", "{\"where\":\"n < 3\"}")
         .await;
     assert_eq!(text.status, 200, "{}", text.text);
     assert!(!text.text.contains("planning"), "{}", text.text);
