@@ -59,8 +59,11 @@ fn tokens_are_made_and_revoked_while_the_server_runs() {
     }
     assert_eq!(status(&server, &reader, "/_count"), "403");
     assert_eq!(status(&server, "", "/logs-1/_count"), "401");
+    let limit = ["--role", "read", "--limit", "requests=5,bytes=1MiB"];
+    token(tokens, "seldom", &limit);
     let list = ok(&["token", "list", tokens]);
     assert!(list.contains("admin: all on *") && list.contains("reader: read on logs-*"));
+    assert!(list.contains("at most bytes=1048576,requests=5"), "{list}");
 
     // On the server, with the token of the administrator.
     let admin_file = admin_file.to_str().unwrap();

@@ -45,6 +45,10 @@ fn memcached_kinds() -> Vec<(&'static str, String)> {
             "stalled body",
             authenticate(TOKEN) + "set c:x 0 0 99\r\n{\"n\":",
         ),
+        (
+            "not reading",
+            authenticate(TOKEN) + &"get c:long\r\n".repeat(100),
+        ),
         ("wrong token", authenticate("wrong")),
     ]
 }

@@ -157,6 +157,7 @@ pub(crate) struct Server {
     stdout: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
     memcached: Option<SocketAddr>,
+    metrics: Option<SocketAddr>,
 }
 
 impl Server {
@@ -199,11 +200,14 @@ impl Server {
             .unwrap();
         let memcached = told["memcached"].as_str();
         let memcached = memcached.map(|address| address.parse().unwrap());
+        let metrics = told["metrics"].as_str();
+        let metrics = metrics.map(|url| url.split_once("://").unwrap().1.parse().unwrap());
         Server {
             child,
             stdout,
             address,
             memcached,
+            metrics,
         }
     }
 
@@ -216,6 +220,11 @@ impl Server {
     /// The address of the memcached port.
     pub(crate) fn memcached(&self) -> SocketAddr {
         self.memcached.unwrap()
+    }
+
+    /// The address of the port of metrics.
+    pub(crate) fn metrics(&self) -> SocketAddr {
+        self.metrics.unwrap()
     }
 
     pub(crate) fn connect(&self) -> Connection {

@@ -175,3 +175,45 @@ fn what_is_superseded_is_written_out_so_that_it_can_be_reclaimed() {
     // 20 MB, of which next to nothing is live; far from any other reason to flush.
     assert_eq!((flushes(0), flushes(70)), (0, 1));
 }
+
+/// Bytes that the system has allocated for the files below a directory, reserved room included.
+fn allocated_bytes(dir: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
+    let bytes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
+        true => allocated_bytes(&entry.path()),
+        false => entry.metadata().unwrap().blocks() * 512,
+    });
+    bytes.sum()
+}
+
+#[test]
+fn tiny_documents_over_many_partitions_take_room_in_proportion() {
+    const PARTITIONS: u32 = 1_024;
+    let dir = tempfile::tempdir_in(quire::target_dir()).unwrap();
+    let database = Database::builder(dir.path()).open().unwrap();
+    let settings = CollectionSettings {
+        partitions: PARTITIONS,
+        ..CollectionSettings::default()
+    };
+    let collection = database.create_collection("c", settings).unwrap();
+    let begun = Instant::now();
+    let tiny = Document::from_json(b"{\"n\":1}").unwrap();
+    let writes = (0..2_000).map(|number| Write::put(key(number), tiny.clone()));
+    let results = collection
+        .batch()
+        .writes(writes)
+        .durability(Durability::None)
+        .write();
+    assert!(results.iter().all(Result::is_ok));
+    let taken = allocated_bytes(dir.path());
+    println!(
+        "2,000 documents over {PARTITIONS} partitions: {} KiB, {:?}",
+        taken >> 10,
+        begun.elapsed()
+    );
+    // 8.7 GB when each log file reserved what a large one needs.
+    assert!(taken < 256 << 20, "{taken} bytes");
+    assert_eq!(collection.count().unwrap(), 2_000);
+    database.close().unwrap();
+}

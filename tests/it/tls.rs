@@ -109,6 +109,55 @@ fn curl_and_openssl_are_served_over_every_version_of_tls_that_is_safe() {
 }
 
 #[test]
+fn a_scan_with_curl_and_openssl_finds_nothing_but_401_and_the_port_of_metrics() {
+    let dir = tempfile::tempdir().unwrap();
+    let certificate = Certificate::new(dir.path(), "server");
+    let token = dir.path().join("token");
+    std::fs::write(&token, "a-token-of-more-than-22-characters").unwrap();
+    let more = ["--token-file", token.to_str().unwrap()];
+    let more = [&more[..], &["--listen-metrics", "127.0.0.1:0"]].concat();
+    let server = certificate.serve(&dir.path().join("db"), &more);
+    let status = |port: u16, method: &str, path: &str| {
+        let url = format!("https://localhost:{port}{path}");
+        let mut arguments = vec!["-sS", "-X", method, "--cacert", certificate.cert()];
+        arguments.extend(["-w", "%{http_code}", "-o", "/dev/null", &url]);
+        tool("curl", &arguments, "")
+    };
+    let http = server.address.port();
+    let paths = [
+        "/",
+        "/_cat/indices",
+        "/_bulk",
+        "/docs/_doc/1",
+        "/_follow",
+        "/_backup/x",
+    ];
+    for path in paths
+        .iter()
+        .chain(&["/metrics", "/_cluster/health", "/none"])
+    {
+        for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS"] {
+            assert_eq!(status(http, method, path), "401", "{method} {path}");
+        }
+    }
+    let metrics = server.metrics().port();
+    for path in ["/metrics", "/_cluster/health"] {
+        assert_eq!(status(metrics, "GET", path), "200", "{path}");
+    }
+    for path in paths {
+        assert_eq!(status(metrics, "GET", path), "400", "{path}");
+    }
+    let address = format!("localhost:{}", server.memcached().port());
+    for command in ["stats", "get 1", "version", "set 1 0 0 1\r\nx"] {
+        let mut arguments = vec!["s_client", "-quiet", "-verify_return_error"];
+        arguments.extend(["-CAfile", certificate.cert(), "-connect", &address]);
+        let answer = tool("openssl", &arguments, &format!("{command}\r\n"));
+        assert!(answer.starts_with("CLIENT_ERROR "), "{command}: {answer}");
+    }
+    server.stop();
+}
+
+#[test]
 fn clients_in_python_are_served_over_tls() {
     let dir = tempfile::tempdir().unwrap();
     let certificate = Certificate::new(dir.path(), "server");

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[test]
 fn a_short_torture_is_clean() {
     // Killed processes have tests of their own.
-    let kinds = ["ext4", "xfs", "calls", "rot"];
+    let kinds = ["ext4", "xfs", "calls", "rot", "repair"];
     let plan = Plan {
         quire: quire::binary().to_path_buf(),
         // On a disk: a temporary directory may be in memory.

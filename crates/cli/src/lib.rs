@@ -17,6 +17,7 @@ mod limit;
 mod link;
 mod logging;
 mod message;
+mod millis;
 mod output;
 mod place;
 mod progress;

@@ -1,14 +1,13 @@
 //! The audit log: who was admitted, who was refused, and who changed what, as lines of JSON.
 //!
 //! # Invariants
-//! 1. No request waits for the disk: a line that finds the queue full is lost, and counted.
-//! 2. The files are bounded: [`AuditOptions::bytes_max`] each, [`AuditOptions::files_max`] of them.
-//! 3. A line has no secret: of a token it has the name.
+//! 1. A line has no secret: of a token it has the name.
+//! 2. One request or connection adds a bounded number of lines, whatever it names.
 
 mod event;
-mod file;
 mod log;
+mod noted;
 
 pub(crate) use event::{Event, Peer};
-pub use file::AuditOptions;
-pub use log::{Audit, AuditError};
+pub use log::Audit;
+pub(crate) use noted::AuditedGrant;

@@ -17,9 +17,9 @@ mod state;
 
 use std::sync::Arc;
 
-use crate::access::grant::Grant;
-use crate::access::named::check_item;
+use crate::access::named::check_own_item;
 use crate::access::role::Action as AccessAction;
+use crate::audit::AuditedGrant;
 use crate::documents::ack::wants_refresh;
 use crate::documents::conditions::check_write;
 use crate::engine::Engine;
@@ -88,7 +88,7 @@ pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
 
 /// A bulk request as it is read and applied.
 struct Bulk {
-    grant: Arc<Grant>,
+    grant: Arc<AuditedGrant>,
     state: BulkState,
     default_index: Option<Arc<str>>,
     lines: Lines,
@@ -173,7 +173,7 @@ impl Bulk {
                 }
             },
         };
-        let allowed = check_item(&self.grant, AccessAction::Write, &self.state.engine, &index);
+        let allowed = check_own_item(&self.grant, AccessAction::Write, &self.state.engine, &index);
         let version = allowed.and(version);
         Ok(Item {
             op,
@@ -196,10 +196,10 @@ impl Bulk {
         self.in_doubt = items.len();
         let filter = Arc::clone(&self.report.filter);
         let wants_refresh = self.wants_refresh;
-        let buffers = self.state.buffers.clone();
+        let (buffers, by) = (self.state.buffers.clone(), Arc::clone(&self.grant));
         let work = move |engine: &Engine| {
             let mut part = Report::new_part(filter);
-            for mut done in rounds::apply(engine, &buffers, items) {
+            for mut done in rounds::apply(engine, &by, &buffers, items) {
                 done.outcome = done.outcome.map(|ack| ack.refreshed(wants_refresh));
                 part.add(&done);
             }

@@ -22,6 +22,7 @@ mod stream;
 pub(crate) mod write;
 mod write_line;
 
+pub(crate) use answer_text::explain_json;
 pub use answer_text::{AggregateText, AnswerText, ExplainText};
 pub use end::End;
 pub use query_text::{QueryText, QueryTextError};

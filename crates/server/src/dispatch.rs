@@ -11,11 +11,12 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http_body::Body as _;
-use tower::util::MapRequest;
+use tower::util::{MapRequest, MapResponse};
 
 use crate::access::grant::Grant;
 use crate::access::named::check_aliases;
-use crate::audit::Peer;
+use crate::audit::{Audit, AuditedGrant, Peer};
+use crate::command::explain_json;
 use crate::http::answer::{Answer, AnswerFormat};
 use crate::http::audited;
 use crate::http::auth;
@@ -30,6 +31,7 @@ use crate::limits::{Over, Share};
 use crate::net::idle::InService;
 use crate::net::lingering::Lingering;
 use crate::routes::{ROUTES, Route};
+use crate::slow::SlowRequest;
 use crate::state::Server;
 use crate::tasks::answering::until_sent;
 use crate::tasks::task::Task;
@@ -40,17 +42,43 @@ const NO_ROUTE: &str = "none";
 /// The pause before the answer to a wrong token.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
 
+/// The routes of the port of metrics.
+const MONITORED: [&str; 2] = ["/metrics", "/_cluster/health"];
+
+/// Who may call a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    /// Callers with a token, where the server has tokens.
+    Tokens,
+    /// Everybody who can connect, to read.
+    Open,
+}
+
 /// All routes as one service.
 pub(crate) fn router(server: Arc<Server>) -> Router {
+    service(server, Guard::Tokens, ROUTES.iter())
+}
+
+/// Metrics and health as a service that needs no token.
+pub(crate) fn metrics_router(server: Arc<Server>) -> Router {
+    let is_monitored = |route: &&Route| MONITORED.contains(&route.endpoint.path);
+    service(server, Guard::Open, ROUTES.iter().filter(is_monitored))
+}
+
+fn service(
+    server: Arc<Server>,
+    guard: Guard,
+    routes: impl Iterator<Item = &'static Route>,
+) -> Router {
     let mut router = Router::new();
-    for route in ROUTES {
+    for route in routes {
         let filter = method_filter(route.endpoint.methods);
         assert!(
             filter.is_some(),
             "each route has a method, and axum knows it"
         );
         if let Some(filter) = filter {
-            let method_router = served(Arc::clone(&server), route, filter);
+            let method_router = served(Arc::clone(&server), guard, route, filter);
             router = router.route(route.endpoint.path, method_router);
         }
     }
@@ -58,20 +86,26 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
     let unknown = Arc::clone(&server);
     let router = router
         .method_not_allowed_fallback(move |route: Option<MatchedPath>, request: Request| {
-            refuse(Arc::clone(&wrong_method), request, move |method, uri| {
-                let route = route.as_ref().map_or("", MatchedPath::as_str);
-                if route.starts_with("/{collection}") && uri.path().starts_with("/_") {
-                    return Failure::no_handler(method, uri.path());
-                }
-                Failure::method_not_allowed(method, uri.path(), &allowed(route))
-            })
+            refuse(
+                Arc::clone(&wrong_method),
+                guard,
+                request,
+                move |method, uri| {
+                    let route = route.as_ref().map_or("", MatchedPath::as_str);
+                    if route.starts_with("/{collection}") && uri.path().starts_with("/_") {
+                        return Failure::no_handler(method, uri.path());
+                    }
+                    Failure::method_not_allowed(method, uri.path(), &allowed(route))
+                },
+            )
         })
         .fallback(move |request: Request| {
-            refuse(Arc::clone(&unknown), request, |method, uri| {
+            refuse(Arc::clone(&unknown), guard, request, |method, uri| {
                 Failure::no_handler(method, uri.path())
             })
         });
-    Router::new().fallback_service(MapRequest::new(router, without_last_slash))
+    let router = MapRequest::new(router, without_last_slash);
+    Router::new().fallback_service(MapResponse::new(router, without_hints))
 }
 
 fn method_filter(methods: &[Method]) -> Option<MethodFilter> {
@@ -82,13 +116,18 @@ fn method_filter(methods: &[Method]) -> Option<MethodFilter> {
     filters.try_fold(first, |all, filter| Some(all.or(filter?)))
 }
 
-fn served(server: Arc<Server>, route: &'static Route, filter: MethodFilter) -> MethodRouter {
+fn served(
+    server: Arc<Server>,
+    guard: Guard,
+    route: &'static Route,
+    filter: MethodFilter,
+) -> MethodRouter {
     let handler = move |path: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
         let server = Arc::clone(&server);
         async move {
             let begun = server.engine.now();
             let method = request.method().clone();
-            let response = answer(&server, route, path, request).await;
+            let response = answer(&server, guard, route, path, request).await;
             let took = server.engine.now().saturating_sub(begun);
             server
                 .requests
@@ -102,18 +141,20 @@ fn served(server: Arc<Server>, route: &'static Route, filter: MethodFilter) -> M
 /// Answers a request of `route`.
 async fn answer(
     server: &Server,
+    guard: Guard,
     route: &Route,
     path: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> Response {
+    let begun = server.engine.now();
     let (parts, body) = request.into_parts();
     let is_body_left = !body.is_end_stream() || framing::check(&parts.headers).is_err();
     let mut share = match share(server, &parts) {
         Ok(share) => share,
         Err(over) => return too_much(&over, &parts, server, is_body_left),
     };
-    let admitted = admit(&parts, server);
-    let audit = server.options.audit.as_ref();
+    let admitted = admit(&parts, server, guard);
+    let audit = audit(server, guard);
     audited::authentication(audit, &parts, &admitted);
     slow_down(&admitted, &parts).await;
     let in_service = parts.extensions.get::<Arc<InService>>();
@@ -121,7 +162,9 @@ async fn answer(
         if let Some(in_service) = in_service {
             in_service.admit();
         }
-        if let Err(over) = share.admitted(&grant.name) {
+        if guard == Guard::Tokens
+            && let Err(over) = share.admitted(grant)
+        {
             return too_much(&over, &parts, server, is_body_left);
         }
     }
@@ -142,6 +185,7 @@ async fn answer(
             };
         }
     };
+    let grant = Arc::new(AuditedGrant::http(grant, audit, &parts));
     let by = Arc::clone(&grant);
     let running = Arc::new(server.begin_task(&route.endpoint, &parts, &grant));
     let call = || {
@@ -157,10 +201,7 @@ async fn answer(
                 }
                 (allowed, _) => allowed,
             };
-            allowed.map_err(|refused| {
-                audited::refused(audit, &parts, &grant);
-                Failure::forbidden(refused)
-            })?;
+            allowed.map_err(Failure::forbidden)?;
         }
         if route.endpoint.changes_documents(&parts.method) {
             server.check_writable()?;
@@ -195,17 +236,43 @@ async fn answer(
         }
         Err(failure) => (AnswerFormat::default(), Err(failure)),
     };
+    if matches!(&answer, Err(failure) if failure.is_forbidden()) {
+        audited::refused(audit, &parts, &by);
+    }
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
+    note_if_slow(server, route, &running, begun, response.status());
     let response = until_sent(response, running).map(|body| Metered::body(body, share, None));
-    if route.endpoint.needs.is_admin() {
+    if route.endpoint.is_audited(&parts.method) {
         audited::admin(audit, &parts, &by, response.status());
     }
     match rest.drain().await {
         true => response,
         false => closing(response, &parts),
     }
+}
+
+/// Notes a request that took long until its answer began.
+fn note_if_slow(server: &Server, route: &Route, task: &Task, begun: Duration, status: StatusCode) {
+    let Some(log) = &server.options.slow_log else {
+        return;
+    };
+    let now = server.engine.now();
+    let took = now.saturating_sub(begun);
+    if !log.is_slow(took) || route.endpoint.waits() {
+        return;
+    }
+    let slow = SlowRequest {
+        protocol: "http",
+        address: task.request.address,
+        token: &task.request.token,
+        request: task.description(),
+        status: Some(status.as_u16()),
+        took_millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        plan: task.plan().map(explain_json),
+    };
+    log.note(&slow, now);
 }
 
 /// What the request's client takes is counted from now on.
@@ -230,9 +297,18 @@ fn too_much(over: &Over, parts: &Parts, server: &Server, is_body_left: bool) -> 
 }
 
 /// Decides whether a request may be answered.
-fn admit(parts: &Parts, server: &Server) -> Outcome<Arc<Grant>> {
+fn admit(parts: &Parts, server: &Server, guard: Guard) -> Outcome<Arc<Grant>> {
     framing::check(&parts.headers)?;
-    auth::admit(parts, &server.access)
+    match guard {
+        Guard::Tokens => auth::admit(parts, &server.access),
+        Guard::Open => Ok(Arc::new(Grant::reader())),
+    }
+}
+
+/// Where it is noted who was admitted: nobody is on a port that is open.
+fn audit(server: &Server, guard: Guard) -> Option<&Audit> {
+    let audit = server.options.audit.as_ref();
+    audit.filter(|_| guard == Guard::Tokens)
 }
 
 /// Waits before the answer to a wrong token, so that tokens can't be tried fast.
@@ -280,6 +356,7 @@ fn is_api((name, text): &(String, String)) -> bool {
 /// Answers a request that no route serves. A caller that is not admitted learns only that.
 async fn refuse(
     server: Arc<Server>,
+    guard: Guard,
     request: Request,
     failure: impl FnOnce(&Method, &Uri) -> Failure,
 ) -> Response {
@@ -288,8 +365,8 @@ async fn refuse(
         Ok(share) => share,
         Err(over) => return too_much(&over, &parts, &server, !body.is_end_stream()),
     };
-    let admitted = admit(&parts, &server);
-    audited::authentication(server.options.audit.as_ref(), &parts, &admitted);
+    let admitted = admit(&parts, &server, guard);
+    audited::authentication(audit(&server, guard), &parts, &admitted);
     slow_down(&admitted, &parts).await;
     let failure = match admitted {
         Ok(_) => failure(&parts.method, &parts.uri),
@@ -317,6 +394,14 @@ fn allowed(path: &str) -> Vec<Method> {
         .collect()
 }
 
+/// A caller that is not admitted does not learn which methods a path has.
+fn without_hints(mut response: Response) -> Response {
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().remove(header::ALLOW);
+    }
+    response
+}
+
 /// Some clients end paths with a slash, and OpenSearch accepts that.
 fn without_last_slash(mut request: Request) -> Request {
     let uri = request.uri();
@@ -337,3 +422,6 @@ fn without_last_slash(mut request: Request) -> Request {
     }
     request
 }
+
+#[cfg(test)]
+mod tests;

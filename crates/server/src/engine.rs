@@ -15,6 +15,7 @@ use parking_lot::RwLock;
 use quiredb::{Collection, CollectionSettings, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
+use crate::audit::AuditedGrant;
 use crate::http::failure::{Failure, Outcome};
 use crate::ids::document_id;
 use crate::options::ServerOptions;
@@ -181,21 +182,32 @@ impl Engine {
     }
 
     /// A collection to write to, made with default settings if there is neither a collection nor an
-    /// alias of this name.
+    /// alias of this name. That `by` made it is noted.
     ///
     /// # Errors
     /// 400 if no collection can have this name, or it is an alias without a collection for writes.
-    pub(crate) fn collection_or_create(&self, name: &str) -> Outcome<Collection> {
+    pub(crate) fn collection_or_create(
+        &self,
+        name: &str,
+        by: &AuditedGrant,
+    ) -> Outcome<Collection> {
         if self.database().alias(name).is_some() {
             return self.collection_for_writes(name);
         }
-        let made = self
-            .database()
-            .collection_or_create(name, CollectionSettings::default);
-        made.map_err(|error| match error.kind() {
+        let mut is_new = false;
+        let settings = || {
+            is_new = true;
+            CollectionSettings::default()
+        };
+        let made = self.database().collection_or_create(name, settings);
+        let made = made.map_err(|error| match error.kind() {
             ErrorKind::Invalid => Failure::invalid_index_name(&error, name),
             _ => Failure::engine(&error, Some(name)),
-        })
+        })?;
+        if is_new {
+            by.note_created(name);
+        }
+        Ok(made)
     }
 
     /// A new document id.

@@ -60,6 +60,7 @@ mod http;
 mod ids;
 mod jobs;
 mod limits;
+mod log_file;
 mod memcached;
 mod metrics;
 mod net;
@@ -67,6 +68,7 @@ mod options;
 mod routes;
 mod search;
 mod serve;
+mod slow;
 mod state;
 mod tasks;
 pub mod unknown_fields;
@@ -75,7 +77,7 @@ pub use access::lifetime::parse_lifetime;
 pub use access::record::TokenRecord;
 pub use access::role::Role;
 pub use access::tokens::{NewToken, Tokens, TokensError};
-pub use audit::{Audit, AuditError, AuditOptions};
+pub use audit::Audit;
 pub use command::{
     AggregateText, AnswerText, End, ExplainText, Line, QueryText, QueryTextError, Row, WriteAnswer,
     WriteLine, selected,
@@ -86,8 +88,10 @@ pub use follow::{
     SessionResponse,
 };
 pub use limits::Limit;
+pub use log_file::{LogFileError, LogFileOptions};
 pub use memcached::memcached;
 pub use net::pem::TlsError;
 pub use net::tls::{Tls, TlsFiles};
 pub use options::{MemcachedOptions, ServerOptions};
 pub use serve::{Listeners, bind, router, serve, serve_follower};
+pub use slow::SlowLog;

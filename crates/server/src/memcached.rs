@@ -79,8 +79,9 @@ pub fn memcached(
     let access = Arc::new(options.access());
     let env = Arc::clone(engine.database().env());
     let limits = Arc::new(Limits::new(Arc::clone(&env), None, None));
-    let state = PortState::new(&options, limits, access, engine, buffers, None);
-    let mut connection = Connection::new(Arc::new(state), reader, writer);
+    let tasks = Arc::default();
+    let state = PortState::new(&options, tasks, limits, access, engine, buffers, None);
+    let mut connection = Connection::new(Arc::new(state), None, reader, writer);
     while connection.run(&|| true)? == Run::Rests {
         env.sleep(connection.take_rest());
     }

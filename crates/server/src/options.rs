@@ -10,6 +10,7 @@ use crate::access::tokens::Tokens;
 use crate::audit::Audit;
 use crate::limits::Limit;
 use crate::net::tls::Tls;
+use crate::slow::SlowLog;
 use crate::{Error, Result};
 
 /// The smallest bound on request buffers: twice the largest document with its envelope.
@@ -21,6 +22,9 @@ pub struct ServerOptions {
     /// Where to listen. Default `127.0.0.1:9200`. An address that is no loopback address needs a
     /// `token`.
     pub listen: SocketAddr,
+    /// Where `/metrics` and `/_cluster/health` are served too, without a token, to everybody who
+    /// can connect. Default none. They show the names of collections.
+    pub metrics_listen: Option<SocketAddr>,
     /// What a caller must send as `Authorization: Bearer <token>`: visible ASCII without spaces.
     /// Default none: every program of this machine may call, but no page of another site in a web
     /// browser.
@@ -29,6 +33,8 @@ pub struct ServerOptions {
     pub tokens: Option<Tokens>,
     /// Where it is noted who was admitted, refused, and changed what. Default none.
     pub audit: Option<Audit>,
+    /// Where requests are noted that take long. Default none.
+    pub slow_log: Option<SlowLog>,
     /// What each client address may take. Default none: anything.
     pub address_limit: Option<Limit>,
     /// What each token may take, `token` included. Default none: anything.
@@ -96,9 +102,11 @@ impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9200)),
+            metrics_listen: None,
             token: None,
             tokens: None,
             audit: None,
+            slow_log: None,
             tls: None,
             address_limit: None,
             token_limit: None,
@@ -122,9 +130,11 @@ impl fmt::Debug for ServerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerOptions")
             .field("listen", &self.listen)
+            .field("metrics_listen", &self.metrics_listen)
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
             .field("tokens", &self.tokens)
             .field("audit", &self.audit)
+            .field("slow_log", &self.slow_log)
             .field("tls", &self.tls)
             .field("address_limit", &self.address_limit)
             .field("token_limit", &self.token_limit)
@@ -182,14 +192,7 @@ impl ServerOptions {
             ("address_limit", self.address_limit),
             ("token_limit", self.token_limit),
         ] {
-            let limit = limit.unwrap_or_default();
-            let bounds = [
-                limit.requests,
-                limit.bytes,
-                limit.running,
-                limit.connections,
-            ];
-            if bounds.contains(&Some(0)) {
+            if !limit.unwrap_or_default().is_possible() {
                 return Err(Error::InvalidOption {
                     option,
                     reason: "each of its bounds must be more than zero",

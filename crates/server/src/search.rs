@@ -28,7 +28,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
-use quiredb::query::{Filter, Query};
+use quiredb::query::{Filter, Options, Query};
 use quiredb::{Collection, View};
 use serde_json::json;
 use tokio::time::Instant;
@@ -56,9 +56,11 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
     let (params, state) = (call.params.clone(), call.state.clone());
     let grant = Arc::clone(&call.grant);
+    let noted = state.notes_plans.then(|| Arc::clone(&call.running));
     let names_collection = call.path_param("collection").is_some();
     let body = call.take_small_body().await?;
     let mut request = Request::search(&body.bytes, &params, engine.now_millis())?;
+    request.noted = noted;
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
     let held = hold(&buffers, timeout).await?;
@@ -169,6 +171,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
     let engine = call.state.engine.clone();
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
+    let noted = call.state.notes_plans.then(|| Arc::clone(&call.running));
     let body = call.take_small_body().await?;
     let mut query = Request::count(&body.bytes)?;
     drop(body);
@@ -187,11 +190,19 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         return engine.read(work).await?;
     }
     let held = hold(&buffers, timeout).await?;
-    let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let _held = held;
         let views = views(&collections)?;
         let query = query.prepare().map_err(|error| failed(error.into()))?;
-        let answer = View::query_all(&views, &query, &options(stop)).map_err(failed)?;
+        let clock = || engine.now();
+        let options = Options {
+            clock: noted.is_some().then_some(&clock),
+            ..options(stop)
+        };
+        let mut answer = View::query_all(&views, &query, &options).map_err(failed)?;
+        if let (Some(noted), Some(plan)) = (noted, answer.explain.take()) {
+            noted.set_plan(plan);
+        }
         Ok(counted(answer.count.unwrap_or_default(), &collections))
     };
     engine.search(work).await?

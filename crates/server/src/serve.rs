@@ -1,5 +1,6 @@
 //! The life of a server: opening its ports, accepting connections, and ending them.
 
+mod certificates;
 mod follower;
 mod http_port;
 mod leader;

@@ -35,7 +35,7 @@ use crate::search::contexts::Contexts;
 use crate::search::state::SearchState;
 use crate::tasks::calls::TasksState;
 use crate::tasks::registry::{Running, Tasks};
-use crate::tasks::task::Origin;
+use crate::tasks::task::{Origin, Sent};
 
 /// The state of a server.
 pub(crate) struct Server {
@@ -82,8 +82,10 @@ impl Server {
                 .token_limit
                 .filter(|_| access.without_token().is_none()),
         ));
+        let tasks: Arc<Tasks> = Arc::default();
         let memcached = PortState::new(
             &options,
+            Arc::clone(&tasks),
             Arc::clone(&limits),
             Arc::clone(&access),
             engine.clone(),
@@ -105,7 +107,7 @@ impl Server {
             backups: Arc::default(),
             verifications: Arc::default(),
             contexts: Contexts::default(),
-            tasks: Arc::default(),
+            tasks,
             limits,
         }
     }
@@ -115,13 +117,13 @@ impl Server {
         let opaque_id = parts.headers.get("x-opaque-id");
         let opaque_id = opaque_id.and_then(|id| id.to_str().ok()).map(str::to_owned);
         let request = Origin {
-            method: parts.method.clone(),
-            uri: parts.uri.clone(),
+            sent: Sent::Http(parts.method.clone(), parts.uri.clone()),
             token: grant.name.clone(),
             address: parts.extensions.get::<Peer>().and_then(|peer| peer.address),
             opaque_id,
         };
-        self.tasks.begin(endpoint, request, self.engine.clock())
+        let now = self.engine.clock();
+        self.tasks.begin(endpoint, &parts.method, request, now)
     }
 
     /// Refuses a write on a follower: it would make the follower differ from its leader.
@@ -146,6 +148,7 @@ impl FromRef<Server> for SearchState {
             buffers: server.buffers.clone(),
             contexts: server.contexts.clone(),
             memory_timeout: server.options.request_timeout,
+            notes_plans: server.options.slow_log.is_some(),
         }
     }
 }
@@ -185,6 +188,7 @@ impl FromRef<Server> for MetricsState {
         let is_memcached_served = server.options.memcached.is_some();
         MetricsState {
             audit: server.options.audit.clone(),
+            slow_log: server.options.slow_log.clone(),
             limits: Arc::clone(&server.limits),
             engine: server.engine.clone(),
             connections: Arc::clone(&server.connections),

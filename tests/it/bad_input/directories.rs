@@ -51,6 +51,43 @@ fn a_directory_of_something_else_is_left_as_it_is() {
 }
 
 #[test]
+fn a_missing_database_is_served_only_if_it_is_to_be_created_and_a_broken_one_never() {
+    let dir = tempfile::tempdir().unwrap();
+    let serve = |name: &str, create: bool| {
+        let path = dir.path().join(name);
+        let mut arguments = vec!["serve", path.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+        arguments.extend(create.then_some("--create"));
+        let done = quire::run(&arguments);
+        assert_eq!(done.code, Some(1), "{arguments:?}: {done:?}");
+        done.stderr
+    };
+    std::fs::create_dir(dir.path().join("mount-point")).unwrap();
+    for name in ["missing", "mount-point"] {
+        assert_says(&serve(name, false), &[name, "--create"]);
+    }
+    assert!(!dir.path().join("missing").exists());
+    assert!(files(&dir.path().join("mount-point")).is_empty());
+
+    // It was a database once: both copies of its catalog are gone.
+    let once = dir.path().join("once");
+    let server = Server::start(&once, &[]);
+    assert_eq!(server.request("PUT", "/docs/_doc/1", "{}").0, 201);
+    server.stop();
+    for entry in std::fs::read_dir(&once).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with("CATALOG") {
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+    let before = files(&once);
+    for create in [false, true] {
+        assert_says(&serve("once", create), &["once", "no CATALOG"]);
+    }
+    assert!(files(&once) == before, "something was changed");
+}
+
+#[test]
 fn a_database_is_open_in_one_process_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let database = dir.path().join("db");

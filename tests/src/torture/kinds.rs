@@ -5,6 +5,7 @@ mod full;
 mod kill;
 mod memory;
 mod power;
+mod repair;
 mod rot;
 mod slow;
 
@@ -24,7 +25,7 @@ pub(crate) struct Kind {
 }
 
 /// All of them, in the order in which they take turns.
-pub(crate) const KINDS: [Kind; 8] = [
+pub(crate) const KINDS: [Kind; 9] = [
     Kind {
         name: "kill",
         about: "servers, loaders and recoveries killed by SIGKILL",
@@ -54,6 +55,11 @@ pub(crate) const KINDS: [Kind; 8] = [
         name: "rot",
         about: "bits that flip on disk",
         run: rot::run,
+    },
+    Kind {
+        name: "repair",
+        about: "repairs that are killed, and a lock file that is removed",
+        run: repair::run,
     },
     Kind {
         name: "slow",

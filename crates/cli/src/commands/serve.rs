@@ -3,13 +3,15 @@
 use crate::error::{Error, Result};
 use crate::logging::{LogFormat, LogLevel, LogOptions};
 use crate::size::{Size, counted};
-use crate::{Context, database, files, limit};
+use crate::{Context, database, files, limit, millis};
 use quire_server::{
-    Audit, AuditOptions, Limit, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
+    Audit, Limit, Listeners, LogFileOptions, MemcachedOptions, ServerOptions, SlowLog, Tls,
+    TlsFiles, Tokens,
 };
 use quiredb::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -38,11 +40,11 @@ Examples:
   curl http://127.0.0.1:9200/papers/_doc/2101.00001
 
 When it answers requests, it prints `listening on http://ADDRESS` on standard output, and with
---memcached `memcached on ADDRESS`. With --json it prints an object with the members \"listening\"
-and \"memcached\".
+--memcached `memcached on ADDRESS`, with --listen-metrics `metrics on URL`. With --json it prints an
+object with the members \"listening\", \"memcached\" and \"metrics\".
 After an interrupt (Ctrl-C) or SIGTERM it finishes the requests in flight, makes everything durable
-and stops. A second signal stops it at once. With TLS, SIGHUP makes it read its
-certificates again.")]
+and stops. A second signal stops it at once. Certificates that have changed are read again within
+seconds, and at SIGHUP at once.")]
 pub(crate) struct Serve {
     /// The directory of the database
     db: PathBuf,
@@ -88,6 +90,19 @@ pub(super) struct Serving {
     /// of 16 MiB, FILE.1 to FILE.7 before it
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
+    /// Note in this file what took long, who sent it, and how searches were executed: lines of
+    /// JSON, 20 a second at most. Files of 16 MiB, FILE.1 to FILE.7 before it
+    #[arg(long, value_name = "FILE")]
+    slow_log: Option<PathBuf>,
+    /// What is slow, until the answer begins
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "500ms",
+        requires = "slow_log",
+        value_parser = millis::parse
+    )]
+    slow_request: Duration,
     /// What each client address may take: requests a second, bytes a second, requests running at
     /// once, open connections. As requests=1000,bytes=50MiB,running=32,connections=100, or some of
     /// these [default: anything]
@@ -115,6 +130,10 @@ pub(super) struct Serving {
     /// The field whose text is the memcached value; without it the value is the document as JSON
     #[arg(long, value_name = "NAME", requires = "memcached")]
     memcached_field: Option<String>,
+    /// Serve /metrics and /_cluster/health on this address too, without a token, to everybody who
+    /// can connect; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    listen_metrics: Option<SocketAddr>,
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub(super) memory: Option<Size>,
@@ -142,7 +161,7 @@ impl Serve {
         if self.check {
             return self.report_check(context);
         }
-        let audit = options.audit.clone();
+        let (audit, slow_log) = (options.audit.clone(), options.slow_log.clone());
         let runtime = runtime()?;
         let database =
             database::open_to_serve(context, &self.db, self.serving.memory, self.create)?;
@@ -154,6 +173,9 @@ impl Serve {
         });
         if let Some(audit) = audit {
             audit.flush();
+        }
+        if let Some(slow_log) = slow_log {
+            slow_log.flush();
         }
         let closed = database
             .close()
@@ -263,9 +285,11 @@ impl Serving {
         });
         Ok(ServerOptions {
             listen: self.listen,
+            metrics_listen: self.listen_metrics,
             token,
             tokens,
             audit: self.audit(context)?,
+            slow_log: self.slow_log(context)?,
             tls: self.tls(context)?,
             address_limit: self.limit_address,
             token_limit: self.limit_token,
@@ -276,9 +300,18 @@ impl Serving {
     }
 
     fn audit(&self, context: &Context) -> Result<Option<Audit>> {
-        let open = |path: &PathBuf| Audit::open(context.env.clone(), AuditOptions::new(path));
+        let open = |path: &PathBuf| Audit::open(context.env.clone(), LogFileOptions::new(path));
         let audit = self.audit.as_ref().map(open).transpose();
         audit.map_err(|error| Error::Failed(error.to_string()))
+    }
+
+    fn slow_log(&self, context: &Context) -> Result<Option<SlowLog>> {
+        let open = |path: &PathBuf| {
+            let options = LogFileOptions::new(path);
+            SlowLog::open(context.env.clone(), options, self.slow_request)
+        };
+        let log = self.slow_log.as_ref().map(open).transpose();
+        log.map_err(|error| Error::Failed(error.to_string()))
     }
 
     /// The certificates of the server, if it is to speak TLS.
@@ -311,6 +344,11 @@ impl Serving {
             None => None,
         };
         let (memcached, memcached_address) = memcached.unzip();
+        let metrics = match self.listen_metrics {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
+        let (metrics, metrics_address) = metrics.unzip();
         // Before the addresses are printed: a caller may send a signal as soon as it has them.
         let signals = Signals::new()?;
         let stop = signals.first();
@@ -325,8 +363,11 @@ impl Serving {
             let memcached = memcached_address
                 .map(|address| format!(",\"memcached\":\"{address}\""))
                 .unwrap_or_default();
+            let metrics = metrics_address
+                .map(|address| format!(",\"metrics\":\"{scheme}://{address}\""))
+                .unwrap_or_default();
             context.out.line(format_args!(
-                "{{\"listening\":\"{scheme}://{address}\"{memcached}}}"
+                "{{\"listening\":\"{scheme}://{address}\"{memcached}{metrics}}}"
             ))?;
         } else {
             context
@@ -335,9 +376,18 @@ impl Serving {
             if let Some(address) = memcached_address {
                 context.out.line(format_args!("memcached on {address}"))?;
             }
+            if let Some(address) = metrics_address {
+                let line = format_args!("metrics on {scheme}://{address}/metrics");
+                context.out.line(line)?;
+            }
         }
         context.out.flush()?;
-        Ok((Listeners { http, memcached }, stop))
+        let listeners = Listeners {
+            http,
+            memcached,
+            metrics,
+        };
+        Ok((listeners, stop))
     }
 }
 

@@ -4,7 +4,8 @@ use crate::Context;
 use crate::client::{Client, ServerAccess, is_url};
 use crate::error::{Error, Result};
 use crate::http::segment;
-use quire_server::{NewToken, Role, TokenRecord, Tokens, TokensError, parse_lifetime};
+use crate::limit;
+use quire_server::{Limit, NewToken, Role, TokenRecord, Tokens, TokensError, parse_lifetime};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -72,6 +73,10 @@ struct Create {
     /// How long it lives: 90m, 12h, 30d or never
     #[arg(long, value_name = "TIME", default_value = "never")]
     expires: String,
+    /// What its holders may take together, as requests=1000,bytes=50MiB,running=32, or some of
+    /// these [default: what `quire serve --limit-token` says]
+    #[arg(long, value_name = "LIMITS", value_parser = limit::of_token)]
+    limit: Option<Limit>,
 }
 
 impl TokenCommand {
@@ -127,6 +132,7 @@ impl Create {
             role: self.role,
             collections: self.collections.clone(),
             lifetime,
+            limit: self.limit,
         };
         tokens.create(new).map_err(failed)
     }
@@ -136,6 +142,7 @@ impl Create {
             "role": self.role,
             "collections": self.collections,
             "expires": self.expires,
+            "limit": self.limit,
         });
         let path = format!("/_quire/tokens/{}", segment(&self.name));
         let answer = server.send("PUT", &path, &body.to_string())?;
@@ -182,8 +189,17 @@ fn line(token: &Value, now_micros: i64) -> String {
         Some(expires) if expires <= now_micros => "expired".to_owned(),
         Some(expires) => format!("expires in {} s", (expires - now_micros) / 1_000_000),
     };
+    let limit = token["limit"].as_object().into_iter().flatten();
+    let limit: Vec<String> = limit
+        .filter(|(_, bound)| !bound.is_null())
+        .map(|(name, bound)| format!("{name}={bound}"))
+        .collect();
+    let limit = match limit.is_empty() {
+        true => String::new(),
+        false => format!("; at most {}", limit.join(",")),
+    };
     format!(
-        "{}: {} on {}; {life}",
+        "{}: {} on {}; {life}{limit}",
         token["name"].as_str().unwrap_or("?"),
         token["role"].as_str().unwrap_or("?"),
         collections.join(",")

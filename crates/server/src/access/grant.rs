@@ -3,6 +3,7 @@
 use super::pattern::{ALL, includes};
 use super::role::{Action, Role};
 use super::secret::Hash;
+use crate::limits::Limit;
 
 /// What a caller may do: the role of its token, in the token's collections.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) struct Grant {
     /// The named token's; none for what lasts as long as the server.
     pub(crate) hash: Option<Hash>,
     pub(crate) expires_micros: Option<i64>,
+    /// What its holders may take together; none: what each token may.
+    pub(crate) limit: Option<Limit>,
 }
 
 /// Why a request is refused.
@@ -40,6 +43,15 @@ impl Grant {
             collections: vec![ALL.to_owned()],
             hash: None,
             expires_micros: None,
+            limit: None,
+        }
+    }
+
+    /// To read everything: for the port of metrics.
+    pub(crate) fn reader() -> Grant {
+        Grant {
+            role: Role::Read,
+            ..Grant::everything()
         }
     }
 

@@ -7,6 +7,7 @@ use quiredb::Aliases;
 
 use super::grant::{Grant, Refused};
 use super::role::Action;
+use crate::audit::AuditedGrant;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
@@ -38,6 +39,20 @@ pub(crate) fn check_aliases(
         return Ok(());
     }
     check_resolved(grant, action, &engine.database().aliases(), named)
+}
+
+/// As [`check_item`], of one item of several that are answered on their own: that it was refused is
+/// noted.
+///
+/// # Errors
+/// 403.
+pub(crate) fn check_own_item(
+    grant: &AuditedGrant,
+    action: Action,
+    engine: &Engine,
+    named: &str,
+) -> Outcome<()> {
+    check_item(grant, action, engine, named).inspect_err(|_| grant.note_refused(named))
 }
 
 fn check_resolved(

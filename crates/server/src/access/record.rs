@@ -5,7 +5,7 @@
 //! ```text
 //! quire-tokens 1 <CRC-32C of the second line, 8 hex digits>
 //! {"tokens":[{"name":"…","sha256":"…","role":"read","collections":["logs-*"],
-//!             "created_micros":…,"expires_micros":…}]}
+//!             "created_micros":…,"expires_micros":…,"limit":{"requests":100}}]}
 //! ```
 
 use quire_store::{seal, unseal};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::grant::Grant;
 use super::role::Role;
 use super::secret::Hash;
+use crate::limits::Limit;
 
 const KIND: &str = "quire-tokens";
 const VERSION: u32 = 1;
@@ -46,6 +47,9 @@ pub struct TokenRecord {
     /// Microseconds since 1970 UTC; none if it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_micros: Option<i64>,
+    /// What its holders may take together; none: what the server allows each token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,6 +88,7 @@ impl TokenRecord {
             "collections": self.collections,
             "created_micros": self.created_micros,
             "expires_micros": self.expires_micros,
+            "limit": self.limit,
         })
     }
 
@@ -118,6 +123,14 @@ impl TokenRecord {
         if self.role == Role::Follow && !whole {
             return Err("the role follow copies the whole database: it needs `*`".to_owned());
         }
+        if let Some(limit) = &self.limit
+            && (!limit.is_possible() || limit.connections.is_some())
+        {
+            return Err(format!(
+                "the limit of the token `{name}` must be requests, bytes or running, over zero: \
+                 connections are limited by address"
+            ));
+        }
         match Hash::parse(&self.sha256) {
             Some(_) => Ok(()),
             None => Err(format!("the hash of the token `{name}` is malformed")),
@@ -133,6 +146,7 @@ impl TokenRecord {
             collections: self.collections.clone(),
             hash: Some(hash),
             expires_micros: self.expires_micros,
+            limit: self.limit,
         };
         Some((hash, grant))
     }
@@ -150,6 +164,10 @@ mod tests {
             collections: vec!["logs-*".to_owned()],
             created_micros: 5,
             expires_micros: Some(9),
+            limit: Some(Limit {
+                requests: Some(100),
+                ..Limit::default()
+            }),
         }
     }
 
@@ -169,7 +187,7 @@ mod tests {
     #[test]
     fn tokens_that_would_be_misread_are_refused() {
         assert_eq!(token().check(), Ok(()));
-        let changes: [fn(&mut TokenRecord); 8] = [
+        let changes: [fn(&mut TokenRecord); 10] = [
             |token| token.name = String::new(),
             |token| token.name = "two words".to_owned(),
             |token| token.name = "x".repeat(65),
@@ -178,6 +196,8 @@ mod tests {
             |token| token.collections = vec![String::new()],
             |token| token.sha256 = "abc".to_owned(),
             |token| token.role = Role::Follow,
+            |token| token.limit.as_mut().unwrap().bytes = Some(0),
+            |token| token.limit.as_mut().unwrap().connections = Some(5),
         ];
         for change in changes {
             let mut token = token();

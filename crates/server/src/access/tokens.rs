@@ -20,6 +20,7 @@ use super::grant::Grant;
 use super::record::{TOKENS_MAX, TokenRecord, decode, encode};
 use super::role::Role;
 use super::secret::{Hash, new_secret};
+use crate::limits::Limit;
 
 /// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 32 << 20;
@@ -65,6 +66,8 @@ pub struct NewToken {
     pub collections: Vec<String>,
     /// How long it lives; none: until it is revoked.
     pub lifetime: Option<Duration>,
+    /// What its holders may take together; none: what the server allows each token.
+    pub limit: Option<Limit>,
 }
 
 /// A file of tokens. A clone is another handle to the same.
@@ -142,6 +145,7 @@ impl Tokens {
             collections: new.collections,
             created_micros,
             expires_micros,
+            limit: new.limit,
         };
         record.check().map_err(TokensError::Invalid)?;
         self.change(|records| {
@@ -301,6 +305,7 @@ mod tests {
             role: Role::Read,
             collections: vec!["logs-*".to_owned()],
             lifetime,
+            limit: None,
         }
     }
 

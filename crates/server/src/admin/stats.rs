@@ -17,6 +17,7 @@ use crate::metrics::exposition::{Exposition, counter};
 use crate::metrics::requests::RequestMetrics;
 use crate::metrics::{database, port};
 use crate::net::connections::Connections;
+use crate::slow::SlowLog;
 
 /// What the statistics use of the server.
 pub(crate) struct StatsState {
@@ -28,6 +29,7 @@ pub(crate) struct StatsState {
 /// What the metrics use of the server.
 pub(crate) struct MetricsState {
     pub(crate) audit: Option<Audit>,
+    pub(crate) slow_log: Option<SlowLog>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) engine: Engine,
     pub(crate) connections: Arc<Connections>,
@@ -74,6 +76,19 @@ pub(crate) async fn metrics(call: Call<MetricsState>) -> Outcome<Answer> {
             let metric = counter(
                 "quire_audit_lost_total",
                 "Lines of the audit log that could not be written",
+            );
+            text.one(metric, lost);
+        }
+        if let Some(slow) = &state.slow_log {
+            let (seen, lost) = slow.counts();
+            let metric = counter(
+                "quire_slow_requests_total",
+                "Requests that took longer than the slow log allows",
+            );
+            text.one(metric, seen);
+            let metric = counter(
+                "quire_slow_log_lost_total",
+                "Lines of the slow log that could not be written",
             );
             text.one(metric, lost);
         }

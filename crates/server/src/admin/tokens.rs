@@ -12,6 +12,7 @@ use crate::access::tokens::{NewToken, Tokens, TokensError};
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::limits::Limit;
 
 /// What requests about tokens use of the server.
 pub(crate) struct TokensState {
@@ -26,6 +27,8 @@ struct Body {
     collections: Vec<String>,
     #[serde(default)]
     expires: Option<String>,
+    #[serde(default)]
+    limit: Option<Limit>,
 }
 
 fn all() -> Vec<String> {
@@ -53,6 +56,7 @@ pub(crate) async fn create(call: Call<TokensState>) -> Outcome<Answer> {
         role: body.role,
         collections: body.collections,
         lifetime: lifetime.map_err(Failure::illegal_argument)?,
+        limit: body.limit,
     };
     let secret = blocking(move || tokens.create(new)).await?;
     let answer = json!({"name": name, "token": secret});

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 /// One line. What is not known is left out.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Event<'a> {
     /// `authentication`, `refused` or `admin`.
     pub(crate) event: &'static str,
@@ -22,6 +22,9 @@ pub(crate) struct Event<'a> {
     pub(crate) method: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<&'a str>,
+    /// What an item of the request names, or what its first write created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) collection: Option<&'a str>,
     /// The status of HTTP, or what is like it: 200 admitted, 401 not.
     pub(crate) status: u16,
 }

@@ -2,6 +2,7 @@
 
 use super::action::Op;
 use super::item::{Done, Item, Source};
+use crate::audit::AuditedGrant;
 use crate::documents::conditions::require_alias;
 use crate::documents::parse::{document_too_long, key_of, parse_document, parse_key};
 use crate::documents::update::Update;
@@ -74,7 +75,7 @@ pub(super) struct Prepared {
 }
 
 /// Prepares items. What can't be done has its outcome already.
-pub(super) fn prepare(engine: &Engine, items: Vec<Item>) -> Prepared {
+pub(super) fn prepare(engine: &Engine, by: &AuditedGrant, items: Vec<Item>) -> Prepared {
     let mut prepared = Prepared {
         done: Vec::with_capacity(items.len()),
         tasks: Vec::with_capacity(items.len()),
@@ -82,7 +83,7 @@ pub(super) fn prepare(engine: &Engine, items: Vec<Item>) -> Prepared {
     };
     for (number, item) in items.into_iter().enumerate() {
         let (op, mut index, mut id) = (item.op, Arc::clone(&item.index), item.id.clone());
-        let outcome = match prepare_item(engine, &mut prepared.collections, item) {
+        let outcome = match prepare_item(engine, by, &mut prepared.collections, item) {
             Ok((name, key, work)) => {
                 id = Some(key.to_string());
                 index = name;
@@ -108,6 +109,7 @@ pub(super) fn prepare(engine: &Engine, items: Vec<Item>) -> Prepared {
 
 fn prepare_item(
     engine: &Engine,
+    by: &AuditedGrant,
     collections: &mut Collections,
     item: Item,
 ) -> Outcome<(Arc<str>, Key, Work)> {
@@ -128,7 +130,7 @@ fn prepare_item(
         Op::Index | Op::Create => {
             let document = parse_document(text)?;
             let key = id.map(parse_key).transpose()?;
-            let open = || engine.collection_or_create(index);
+            let open = || engine.collection_or_create(index, by);
             let (name, collection) = collections.open(index, open)?;
             let (key, is_new) = key_of(engine, collection, key, &document)?;
             let is_create = item.op == Op::Create || is_new && condition == Condition::Always;
@@ -149,7 +151,7 @@ fn prepare_item(
         Op::Update => {
             let key = given_key()?;
             let update = Update::parse(text, version, item.retries)?;
-            let open = || update.collection(engine, index);
+            let open = || update.collection(engine, index, by);
             let (name, _) = collections.open(index, open)?;
             Ok((name, key, Work::Update(Box::new(update))))
         }

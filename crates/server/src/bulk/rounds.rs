@@ -9,6 +9,7 @@
 use super::action::Op;
 use super::item::{Done, Item};
 use super::prepare::{Collections, Prepared, Task, Work, not_done, prepare};
+use crate::audit::AuditedGrant;
 use crate::documents::ack::{Ack, write_failure};
 use crate::documents::lookup::get_held_now;
 use crate::documents::update::{Plan, Update};
@@ -24,12 +25,17 @@ use std::sync::Arc;
 const MERGED_BYTES_MAX: usize = 8 << 20;
 
 /// Applies items. Returns the outcome of each, in their order. Blocks.
-pub(super) fn apply(engine: &Engine, buffers: &Buffers, items: Vec<Item>) -> Vec<Done> {
+pub(super) fn apply(
+    engine: &Engine,
+    by: &AuditedGrant,
+    buffers: &Buffers,
+    items: Vec<Item>,
+) -> Vec<Done> {
     let Prepared {
         done,
         mut tasks,
         collections,
-    } = prepare(engine, items);
+    } = prepare(engine, by, items);
     let mut outcomes = Outcomes(done);
     while !tasks.is_empty() {
         tasks = round(&collections, buffers, tasks, &mut outcomes);

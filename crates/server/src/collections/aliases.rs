@@ -8,8 +8,8 @@ use quiredb::{Alias, AliasChange, Aliases, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use super::selection::Selection;
-use crate::access::grant::Grant;
 use crate::access::role::Action;
+use crate::audit::AuditedGrant;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -145,7 +145,7 @@ pub(crate) async fn actions(call: Call<Engine>) -> Outcome<Answer> {
 /// Does actions: kinds and bodies.
 async fn change(
     engine: Engine,
-    grant: Arc<Grant>,
+    grant: Arc<AuditedGrant>,
     actions: Vec<(String, Map<String, Value>)>,
 ) -> Outcome<Answer> {
     let work = move |engine: &Engine| {

@@ -222,7 +222,8 @@ fn number(raw: &RawValue) -> Option<f64> {
     raw.get().parse().ok()
 }
 
-fn explain_json(explain: &Explain) -> serde_json::Value {
+/// How an answer was found, as JSON.
+pub(crate) fn explain_json(explain: &Explain) -> serde_json::Value {
     json!({
         "documents": explain.documents,
         "shards": explain.shards,

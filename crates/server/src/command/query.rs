@@ -1,5 +1,6 @@
 //! `POST /{collection}/_quire/query`: a query as `quire query` has it, answered as that prints it.
 
+use std::sync::Arc;
 use std::time::Duration;
 use std::vec;
 
@@ -29,6 +30,7 @@ const GROUP_MAX: usize = 1_024;
 /// `POST /{collection}/_quire/query`
 pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     let (name, state) = (call.collection(), call.state.clone());
+    let noted = state.notes_plans.then(|| Arc::clone(&call.running));
     let body = call.take_small_body().await?;
     let text: QueryText =
         serde_json::from_slice(&body.bytes).map_err(|error| Failure::parse(error.to_string()))?;
@@ -43,7 +45,15 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
         let view = collection.view();
         let view = view.map_err(|error| Failure::engine(&error, Some(&name)))?;
         let key_field = collection.settings().key_field.clone();
-        let (found, warnings) = execute(engine, &view, &query, &text, &key_field, stop)?;
+        let explains = text.explain || noted.is_some();
+        let (mut found, warnings) =
+            execute(engine, &view, &query, &text, explains, &key_field, stop)?;
+        if let (Some(noted), Some(plan)) = (&noted, &found.explain) {
+            noted.set_plan(plan.clone());
+        }
+        if !text.explain {
+            found.explain = None;
+        }
         let produced = Produced::new(view, query, found, &warnings);
         held.resize(produced.held_bytes())?;
         Ok::<_, Failure>(Held {
@@ -61,6 +71,7 @@ fn execute(
     view: &View,
     query: &Prepared,
     text: &QueryText,
+    explains: bool,
     key_field: &str,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<(Found, Vec<String>)> {
@@ -76,7 +87,7 @@ fn execute(
             true => UnknownFields::Refuse,
             false => UnknownFields::MatchNothing,
         },
-        clock: text.explain.then_some(&clock),
+        clock: explains.then_some(&clock),
         partial: text.partial && !stop(),
         ..options(&is_over)
     };

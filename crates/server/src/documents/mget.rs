@@ -22,9 +22,9 @@ use super::found::write_found;
 use super::lookup::{Group, get_each_within};
 use super::parse::parse_key;
 use super::source::{Source, SourceBody};
-use crate::access::grant::Grant;
-use crate::access::named::check_item;
+use crate::access::named::check_own_item;
 use crate::access::role::Action;
+use crate::audit::AuditedGrant;
 use crate::bulk::Id;
 use crate::engine::Engine;
 use crate::http::answer::{Answer, write_string};
@@ -166,7 +166,7 @@ fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wan
 
 /// The documents that are not answered yet, and how to answer them.
 struct Mget {
-    grant: Arc<Grant>,
+    grant: Arc<AuditedGrant>,
     wanted: VecDeque<Wanted>,
     source: Source,
     filter: Fields,
@@ -265,7 +265,7 @@ impl Mget {
             .take_while(|wanted| wanted.index == index)
             .count();
         let group: Vec<Wanted> = self.wanted.drain(..same).collect();
-        let allowed = check_item(&self.grant, Action::Read, engine, &index);
+        let allowed = check_own_item(&self.grant, Action::Read, engine, &index);
         let collection = allowed.and_then(|()| engine.collection(&index));
         let keys: Vec<Outcome<Key>> = group.iter().map(|wanted| parse_key(&wanted.id)).collect();
         let mut found = match &collection {

@@ -1,5 +1,7 @@
 //! One document: put, create, get, delete.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use quiredb::{Condition, Found, Position, ValueRef};
 
@@ -36,14 +38,14 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
     check_write(&call.params, id.as_deref())?;
     let condition = condition(&call.params, only_create)?;
     let (engine, index) = (call.state.clone(), call.collection());
-    let params = call.params.clone();
+    let (params, grant) = (call.params.clone(), Arc::clone(&call.grant));
     let mut body = call.take_body().await?;
     let work = move |engine: &Engine| {
         let document = parse_document(&body.bytes)?;
         body.release_bytes();
         let key = id.as_deref().map(parse_key).transpose()?;
         check_alias(engine, &params, &index)?;
-        let collection = engine.collection_or_create(&index)?;
+        let collection = engine.collection_or_create(&index, &grant)?;
         let index = collection.name();
         let (key, is_new) = key_of(engine, &collection, key, &document)?;
         // A random id is new, and checking that costs nothing.

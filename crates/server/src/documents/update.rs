@@ -1,6 +1,8 @@
 //! Changing fields of a document: read it, merge, and write if its version is still the same;
 //! otherwise try again.
 
+use std::sync::Arc;
+
 use quiredb::{Collection, Document, ErrorKind, Found, Key, Position, Within, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,6 +11,7 @@ use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, version_condition};
 use super::merge::merge;
 use super::parse::{document_failure, parse_key};
+use crate::audit::AuditedGrant;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::LARGE_BYTES;
@@ -33,15 +36,16 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
     )?;
     let retries = params.number("retry_on_conflict")?;
     let (engine, buffers, timeout) = (call.state.clone(), call.buffers.clone(), call.body_timeout);
-    let params = call.params.clone();
+    let (params, grant) = (call.params.clone(), Arc::clone(&call.grant));
     let mut body = call.take_body().await?;
     let mut bytes_max = LARGE_BYTES;
     loop {
         let (name, at, own_params) = (named.clone(), id.clone(), params.clone());
+        let by = Arc::clone(&grant);
         let work = move |engine: &Engine| {
             let update = Update::parse(&body.bytes, version, retries)?;
             check_alias(engine, &own_params, &name)?;
-            let collection = update.collection(engine, &name)?;
+            let collection = update.collection(engine, &name, &by)?;
             let ran = update.run(&collection, &parse_key(&at)?, bytes_max)?;
             Ok::<_, Failure>((body, collection.name().to_owned(), ran))
         };
@@ -154,9 +158,14 @@ impl Update {
     }
 
     /// The collection to update in. It is made if the update may put a new document.
-    pub(crate) fn collection(&self, engine: &Engine, index: &str) -> Outcome<Collection> {
+    pub(crate) fn collection(
+        &self,
+        engine: &Engine,
+        index: &str,
+        by: &AuditedGrant,
+    ) -> Outcome<Collection> {
         if self.upsert.is_some() {
-            engine.collection_or_create(index)
+            engine.collection_or_create(index, by)
         } else {
             engine.collection_for_writes(index)
         }

@@ -123,7 +123,10 @@ impl LeaderCopies {
 /// `POST /_follow`
 pub(crate) async fn follow(call: Call<LeaderState>) -> Outcome<Answer> {
     let (engine, stopping) = (call.state.engine.clone(), call.state.stopping.clone());
-    let (access, grant) = (Arc::clone(&call.state.access), Arc::clone(&call.grant));
+    let (access, grant) = (
+        Arc::clone(&call.state.access),
+        Arc::clone(call.grant.grant()),
+    );
     // A message is made several times a second, so this is noticed soon.
     let is_over = move || stopping.is_set() || access.renewed(&grant).is_none();
     let hello = call.take_body().await?;

@@ -1,7 +1,7 @@
 //! What of a request is in the audit log.
 
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
 
 use super::failure::Outcome;
 use crate::access::grant::Grant;
@@ -31,10 +31,7 @@ pub(crate) fn refused(audit: Option<&Audit>, parts: &Parts, grant: &Grant) {
 
 /// Notes that a caller changed something other than documents, or tried to.
 pub(crate) fn admin(audit: Option<&Audit>, parts: &Parts, grant: &Grant, status: StatusCode) {
-    let is_change = parts.method != Method::GET && parts.method != Method::HEAD;
-    if let Some(audit) = audit
-        && is_change
-    {
+    if let Some(audit) = audit {
         note(audit, "admin", parts, Some(grant), status);
     }
 }
@@ -54,6 +51,7 @@ fn note(
         token: grant.map(|grant| grant.name.as_str()),
         method: Some(parts.method.as_str()),
         path: Some(parts.uri.path()),
+        collection: None,
         status: status.as_u16(),
     });
 }

@@ -8,14 +8,14 @@ use super::body::{BodyReader, Whole};
 use super::buffers::Buffers;
 use super::failure::Outcome;
 use super::params::Params;
-use crate::access::grant::Grant;
+use crate::audit::AuditedGrant;
 use crate::tasks::registry::Running;
 
 /// One request as a handler sees it. `S` is what the handler's part of the API uses of the server.
 pub(crate) struct Call<S> {
     pub(crate) state: S,
     /// What the caller may do.
-    pub(crate) grant: Arc<Grant>,
+    pub(crate) grant: Arc<AuditedGrant>,
     /// Names and decoded texts of the path's parameters, such as `collection` and `id`.
     pub(crate) path_params: Vec<(String, String)>,
     pub(crate) params: Params,

@@ -23,8 +23,8 @@ pub(crate) enum Needs {
 }
 
 impl Needs {
-    /// Whether it changes something other than documents.
-    pub(crate) fn is_admin(self) -> bool {
+    /// Whether it is about something other than documents.
+    fn is_admin(self) -> bool {
         let (Needs::Own(action)
         | Needs::Named(action)
         | Needs::Items(action)
@@ -59,6 +59,19 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether a request of it changes something other than documents: then it is in the audit log.
+    /// A GET does so where a POST does the same.
+    pub(crate) fn is_audited(&self, method: &Method) -> bool {
+        let is_look = matches!(*method, Method::GET | Method::HEAD);
+        let is_change = !is_look || self.methods.contains(&Method::POST);
+        self.needs.is_admin() && is_change
+    }
+
+    /// Whether its requests take long because they wait for changes: that is not slow.
+    pub(crate) fn waits(&self) -> bool {
+        self.path.ends_with("/_changes") || self.path.starts_with("/_follow")
+    }
+
     /// Whether a request of it changes documents or collections. A follower refuses such requests.
     pub(crate) fn changes_documents(&self, method: &Method) -> bool {
         let is_write = *method != Method::GET && *method != Method::HEAD;

@@ -114,6 +114,13 @@ impl Failure {
         Failure::new(StatusCode::FORBIDDEN, "security_exception", reason)
     }
 
+    /// Whether the caller has no right to what it requests.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        let is_refusal = |cause: &Cause| cause.kind == "security_exception";
+        self.status == StatusCode::FORBIDDEN
+            && matches!(&self.body, Body::Cause(cause) if is_refusal(cause))
+    }
+
     /// The caller is over a limit.
     pub(crate) fn too_many_requests(reason: impl Into<String>) -> Failure {
         Failure::new(

@@ -12,6 +12,7 @@ use quiredb::Env;
 
 use super::account::Account;
 use super::rule::Limit;
+use crate::access::grant::Grant;
 
 /// Accounts of each kind. Clients beyond share one.
 const ACCOUNTS_MAX: usize = 1 << 16;
@@ -30,6 +31,7 @@ pub(crate) struct Limits {
 
 /// One kind of accounts.
 struct Book<K> {
+    /// Of each client that has none of its own.
     limit: Option<Limit>,
     accounts: Mutex<Accounts<K>>,
 }
@@ -45,7 +47,8 @@ struct Accounts<K> {
 pub(crate) struct Share {
     limits: Arc<Limits>,
     address: Option<IpAddr>,
-    token: Option<String>,
+    /// The account of its token, if that has a limit.
+    token: Option<(Option<String>, Limit)>,
     /// Whether it counts among the requests that run at once.
     is_request: bool,
 }
@@ -82,11 +85,12 @@ impl<K: Hash + Eq + Clone> Book<K> {
     /// Returns whose account it is.
     fn open<T>(
         &self,
+        limit: Option<&Limit>,
         client: Option<K>,
         now: Duration,
         act: impl FnOnce(&Limit, &mut Account) -> T,
     ) -> Option<(Option<K>, T)> {
-        let limit = self.limit.as_ref()?;
+        let limit = limit?;
         let accounts = &mut *self.accounts.lock();
         let by_client = &mut accounts.by_client;
         if by_client.len() >= ACCOUNTS_KEPT && now >= accounts.forgotten + FORGET_EVERY {
@@ -100,8 +104,13 @@ impl<K: Hash + Eq + Clone> Book<K> {
     }
 
     /// Does something with the account of a client that has begun something, if there is a limit.
-    fn with(&self, client: &Option<K>, act: impl FnOnce(&Limit, &mut Account)) {
-        if let Some(limit) = &self.limit {
+    fn with(
+        &self,
+        limit: Option<&Limit>,
+        client: &Option<K>,
+        act: impl FnOnce(&Limit, &mut Account),
+    ) {
+        if let Some(limit) = limit {
             let accounts = &mut *self.accounts.lock();
             act(limit, accounts.by_client.entry(client.clone()).or_default());
         }
@@ -131,7 +140,8 @@ impl Limits {
     pub(crate) fn connect(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Connected, Over> {
         let address = address.map(network);
         let now = self.clock.monotonic();
-        let opened = self.addresses.open(address, now, |limit, account| {
+        let limit = self.addresses.limit.as_ref();
+        let opened = self.addresses.open(limit, address, now, |limit, account| {
             let has_room = limit
                 .connections
                 .is_none_or(|most| account.connections < most);
@@ -160,7 +170,8 @@ impl Limits {
     /// # Errors
     /// If the address is over a limit.
     pub(crate) fn begin(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Share, Over> {
-        let address = self.admit(&self.addresses, address.map(network), "address")?;
+        let book = &self.addresses;
+        let address = self.admit(book, book.limit.as_ref(), address.map(network), "address")?;
         Ok(Share {
             limits: Arc::clone(self),
             address,
@@ -183,11 +194,12 @@ impl Limits {
     fn admit<K: Hash + Eq + Clone>(
         &self,
         book: &Book<K>,
+        limit: Option<&Limit>,
         client: Option<K>,
         whose: &'static str,
     ) -> Result<Option<K>, Over> {
         let now = self.clock.monotonic();
-        let opened = book.open(client, now, |limit, account| {
+        let opened = book.open(limit, client, now, |limit, account| {
             let wait = account.wait(limit, now);
             if wait.is_none() {
                 account.take(limit, 1, 0, now);
@@ -210,42 +222,48 @@ impl Share {
     ///
     /// # Errors
     /// If the token is over a limit.
-    pub(crate) fn admitted(&mut self, token: &str) -> Result<(), Over> {
+    pub(crate) fn admitted(&mut self, grant: &Grant) -> Result<(), Over> {
         assert!(self.token.is_none(), "a request has one token");
         let tokens = &self.limits.tokens;
-        if tokens.limit.is_some() {
-            self.token = self.limits.admit(tokens, Some(token.to_owned()), "token")?;
+        if let Some(limit) = grant.limit.or(tokens.limit) {
+            let name = Some(grant.name.clone());
+            let token = self.limits.admit(tokens, Some(&limit), name, "token")?;
+            self.token = Some((token, limit));
         }
         Ok(())
     }
 
     /// What the client takes is counted for this token, too, whether or not it is over a limit.
-    pub(crate) fn has_token(&mut self, token: &str) {
-        if self.limits.tokens.limit.is_some() {
-            self.token = Some(token.to_owned());
-        }
+    pub(crate) fn has_token(&mut self, grant: &Grant) {
+        let limit = grant.limit.or(self.limits.tokens.limit);
+        self.token = limit.map(|limit| (Some(grant.name.clone()), limit));
     }
 
-    /// Whether anything is, or may be, counted.
+    /// Whether anything is counted.
     pub(crate) fn is_limited(&self) -> bool {
-        self.limits.addresses.limit.is_some() || self.limits.tokens.limit.is_some()
+        self.limits.addresses.limit.is_some() || self.token.is_some()
+    }
+
+    /// Does something with the accounts of the client.
+    fn with(&self, mut act: impl FnMut(&Limit, &mut Account)) {
+        let addresses = &self.limits.addresses;
+        addresses.with(addresses.limit.as_ref(), &self.address, &mut act);
+        if let Some((token, limit)) = &self.token {
+            self.limits.tokens.with(Some(limit), token, &mut act);
+        }
     }
 
     /// Counts bytes that were received or sent.
     pub(crate) fn passed(&self, bytes: u64) {
         let now = self.limits.clock.monotonic();
-        let take = |limit: &Limit, account: &mut Account| account.take(limit, 0, bytes, now);
-        self.limits.addresses.with(&self.address, take);
-        if self.token.is_some() {
-            self.limits.tokens.with(&self.token, take);
-        }
+        self.with(|limit, account| account.take(limit, 0, bytes, now));
     }
 
     /// How long the client is to rest now, if it can't be refused; `requests` have passed.
     pub(crate) fn rest(&self, requests: u64) -> Duration {
         let now = self.limits.clock.monotonic();
         let mut rest = Duration::ZERO;
-        let mut take = |limit: &Limit, account: &mut Account| {
+        self.with(|limit, account| {
             account.take(limit, requests, 0, now);
             let any = Limit {
                 running: None,
@@ -256,11 +274,7 @@ impl Share {
                     .wait(&any, now)
                     .map_or(Duration::ZERO, |(wait, _)| wait),
             );
-        };
-        self.limits.addresses.with(&self.address, &mut take);
-        if self.token.is_some() {
-            self.limits.tokens.with(&self.token, &mut take);
-        }
+        });
         rest
     }
 }
@@ -270,19 +284,14 @@ impl Drop for Share {
         if !self.is_request {
             return;
         }
-        let end = |_: &Limit, account: &mut Account| {
-            account.running = account.running.saturating_sub(1);
-        };
-        self.limits.addresses.with(&self.address, end);
-        if self.token.is_some() {
-            self.limits.tokens.with(&self.token, end);
-        }
+        self.with(|_, account| account.running = account.running.saturating_sub(1));
     }
 }
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        self.limits.addresses.with(&self.address, |_, account| {
+        let addresses = &self.limits.addresses;
+        addresses.with(addresses.limit.as_ref(), &self.address, |_, account| {
             account.connections = account.connections.saturating_sub(1);
         });
     }

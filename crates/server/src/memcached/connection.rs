@@ -23,7 +23,6 @@ use super::parse::{Parser, Step};
 use super::port_state::PortState;
 use super::session::{Output, Session};
 use crate::http::buffers::{Buffers, Held};
-use crate::limits::Share;
 
 /// Bytes that are read at a time, and held without a reservation: at first, and at the most.
 const INPUT_BYTES_FIRST: usize = 4 << 10;
@@ -146,8 +145,15 @@ impl<W: Write> Sink<W> {
 }
 
 impl<R: Read, W: Write> Connection<R, W> {
-    pub(crate) fn new(state: Arc<PortState>, reader: R, writer: W) -> Connection<R, W> {
-        let (session, parser) = Session::new(Arc::clone(&state));
+    /// The connection of a client. If it has an address, the limits are about it.
+    pub(crate) fn new(
+        state: Arc<PortState>,
+        address: Option<SocketAddr>,
+        reader: R,
+        writer: W,
+    ) -> Connection<R, W> {
+        let (mut session, parser) = Session::new(Arc::clone(&state), address);
+        session.share = address.map(|address| state.limits.attend(Some(address.ip())));
         Connection {
             reader,
             sink: Sink {
@@ -163,15 +169,6 @@ impl<R: Read, W: Write> Connection<R, W> {
             rest: Duration::ZERO,
             is_ending: false,
         }
-    }
-
-    /// The same, of a client at this address, which the limits are about.
-    pub(crate) fn with_address(mut self, address: Option<SocketAddr>) -> Connection<R, W> {
-        let limits = &self.session.state.limits;
-        let share = limits.attend(address.map(|address| address.ip()));
-        self.session.share = Some(share).filter(Share::is_limited);
-        self.session.address = address;
-        self
     }
 
     /// Whether the client may do something.

@@ -1,14 +1,12 @@
 //! The documents that a client's keys address.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use quiredb::{Collection, CollectionSettings, ErrorKind, Found, IndexedFields, Key, Within};
 
 use super::outcome::Outcome;
 use super::value::Values;
-use crate::access::grant::Grant;
 use crate::access::role::Action;
+use crate::audit::AuditedGrant;
 use crate::documents::lookup::{get_each_within, get_held_now};
 use crate::engine::Engine;
 use crate::http::buffers::{Buffers, Held};
@@ -23,17 +21,17 @@ const GROUP_BYTES: u64 = 512 << 10;
 pub(crate) struct Keyspace {
     engine: Engine,
     /// What the client may do; nothing before it is admitted.
-    pub(super) grant: Arc<Grant>,
+    pub(super) grant: AuditedGrant,
     /// The collection of all keys; none if each key names its own.
     collection: Option<String>,
     pub(crate) values: Values,
 }
 
 impl Keyspace {
-    pub(crate) fn new(engine: Engine, options: &MemcachedOptions) -> Keyspace {
+    pub(crate) fn new(engine: Engine, options: &MemcachedOptions, grant: AuditedGrant) -> Keyspace {
         Keyspace {
             engine,
-            grant: Arc::new(Grant::nothing()),
+            grant,
             collection: options.collection.clone(),
             values: Values::new(options.field.as_deref()),
         }
@@ -54,9 +52,10 @@ impl Keyspace {
                 Outcome::client_error("the key names no collection: it must be collection:key")
             })?,
         };
-        self.grant
-            .check(action, collection)
-            .map_err(|refused| Outcome::client_error(&refused.to_string()))?;
+        self.grant.check(action, collection).map_err(|refused| {
+            self.grant.note_refused(collection);
+            Outcome::client_error(&refused.to_string())
+        })?;
         let key = Key::parse(id).map_err(|error| Outcome::client_error(&error.to_string()))?;
         Ok((collection, key))
     }
@@ -151,7 +150,12 @@ impl Keyspace {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 database.collection_named(name)
             }
-            made => made,
+            made => {
+                if made.is_ok() {
+                    self.grant.note_created(name);
+                }
+                made
+            }
         }
     }
 }

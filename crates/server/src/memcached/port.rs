@@ -32,9 +32,6 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How much is read and discarded of such a client.
 const LINGER_BYTES: usize = 4 << 20;
 
-/// How often a thread whose client does not read checks whether it may wait on.
-const WRITE_CHECK: Duration = Duration::from_millis(500);
-
 /// How often a slot is looked for while none is free.
 const SLOT_EVERY: Duration = Duration::from_millis(100);
 
@@ -132,14 +129,17 @@ impl Port {
     ) -> std::io::Result<()> {
         let stream = stream.into_std()?;
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(WRITE_CHECK.min(self.state.idle_timeout)))?;
         let tls = self.state.tls.as_ref().map(Tls::memcached);
         let socket = Socket::new(stream, tls, Arc::clone(&self.state))?;
         let address = socket.tcp.peer_addr().ok();
         let id = self.clients.add(Arc::clone(&socket.tcp));
         let client = Client {
-            connection: Connection::new(Arc::clone(&self.state), socket.clone(), socket.clone())
-                .with_address(address),
+            connection: Connection::new(
+                Arc::clone(&self.state),
+                address,
+                socket.clone(),
+                socket.clone(),
+            ),
             socket,
             lingers: false,
             _open: self.state.counters.connections.begin(),

@@ -14,9 +14,17 @@ use crate::http::buffers::Buffers;
 use crate::limits::Limits;
 use crate::net::tls::Tls;
 use crate::options::{MemcachedOptions, ServerOptions};
+use crate::slow::SlowLog;
+use crate::tasks::registry::Tasks;
 
 /// Clients that are served at once, each by a thread with its buffers.
 const ACTIVE_MAX: usize = 64;
+
+/// How long clients that do not read may make others wait for a thread, all of them together.
+const UNREAD_DELAY_MAX: Duration = Duration::from_millis(200);
+
+/// The shortest time that a client has to read something.
+const UNREAD_LEAST: Duration = Duration::from_millis(5);
 
 /// What the memcached port uses of the server, shared by its connections.
 pub(crate) struct PortState {
@@ -26,6 +34,9 @@ pub(crate) struct PortState {
     pub(crate) options: MemcachedOptions,
     pub(crate) access: Arc<Access>,
     pub(crate) audit: Option<Audit>,
+    pub(crate) slow_log: Option<SlowLog>,
+    /// What is running on all ports.
+    pub(crate) tasks: Arc<Tasks>,
     pub(crate) tls: Option<Tls>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) connections_max: usize,
@@ -44,6 +55,7 @@ pub(crate) struct PortState {
 impl PortState {
     pub(crate) fn new(
         options: &ServerOptions,
+        tasks: Arc<Tasks>,
         limits: Arc<Limits>,
         access: Arc<Access>,
         engine: Engine,
@@ -55,6 +67,8 @@ impl PortState {
             options: options.memcached.clone().unwrap_or_default(),
             access,
             audit: options.audit.clone(),
+            slow_log: options.slow_log.clone(),
+            tasks,
             tls: options.tls.clone(),
             limits,
             connections_max: options.connections_max,
@@ -67,6 +81,16 @@ impl PortState {
             buffers,
             write_refusal,
         }
+    }
+
+    /// How long a client may read nothing of an answer before its thread checks whether others wait
+    /// for one: then it is ended. The longer they queue, the shorter. So a queue of clients that
+    /// do not read is over within [`UNREAD_DELAY_MAX`], or [`UNREAD_LEAST`] a round.
+    pub(crate) fn unread_for(&self) -> Duration {
+        let waiting = u32::try_from(self.waiting.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        let rounds = 1 + waiting / ACTIVE_MAX as u32;
+        let patience = UNREAD_DELAY_MAX / rounds;
+        patience.max(UNREAD_LEAST).min(self.idle_timeout)
     }
 
     /// Whether clients wait for a thread: one that keeps its thread waiting is to give it up.

@@ -2,6 +2,7 @@
 //! lookup.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::meta::MetaFlags;
 use super::mode::Mode;
@@ -45,6 +46,21 @@ impl Request<'_> {
     }
 }
 
+/// The request for people: the command, and its key.
+impl fmt::Display for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (command, key) = match self {
+            Request::Get { key, .. } => ("get", *key),
+            Request::MetaGet { key, .. } => ("mg", key.as_ref()),
+            Request::Write(write) => (write.change.name(), write.key.as_ref()),
+            Request::GetEnd => ("get", &[][..]),
+            Request::Stats | Request::StatsReset => ("stats", &[][..]),
+            _ => ("other", &[][..]),
+        };
+        write!(f, "{command} {}", String::from_utf8_lossy(key))
+    }
+}
+
 /// A request that may change a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Write<'a> {
@@ -72,6 +88,18 @@ pub(crate) enum Change<'a> {
         up: bool,
         by: u64,
     },
+}
+
+impl Change<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Change::Store { .. } => "set",
+            Change::Delete => "delete",
+            Change::Touch => "touch",
+            Change::Count { up: true, .. } => "incr",
+            Change::Count { up: false, .. } => "decr",
+        }
+    }
 }
 
 /// How a write is answered: as text command or as meta command.

@@ -27,10 +27,14 @@ use super::refusal::Refusal;
 use super::request::{Change, Reply, Request, Write};
 use super::stats;
 use super::write::write_all;
+use crate::access::grant::Grant;
 use crate::access::role::Action;
-use crate::audit::Event;
+use crate::audit::{AuditedGrant, Event};
 use crate::documents::lookup::Group;
 use crate::limits::Share;
+use crate::slow::SlowRequest;
+use crate::tasks::registry::Running;
+use crate::tasks::task::{Origin, Sent, Task};
 
 /// Answers of more bytes are sent before the next is made.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
@@ -61,7 +65,7 @@ pub(crate) struct Session {
     pub(crate) state: Arc<PortState>,
     keyspace: Keyspace,
     admission: Admission,
-    pub(super) address: Option<SocketAddr>,
+    address: Option<SocketAddr>,
     /// What the client takes, if it is limited.
     pub(super) share: Option<Share>,
     pub(crate) tally: Tally,
@@ -74,17 +78,19 @@ pub(crate) struct Session {
 
 impl Session {
     /// The session of a new client, with its parser. The client may have to authenticate first.
-    pub(crate) fn new(state: Arc<PortState>) -> (Session, Parser) {
+    pub(crate) fn new(state: Arc<PortState>, address: Option<SocketAddr>) -> (Session, Parser) {
         let admission = Admission::new(&state.access);
+        let nothing = Arc::new(Grant::nothing());
+        let grant = AuditedGrant::memcached(nothing, state.audit.as_ref(), address);
         let session = Session {
-            keyspace: Keyspace::new(state.engine.clone(), &state.options),
+            keyspace: Keyspace::new(state.engine.clone(), &state.options, grant),
             tally: Tally::default(),
             group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
             is_get_failed: false,
             value: Vec::new(),
             state,
             admission,
-            address: None,
+            address,
             share: None,
         };
         let parser = Parser::new(session.value_bytes_max());
@@ -105,7 +111,7 @@ impl Session {
         self.admission.value_bytes_max(DOCUMENT_BYTES_MAX)
     }
 
-    /// Executes requests in their order. Blocks.
+    /// Executes requests in their order. Meanwhile they are listed as running. Blocks.
     ///
     /// # Errors
     /// Of `output`: the client can't be answered.
@@ -114,18 +120,65 @@ impl Session {
         requests: &[Request<'_>],
         output: &mut dyn Output,
     ) -> std::io::Result<Flow> {
-        let mut rest = requests;
         if let Some(grant) = self.admission.grant() {
-            self.keyspace.grant = grant;
+            self.renew(grant);
         }
+        let listed = self.list(requests);
+        let flow = self.execute(requests, output);
+        if let Some(listed) = listed {
+            self.note_if_slow(&listed);
+        }
+        flow
+    }
+
+    /// Puts requests on the list of what is running.
+    fn list(&self, requests: &[Request<'_>]) -> Option<Running> {
+        let first = requests.first().filter(|_| self.is_admitted())?;
+        let request = Origin {
+            sent: Sent::Memcached {
+                first: first.to_string(),
+                count: requests.len(),
+            },
+            token: self.keyspace.grant.name.clone(),
+            address: self.address,
+            opaque_id: None,
+        };
+        let now = self.state.engine.clock();
+        Some(self.state.tasks.begin_memcached(request, now))
+    }
+
+    /// Notes requests that took long, until their answers were sent or kept to be.
+    fn note_if_slow(&self, task: &Task) {
+        let Some(log) = &self.state.slow_log else {
+            return;
+        };
+        let now = self.state.engine.now();
+        let took = now.saturating_sub(task.begun);
+        if log.is_slow(took) {
+            let slow = SlowRequest {
+                protocol: "memcached",
+                address: task.request.address,
+                token: &task.request.token,
+                request: task.description(),
+                status: None,
+                took_millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                plan: None,
+            };
+            log.note(&slow, now);
+        }
+    }
+
+    fn execute(
+        &mut self,
+        requests: &[Request<'_>],
+        output: &mut dyn Output,
+    ) -> std::io::Result<Flow> {
+        let mut rest = requests;
         while let Some(first) = rest.first() {
             if !self.admission.is_admitted() {
                 let flow = self.admission.check(first, output.buffer());
                 if let Some(grant) = self.admission.grant() {
-                    self.keyspace.grant = grant;
-                    if let Some(share) = &mut self.share {
-                        share.has_token(&self.keyspace.grant.name);
-                    }
+                    self.renew(grant);
                 }
                 self.note_authentication(flow);
                 if flow != Flow::Continue {
@@ -157,6 +210,17 @@ impl Session {
             rest = rest.get(done..).unwrap_or_default();
         }
         Ok(Flow::Continue)
+    }
+
+    /// From now on the client may do this, within the limits of its token.
+    fn renew(&mut self, grant: Arc<Grant>) {
+        if Arc::ptr_eq(&grant, self.keyspace.grant.grant()) {
+            return;
+        }
+        if let Some(share) = &mut self.share {
+            share.has_token(&grant);
+        }
+        self.keyspace.grant.renew(grant);
     }
 
     /// Notes in the audit log whether the client was admitted.

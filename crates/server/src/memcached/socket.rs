@@ -23,8 +23,9 @@ pub(super) struct Socket {
     /// The lock is held while a read or write blocks: one thread alone uses a socket.
     tls: Option<Arc<Mutex<ServerConnection>>>,
     pub(super) state: Arc<PortState>,
-    /// How long a read waits.
+    /// How long a read waits, and a write.
     patience: Duration,
+    unread_for: Duration,
 }
 
 impl Socket {
@@ -32,7 +33,7 @@ impl Socket {
     /// request for how long it may take.
     ///
     /// # Errors
-    /// If the state of TLS can't be made.
+    /// If the state of TLS can't be made, or the connection is gone.
     pub(super) fn new(
         tcp: TcpStream,
         tls: Option<Arc<ServerConfig>>,
@@ -40,11 +41,14 @@ impl Socket {
     ) -> io::Result<Socket> {
         let tls = tls.map(ServerConnection::new).transpose();
         let tls = tls.map_err(io::Error::other)?;
+        let unread_for = state.unread_for();
+        tcp.set_write_timeout(Some(unread_for))?;
         Ok(Socket {
             tcp: Arc::new(tcp),
             tls: tls.map(|tls| Arc::new(Mutex::new(tls))),
             state,
             patience: Duration::ZERO,
+            unread_for,
         })
     }
 
@@ -79,6 +83,11 @@ impl Read for Socket {
 /// With TLS, what was taken and could not be sent in time is sent by the next write or flush.
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let unread_for = self.state.unread_for();
+        if self.unread_for != unread_for {
+            self.tcp.set_write_timeout(Some(unread_for))?;
+            self.unread_for = unread_for;
+        }
         let Some(tls) = &self.tls else {
             return (&*self.tcp).write(bytes);
         };

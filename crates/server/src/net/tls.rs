@@ -7,7 +7,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use quire_env::FileStamp;
 use quiredb::Env;
 use rustls::ServerConfig;
 use rustls::server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier};
@@ -36,6 +37,18 @@ pub struct Tls {
     env: Arc<dyn Env>,
     files: Arc<TlsFiles>,
     configs: Arc<RwLock<Configs>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// What tells whether the files have changed: of each file, none if there is none.
+type Stamps = Vec<Option<FileStamp>>;
+
+/// The files as they were.
+struct Seen {
+    /// When they were read last, whether or not they could be used.
+    read: Stamps,
+    /// When they were looked at last.
+    last: Stamps,
 }
 
 /// What is made of the files, for each protocol.
@@ -57,8 +70,14 @@ impl Tls {
     /// # Errors
     /// Names the file that can't be used, and says what to do.
     pub fn open(env: Arc<dyn Env>, files: TlsFiles) -> Result<Tls, TlsError> {
+        let stamps = stamps(&*env, &files);
         let configs = read(&*env, &files)?;
+        let seen = Seen {
+            read: stamps.clone(),
+            last: stamps,
+        };
         Ok(Tls {
+            seen: Arc::new(Mutex::new(seen)),
             env,
             files: Arc::new(files),
             configs: Arc::new(RwLock::new(configs)),
@@ -75,6 +94,25 @@ impl Tls {
         Ok(())
     }
 
+    /// Reads the files again if they have changed. It is called from time to time: files that have
+    /// changed since the last call are still being written, and are left for the next one.
+    ///
+    /// Returns whether they were read.
+    ///
+    /// # Errors
+    /// As [`Tls::open`]; nothing changes then, and these files are not read again.
+    pub(crate) fn look(&self) -> Result<bool, TlsError> {
+        let now = stamps(&*self.env, &self.files);
+        let mut seen = self.seen.lock();
+        let is_settled = seen.last == now;
+        seen.last.clone_from(&now);
+        if !is_settled || seen.read == now {
+            return Ok(false);
+        }
+        seen.read = now;
+        self.reload().map(|()| true)
+    }
+
     /// Accepts connections of HTTP with the files read last.
     pub(crate) fn http_acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.configs.read().http))
@@ -84,6 +122,16 @@ impl Tls {
     pub(crate) fn memcached(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.configs.read().memcached)
     }
+}
+
+fn stamps(env: &dyn Env, files: &TlsFiles) -> Stamps {
+    let all = [
+        Some(&files.certificate),
+        Some(&files.key),
+        files.client_ca.as_ref(),
+    ];
+    let all = all.into_iter().flatten();
+    all.map(|path| env.stamp(path).ok()).collect()
 }
 
 fn read(env: &dyn Env, files: &TlsFiles) -> Result<Configs, TlsError> {

@@ -241,17 +241,23 @@ pub(crate) fn find_hits(
         let mut timeout = limits.timeout.iter();
         stop() || timeout.any(|timeout| begun.elapsed() >= *timeout)
     };
+    let clock = || begun.elapsed();
     let options = Options {
         partial: limits.partial && limits.timeout.is_some(),
+        clock: request.noted.is_some().then_some(&clock),
         ..options(&is_over)
     };
     let run = |query: Query| {
         let query = query.prepare().map_err(|error| failed(error.into()))?;
         let answer = View::query_all(views, &query, &options);
-        answer.map_err(|error| match (is_over() && !stop(), limits.timeout) {
+        let mut answer = answer.map_err(|error| match (is_over() && !stop(), limits.timeout) {
             (true, Some(timeout)) => timed_out("search", timeout),
             _ => failed(error),
-        })
+        })?;
+        if let (Some(noted), Some(plan)) = (&request.noted, answer.explain.take()) {
+            noted.set_plan(plan);
+        }
+        Ok::<_, Failure>(answer)
     };
     let Some(values) = &request.search_after else {
         let mut answer = run(query.clone())?;

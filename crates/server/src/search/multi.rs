@@ -11,9 +11,9 @@ use super::hits::Search;
 use super::request::Request;
 use super::state::SearchState;
 use super::{hold, limit_to, point};
-use crate::access::grant::Grant;
-use crate::access::named::check_item;
+use crate::access::named::check_own_item;
 use crate::access::role::Action;
+use crate::audit::AuditedGrant;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -22,6 +22,7 @@ use crate::http::buffers::Held;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::params::Params;
+use crate::tasks::registry::Running;
 
 /// Searches of one request.
 const SEARCHES_MAX: usize = 1000;
@@ -36,6 +37,7 @@ struct One {
 pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
     let begun = Instant::now();
     let (state, grant) = (call.state.clone(), Arc::clone(&call.grant));
+    let noted = state.notes_plans.then(|| Arc::clone(&call.running));
     let default = call.path_param("collection").map(str::to_owned);
     let params = call.params.clone();
     params.only("search_type", &["query_then_fetch"], "it is not supported")?;
@@ -52,7 +54,7 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
             }
             match answer(
                 engine,
-                &state,
+                (&state, noted.as_ref()),
                 &grant,
                 &search,
                 default.as_deref(),
@@ -128,8 +130,8 @@ fn searches(body: &[u8]) -> Outcome<Vec<One>> {
 /// The answer to one search, whole.
 fn answer(
     engine: &Engine,
-    state: &SearchState,
-    grant: &Grant,
+    (state, noted): (&SearchState, Option<&Arc<Running>>),
+    grant: &AuditedGrant,
     search: &One,
     default: Option<&str>,
     params: &Params,
@@ -149,12 +151,13 @@ fn answer(
     ];
     known(&search.header, "header", &known_here)?;
     let mut request = Request::of(search.body.clone(), params, state.engine.now_millis())?;
+    request.noted = noted.cloned();
     let views = match &request.point {
         Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
         None => {
             let names = names(search.header.get("index"), default)?;
             for name in &names {
-                check_item(grant, Action::Read, engine, name)?;
+                check_own_item(grant, Action::Read, engine, name)?;
             }
             let ignores = search.header.get("ignore_unavailable") == Some(&Json::Bool(true));
             let selection = Selection::of_names(names, ignores);

@@ -2,6 +2,7 @@
 
 use quiredb::query::{Query, find, find_all};
 use serde_json::{Map, Value as Json};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::aggregations::{Aggregation, aggregations};
@@ -12,6 +13,7 @@ use super::sort::{orders, orders_of_text};
 use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::{Failure, Outcome};
 use crate::http::params::Params;
+use crate::tasks::registry::Running;
 
 /// Hits in an answer by default, as in OpenSearch.
 const SIZE_DEFAULT: u64 = 10;
@@ -51,6 +53,8 @@ pub(crate) struct Request {
     /// Whether hits have their versions.
     pub(crate) with_version: bool,
     pub(crate) with_seq_no: bool,
+    /// Where it is noted how the search was executed, if it is.
+    pub(crate) noted: Option<Arc<Running>>,
 }
 
 impl Request {
@@ -144,6 +148,7 @@ impl Request {
             total_as_int: params.flag("rest_total_hits_as_int")?.unwrap_or(false),
             with_version: switch(&body, params, "version")?,
             with_seq_no: switch(&body, params, "seq_no_primary_term")?,
+            noted: None,
         })
     }
 

@@ -56,6 +56,7 @@ pub(crate) async fn next(call: Call<SearchState>) -> Outcome<Answer> {
         contexts,
         buffers,
         memory_timeout,
+        ..
     } = call.state.clone();
     let params = call.params.clone();
     let in_path = call.path_param("id").map(str::to_owned);

@@ -14,4 +14,6 @@ pub(crate) struct SearchState {
     pub(crate) contexts: Contexts,
     /// The longest wait for memory.
     pub(crate) memory_timeout: Duration,
+    /// Slow requests are logged, with how they were executed.
+    pub(crate) notes_plans: bool,
 }

@@ -69,9 +69,10 @@ pub(super) struct HttpPort {
 }
 
 impl HttpPort {
-    pub(super) fn new(router: Router, server: &Server) -> Self {
+    /// A port with places for `connections_max` connections at once.
+    pub(super) fn new(router: Router, server: &Server, connections_max: usize) -> Self {
         let options = &server.options;
-        let slots = options.connections_max.min(Semaphore::MAX_PERMITS);
+        let slots = connections_max.min(Semaphore::MAX_PERMITS);
         HttpPort {
             router,
             protocol: protocol(options),

@@ -14,6 +14,8 @@ pub struct Listeners {
     pub http: TcpListener,
     /// For the memcached protocol, if it is served.
     pub memcached: Option<TcpListener>,
+    /// For metrics and health without a token, if they have a port of their own.
+    pub metrics: Option<TcpListener>,
 }
 
 impl From<TcpListener> for Listeners {
@@ -22,6 +24,7 @@ impl From<TcpListener> for Listeners {
         Listeners {
             http,
             memcached: None,
+            metrics: None,
         }
     }
 }
@@ -37,7 +40,15 @@ pub async fn bind(options: &ServerOptions) -> Result<Listeners> {
         Some(memcached) => Some(listen(memcached.listen).await?),
         None => None,
     };
-    Ok(Listeners { http, memcached })
+    let metrics = match options.metrics_listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
+    Ok(Listeners {
+        http,
+        memcached,
+        metrics,
+    })
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener> {

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+use super::certificates::watch;
 use super::http_port::HttpPort;
 use super::listeners::{Listeners, checked_address};
 use crate::dispatch;
 use crate::error::Result;
 use crate::memcached::port::Port;
 use crate::state::Server;
+
+/// Connections of the port of metrics at once.
+const METRICS_CONNECTIONS_MAX: usize = 64;
 
 /// Serves until `shutdown` is ready, then ends what is in flight. See [`serve`](crate::serve()).
 pub(super) async fn run(
@@ -20,14 +24,18 @@ pub(super) async fn run(
 ) -> Result<()> {
     let options = &server.options;
     let timeout = options.shutdown_timeout;
-    let Listeners { http, memcached } = listeners;
+    let Listeners {
+        http,
+        memcached,
+        metrics,
+    } = listeners;
     let address = checked_address(&http, options)?;
     if let Some(memcached) = &memcached {
         let address = checked_address(memcached, options)?;
         tracing::info!(%address, "serving the memcached protocol");
     }
     let router = dispatch::router(Arc::clone(&server));
-    let mut http_port = HttpPort::new(router, &server);
+    let mut http_port = HttpPort::new(router, &server, options.connections_max);
     let memcached_port = Port::new(Arc::clone(&server.memcached));
     let (stop_memcached, memcached_stopped) = oneshot::channel::<()>();
     let memcached_accepts = memcached.map(|listener| {
@@ -38,11 +46,25 @@ pub(super) async fn run(
             port.accept(listener, stop).await;
         })
     });
+    let (stop_metrics, metrics_stopped) = oneshot::channel::<()>();
+    let metrics_served = metrics.map(|listener| {
+        let router = dispatch::metrics_router(Arc::clone(&server));
+        let mut port = HttpPort::new(router, &server, METRICS_CONNECTIONS_MAX);
+        tokio::spawn(async move {
+            port.accept(listener, async { drop(metrics_stopped.await) })
+                .await;
+            port.drain(timeout).await.shutdown().await;
+        })
+    });
+    let watched = options.tls.clone().map(|tls| tokio::spawn(watch(tls)));
     tracing::info!(%address, "serving");
     http_port.accept(http, shutdown).await;
 
     // From here on no connection is accepted.
-    drop(stop_memcached);
+    drop((stop_memcached, stop_metrics));
+    if let Some(watched) = watched {
+        watched.abort();
+    }
     server.stopping.set();
     if let Some(accepts) = memcached_accepts {
         // An error says that the task panicked: it has stopped too.
@@ -53,6 +75,10 @@ pub(super) async fn run(
     let (mut connections, ()) =
         tokio::join!(http_port.drain(timeout), memcached_port.stop(timeout));
     connections.shutdown().await;
+    if let Some(served) = metrics_served {
+        // An error says that the task panicked: it has stopped too.
+        let _ = served.await;
+    }
     assert!(
         server.connections.open() == 0,
         "a connection's task releases its count when it ends"

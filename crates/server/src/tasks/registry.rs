@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use axum::http::Method;
 use parking_lot::Mutex;
 
 use super::action::action;
@@ -32,11 +33,21 @@ impl Tasks {
     pub(crate) fn begin(
         self: &Arc<Self>,
         endpoint: &Endpoint,
+        method: &Method,
         request: Origin,
         now: (i64, Duration),
     ) -> Running {
-        let action = action(endpoint.path, &request.method);
+        let action = action(endpoint.path, method);
         self.list(None, action, request, now)
+    }
+
+    /// Requests of memcached that arrived together begin.
+    pub(crate) fn begin_memcached(
+        self: &Arc<Self>,
+        request: Origin,
+        now: (i64, Duration),
+    ) -> Running {
+        self.list(None, "memcached", request, now)
     }
 
     fn list(

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode, Uri};
+use quiredb::query::Explain;
 use tokio::sync::Notify;
 
 use super::action;
@@ -29,6 +30,8 @@ pub(crate) struct Task {
     pub(crate) is_cancellable: bool,
     /// The beginning of the body, once it was read.
     body: OnceLock<String>,
+    /// How its search was executed, if that was noted.
+    plan: OnceLock<Box<Explain>>,
     is_cancelled: AtomicBool,
     cancelled: Notify,
 }
@@ -36,14 +39,24 @@ pub(crate) struct Task {
 /// The request that a task comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    pub(crate) method: Method,
-    pub(crate) uri: Uri,
+    pub(crate) sent: Sent,
     /// The name of the caller's token; empty for that of the server, and without one.
     pub(crate) token: String,
     /// Of the client; none if the server is called in process.
     pub(crate) address: Option<SocketAddr>,
     /// The header by which a client names its requests.
     pub(crate) opaque_id: Option<String>,
+}
+
+/// What was sent.
+#[derive(Debug, Clone)]
+pub(crate) enum Sent {
+    Http(Method, Uri),
+    /// Requests of memcached that arrived together: the first one, and their number.
+    Memcached {
+        first: String,
+        count: usize,
+    },
 }
 
 impl Task {
@@ -65,6 +78,7 @@ impl Task {
             begun: now.1,
             is_cancellable: parent.is_some() || action::is_cancellable(action),
             body: OnceLock::new(),
+            plan: OnceLock::new(),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
         }
@@ -79,9 +93,24 @@ impl Task {
         }
     }
 
+    /// Keeps how its search was executed. Of several searches, that of the first.
+    pub(crate) fn set_plan(&self, plan: Box<Explain>) {
+        // Nothing is lost that should be kept if it was set.
+        let _ = self.plan.set(plan);
+    }
+
+    /// How its search was executed, if that was noted.
+    pub(crate) fn plan(&self) -> Option<&Explain> {
+        self.plan.get().map(|plan| &**plan)
+    }
+
     /// What it does, for people: the request, and the beginning of its body.
     pub(crate) fn description(&self) -> String {
-        let Origin { method, uri, .. } = &self.request;
+        let (method, uri) = match &self.request.sent {
+            Sent::Http(method, uri) => (method, uri),
+            Sent::Memcached { first, count: 1 } => return first.clone(),
+            Sent::Memcached { first, count } => return format!("{first}, and {} more", count - 1),
+        };
         let path = uri.path_and_query().map_or("", |path| path.as_str());
         match self.body.get() {
             Some(body) => format!("{method} {path} {}", body.trim_end()),

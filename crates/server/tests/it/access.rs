@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
-use quire_server::{Audit, AuditOptions, MemcachedOptions, NewToken, Role, ServerOptions, Tokens};
+use quire_server::{
+    Audit, LogFileOptions, MemcachedOptions, NewToken, Role, ServerOptions, Tokens,
+};
 use quiredb::OsEnv;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::site::{Listening, Reply, Site};
+use crate::site::{Listening, Reply, Site, read_all};
 
 /// A server with named tokens, and `root` as its own token.
 struct Guarded {
@@ -43,6 +45,7 @@ fn make(tokens: &Tokens, name: &str, role: Role, collections: &[&str]) -> String
         role,
         collections: collections.iter().map(|one| (*one).to_owned()).collect(),
         lifetime: None,
+        limit: None,
     };
     tokens.create(new).unwrap()
 }
@@ -329,6 +332,113 @@ async fn without_a_token_every_route_answers_401_and_nothing_else() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_port_of_metrics_serves_metrics_and_health_and_nothing_else() {
+    let (options, _tokens, _dir) = options();
+    let site = Listening::new(ServerOptions {
+        metrics_listen: Some("127.0.0.1:0".parse().unwrap()),
+        ..options
+    })
+    .await;
+    let port = site.metrics.unwrap();
+    let call = async |address, method: &str, path: &str| {
+        // Scrapers call a server by its name.
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: db.example:9100\r\nContent-Length: 0\r\n\
+             Connection: close\r\n\r\n"
+        );
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let answer = read_all(&mut stream).await;
+        let status: u16 = answer[9..12].parse().unwrap();
+        (status, answer)
+    };
+    let (status, metrics) = call(port, "GET", "/metrics").await;
+    assert_eq!(status, 200, "{metrics}");
+    assert!(metrics.contains("quire_http_connections"), "{metrics}");
+    let (status, health) = call(port, "GET", "/_cluster/health").await;
+    assert!(
+        status == 200 && health.contains("\"status\":\"green\""),
+        "{health}"
+    );
+    for path in [
+        "/",
+        "/_cat/indices",
+        "/cars",
+        "/cars/_doc/1",
+        "/_quire/stats",
+        "/_bulk",
+    ] {
+        for method in ["GET", "PUT", "POST", "DELETE"] {
+            let (status, answer) = call(port, method, path).await;
+            assert_eq!(status, 400, "{method} {path}: {answer}");
+        }
+    }
+    assert_eq!(call(port, "DELETE", "/metrics").await.0, 405);
+    // The other port is as closed as before.
+    for path in ["/metrics", "/_cluster/health"] {
+        assert_eq!(call(site.address, "GET", path).await.0, 401, "{path}");
+    }
+    site.begin_shutdown();
+    site.ended().await.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_token_every_command_of_memcached_is_refused_and_the_connection_ends() {
+    let (options, _tokens, _dir) = options();
+    let site = Listening::new(ServerOptions {
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..MemcachedOptions::default()
+        }),
+        ..options
+    })
+    .await;
+    let commands = [
+        "get cars:1",
+        "gets cars:1 cars:2",
+        "gat 0 cars:1",
+        "gats 0 cars:1",
+        "add cars:1 0 0 2\r\n{}",
+        "replace cars:1 0 0 2\r\n{}",
+        "append cars:1 0 0 2\r\n{}",
+        "prepend cars:1 0 0 2\r\n{}",
+        "cas cars:1 0 0 2 5\r\n{}",
+        "delete cars:1",
+        "incr cars:1 1",
+        "decr cars:1 1",
+        "touch cars:1 0",
+        "mg cars:1 v",
+        "ms cars:1 2\r\n{}",
+        "md cars:1",
+        "ma cars:1",
+        "mn",
+        "me cars:1",
+        "version",
+        "verbosity 1",
+        "stats",
+        "stats settings",
+        "stats reset",
+        "flush_all",
+        "lru_crawler metadump all",
+        "watch fetchers",
+        "slabs reassign 1 2",
+        "nonsense",
+        "set cars:1 0 0 2\r\n{}",
+        "set cars:1 0 0 5\r\nx bad",
+    ];
+    for command in commands {
+        let mut stream = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
+        let lines = format!("{command}\r\nget cars:1\r\nstats\r\n");
+        stream.write_all(lines.as_bytes()).await.unwrap();
+        let answer = read_all(&mut stream).await;
+        let refused = ["unauthenticated", "authentication failure"];
+        let expected = refused.map(|reason| format!("CLIENT_ERROR {reason}\r\n"));
+        assert!(expected.contains(&answer), "{command}: {answer}");
+    }
+    assert!(site.database.collections().is_empty());
+}
+
 /// Sends lines to the memcached port; the answer up to the end of the connection.
 async fn talk(stream: &mut TcpStream, lines: &str, until: &str) -> String {
     stream.write_all(lines.as_bytes()).await.unwrap();
@@ -396,7 +506,7 @@ async fn the_audit_log_says_who_was_admitted_and_refused_and_who_changed_what() 
     let (options, tokens, dir) = options();
     let path = dir.path().join("audit.log");
     let env = OsEnv::new().unwrap();
-    let audit = Audit::open(env, AuditOptions::new(&path)).unwrap();
+    let audit = Audit::open(env, LogFileOptions::new(&path)).unwrap();
     let options = ServerOptions {
         audit: Some(audit.clone()),
         memcached: Some(MemcachedOptions {

@@ -1,5 +1,7 @@
 //! Collections.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::site::Site;
@@ -304,4 +306,32 @@ async fn fields_and_figures_of_collections_are_shown() {
         assert!(metrics.contains(&line), "{metrics}");
     }
     assert!(metrics.contains(r#"quire_index_bytes{collection="cars",tree=""#));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flush_and_forcemerge_of_all_pass_over_collections_that_come_and_go() {
+    let site = Arc::new(Site::new());
+    site.collection("stays");
+    let changing = {
+        let site = Arc::clone(&site);
+        tokio::spawn(async move {
+            for round in 0..60 {
+                let name = format!("goes-{}", round % 3);
+                site.call(&format!("PUT /{name}/_doc/1"), "{\"n\":1}").await;
+                let dropped = site.call(&format!("DELETE /{name}"), "").await;
+                assert_eq!(dropped.status, 200, "{}", dropped.text);
+            }
+        })
+    };
+    let mut calls = 0;
+    while !changing.is_finished() || calls < 4 {
+        for line in ["POST /_flush", "POST /_forcemerge", "POST /goes-*/_flush"] {
+            site.call(line, "").await.done(200);
+        }
+        calls += 1;
+    }
+    changing.await.unwrap();
+    site.call("PUT /stays/_doc/1", "{\"n\":1}").await.done(201);
+    let flushed = site.call("POST /_flush", "").await.done(200);
+    assert_eq!(flushed["_shards"]["failed"], 0, "{flushed}");
 }

@@ -58,6 +58,7 @@ async fn a_token_over_its_limit_slows_no_other_token() {
             role: Role::Read,
             collections: vec!["*".to_owned()],
             lifetime: None,
+            limit: None,
         };
         tokens.create(new).unwrap()
     };
@@ -79,6 +80,67 @@ async fn a_token_over_its_limit_slows_no_other_token() {
     let reason = refused.refused(429, "rejected_execution_exception");
     assert!(reason.contains("of this token"), "{reason}");
     assert_eq!(call(&modest).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_has_the_limit_that_it_was_made_with_whatever_others_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = Tokens::open_or_create(OsEnv::new().unwrap(), &dir.path().join("tokens"));
+    let tokens = tokens.unwrap();
+    let make = |name: &str, limit| {
+        let new = NewToken {
+            name: name.to_owned(),
+            role: Role::Read,
+            collections: vec!["*".to_owned()],
+            lifetime: None,
+            limit,
+        };
+        tokens.create(new)
+    };
+    let none = Limit {
+        requests: Some(0),
+        ..Limit::default()
+    };
+    assert!(make("never", Some(none)).is_err());
+    let seldom = make("seldom", Some(RARELY)).unwrap();
+    let often = make("often", Some(Limit::default())).unwrap();
+    let others = make("others", None).unwrap();
+    let listed = tokens.list();
+    assert_eq!(listed[0].listed()["limit"], serde_json::json!({"bytes": 1}));
+    let site = Listening::new(ServerOptions {
+        tokens: Some(tokens.clone()),
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..MemcachedOptions::default()
+        }),
+        ..ServerOptions::default()
+    })
+    .await;
+    let call = async |token: &str| {
+        let header = format!("host: localhost\r\nauthorization: Bearer {token}");
+        let request = String::from_utf8(get("/openapi.json")).unwrap();
+        let request = request.replace("host: localhost", &header);
+        let answer = site.exchange(request.as_bytes()).await;
+        answer[..12].to_owned()
+    };
+    for _ in 0..3 {
+        assert_eq!(call(&often).await, "HTTP/1.1 200");
+        assert_eq!(call(&others).await, "HTTP/1.1 200");
+    }
+    assert_eq!(call(&seldom).await, "HTTP/1.1 200");
+    assert_eq!(call(&seldom).await, "HTTP/1.1 429");
+    // Its clients of memcached rest: the second answer does not come within a test.
+    let mut stream = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
+    let words = format!("x {seldom}");
+    let lines = format!("set a 0 0 {}\r\n{words}\r\nmn\r\n", words.len());
+    stream.write_all(lines.as_bytes()).await.unwrap();
+    read_until(&mut stream, "STORED").await;
+    stream.write_all(b"version\r\n").await.unwrap();
+    let second = tokio::time::timeout(
+        std::time::Duration::from_secs(2),
+        read_until(&mut stream, "VERSION"),
+    );
+    assert!(second.await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,6 +34,8 @@ mod search;
 #[cfg(test)]
 mod site;
 #[cfg(test)]
+mod slow;
+#[cfg(test)]
 mod tasks;
 #[cfg(test)]
 mod tls;

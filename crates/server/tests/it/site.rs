@@ -150,6 +150,7 @@ pub(crate) struct Listening {
     pub(crate) database: Database,
     pub(crate) address: SocketAddr,
     pub(crate) memcached: Option<SocketAddr>,
+    pub(crate) metrics: Option<SocketAddr>,
     shutdown: Arc<Notify>,
     task: JoinHandle<quire_server::Result<()>>,
     _dir: TempDir,
@@ -166,6 +167,8 @@ impl Listening {
         let address = listeners.http.local_addr().unwrap();
         let memcached = listeners.memcached.as_ref();
         let memcached = memcached.map(|memcached| memcached.local_addr().unwrap());
+        let metrics = listeners.metrics.as_ref();
+        let metrics = metrics.map(|metrics| metrics.local_addr().unwrap());
         let shutdown = Arc::new(Notify::new());
         let stop = Arc::clone(&shutdown);
         let stopped = async move { stop.notified().await };
@@ -174,6 +177,7 @@ impl Listening {
             database,
             address,
             memcached,
+            metrics,
             shutdown,
             task,
             _dir: dir,

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use quire_server::{NewToken, Role, ServerOptions, Tokens};
+use quire_server::{MemcachedOptions, NewToken, Role, ServerOptions, Tokens};
 use quiredb::OsEnv;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::site::{Listening, Site, pieces, read_all};
+use crate::site::{Listening, Site, pieces, read_all, read_until};
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
@@ -197,6 +197,7 @@ async fn a_caller_sees_and_cancels_its_own_requests_and_a_manager_all() {
             role,
             collections: vec![pattern.to_owned()],
             lifetime: None,
+            limit: None,
         };
         tokens.create(new).unwrap()
     };
@@ -275,5 +276,42 @@ async fn a_backup_is_listed_after_its_request_and_ends_when_it_is_cancelled() {
         let state = until(&site, &format!("GET {path}"), ended).await;
         assert_eq!(state["last"]["succeeded"], false, "{state}");
         assert_eq!(site.get(&list).await.done(200), json!({"nodes": {}}));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_memcached_are_listed_while_they_run() {
+    let site = Listening::new(ServerOptions {
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..MemcachedOptions::default()
+        }),
+        ..ServerOptions::default()
+    })
+    .await;
+    let mut stream = TcpStream::connect(site.memcached.unwrap()).await.unwrap();
+    let text = "x".repeat(1 << 20);
+    let value = format!("{{\"text\":\"{text}\"}}");
+    let set = format!("set c:long 0 0 {}\r\n{value}\r\n", value.len());
+    stream.write_all(set.as_bytes()).await.unwrap();
+    read_until(&mut stream, "STORED").await;
+    // The client reads nothing, so the requests run until it is given up.
+    let gets = "get c:long\r\n".repeat(100);
+    stream.write_all(gets.as_bytes()).await.unwrap();
+    let list = "GET /_tasks?actions=memcached&group_by=none HTTP/1.1\r\nHost: localhost\r\n\
+                Connection: close\r\n\r\n";
+    let shown = loop {
+        let answer = site.exchange(list.as_bytes()).await;
+        if answer.contains("get c:long") {
+            break answer;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert!(shown.contains("\"action\":\"memcached\""), "{shown}");
+    let own = stream.local_addr().unwrap().to_string();
+    assert!(shown.contains(&own) && shown.contains(" more\""), "{shown}");
+    drop(stream);
+    while site.exchange(list.as_bytes()).await.contains("get c:long") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -184,6 +184,34 @@ async fn certificates_are_read_again_while_the_server_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn certificates_that_are_replaced_are_used_without_a_signal() {
+    let (before, after) = (Authority::new(), Authority::new());
+    let pair = before.sign("server");
+    let site = Listening::new(with_tls(&tls(&pair, None))).await;
+    let health = async |authority: &Authority| {
+        let trusted = trusting(&authority.ca(), None);
+        let answer = call(site.address, trusted, "GET", "/_cluster/health", "").await;
+        answer.is_ok_and(|(status, _)| status == 200)
+    };
+    assert!(health(&before).await);
+    // What can't be used is left alone, however often it is looked at.
+    let new = after.sign("server");
+    std::fs::write(&pair.key, "no key").unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(health(&before).await);
+
+    std::fs::copy(&new.certificate, &pair.certificate).unwrap();
+    std::fs::copy(&new.key, &pair.key).unwrap();
+    let replaced = async {
+        while !health(&after).await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(LONG, replaced).await.unwrap();
+    assert!(!health(&before).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_finish_its_handshake_is_disconnected() {
     let authority = Authority::new();
     let options = ServerOptions {

@@ -1,4 +1,4 @@
-//! The files of the audit log: the newest is `FILE`, the one before it `FILE.1`, and so on.
+//! The files of a log: the newest is `FILE`, the one before it `FILE.1`, and so on.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use quiredb::Env;
 
-/// Where the audit log is, and how long it may be.
+/// Where a log is, and how long it may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditOptions {
+pub struct LogFileOptions {
     /// The newest file.
     pub path: PathBuf,
     /// A longer file is renamed to `FILE.1`, and a new one begun. Default 16 MiB.
@@ -17,10 +17,10 @@ pub struct AuditOptions {
     pub files_max: u32,
 }
 
-impl AuditOptions {
+impl LogFileOptions {
     /// The defaults, for a file.
-    pub fn new(path: impl Into<PathBuf>) -> AuditOptions {
-        AuditOptions {
+    pub fn new(path: impl Into<PathBuf>) -> LogFileOptions {
+        LogFileOptions {
             path: path.into(),
             bytes_max: 16 << 20,
             files_max: 8,
@@ -29,22 +29,22 @@ impl AuditOptions {
 }
 
 /// The newest file, open.
-pub(super) struct AuditFile {
+pub(super) struct RotatedFile {
     env: Arc<dyn Env>,
-    options: AuditOptions,
+    options: LogFileOptions,
     file: Box<dyn quire_env::AppendFile>,
 }
 
-impl AuditFile {
+impl RotatedFile {
     pub(super) fn open(
         env: Arc<dyn Env>,
-        options: AuditOptions,
-    ) -> Result<AuditFile, quire_env::Error> {
+        options: LogFileOptions,
+    ) -> Result<RotatedFile, quire_env::Error> {
         let file = match env.exists(&options.path)? {
             true => env.open_append(&options.path)?,
             false => env.create(&options.path)?,
         };
-        Ok(AuditFile { env, options, file })
+        Ok(RotatedFile { env, options, file })
     }
 
     /// Appends whole lines, durably.

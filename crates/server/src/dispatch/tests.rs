@@ -1,0 +1,277 @@
+//! Every route, from the table itself: a new one is in these tests without being added to them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use quiredb::{CollectionSettings, Database, Env, OsEnv};
+use serde_json::Value;
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+
+use super::router;
+use crate::access::role::Role;
+use crate::access::tokens::{NewToken, Tokens};
+use crate::audit::Audit;
+use crate::log_file::LogFileOptions;
+use crate::options::ServerOptions;
+use crate::routes::ROUTES;
+use crate::state::Server;
+
+/// All methods that a client may try, and one that does not exist.
+const METHODS: [&str; 10] = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "FETCH",
+];
+
+/// Paths that no route has.
+const OTHER_PATHS: [&str; 9] = [
+    "/no/such/route",
+    "/_nodes",
+    "/_cluster/settings",
+    "/_snapshot/x",
+    "/.env",
+    "/admin",
+    "/health",
+    "/favicon.ico",
+    "/cars/_doc/1/2/3",
+];
+
+/// A server with a token, `root`, and an audit log.
+struct Site {
+    router: Router,
+    audit: Audit,
+    tokens: Tokens,
+    dir: TempDir,
+}
+
+impl Site {
+    fn new() -> Site {
+        let dir = tempfile::tempdir().unwrap();
+        let env: Arc<dyn Env> = OsEnv::new().unwrap();
+        let database = Database::open(dir.path().join("db")).unwrap();
+        let settings = CollectionSettings::default();
+        database.create_collection("cars", settings).unwrap();
+        let log = LogFileOptions::new(dir.path().join("audit.log"));
+        let audit = Audit::open(Arc::clone(&env), log).unwrap();
+        let tokens = Tokens::open_or_create(env, &dir.path().join("tokens")).unwrap();
+        let options = ServerOptions {
+            token: Some("root".to_owned()),
+            tokens: Some(tokens.clone()),
+            audit: Some(audit.clone()),
+            ..ServerOptions::default()
+        };
+        let server = Server::new(database, options, None);
+        Site {
+            router: router(Arc::new(server)),
+            audit,
+            tokens,
+            dir,
+        }
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        token: Option<&str>,
+        body: &'static str,
+    ) -> (StatusCode, HeaderMap, String) {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(Body::from(body)).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        (parts.status, parts.headers, text)
+    }
+
+    /// The lines of the audit log with this event: what each is about.
+    fn noted(&self, event: &str) -> Vec<String> {
+        self.audit.flush();
+        let path = self.dir.path().join("audit.log");
+        let bytes = OsEnv::new().unwrap().read(&path, 64 << 20).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let lines = text.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            line
+        });
+        let of_event = lines.filter(|line| line["event"] == event);
+        let shown = of_event.map(|line| {
+            let text = |name: &str| line[name].as_str().unwrap_or("-").to_owned();
+            [text("method"), text("path"), text("collection")].join(" ")
+        });
+        shown.collect()
+    }
+}
+
+/// A path of a route: with a collection that exists, or with a pattern of all.
+fn concrete(path: &str, collection: &str) -> String {
+    path.replace("{collection}", collection)
+        .replace("{id}", "1")
+        .replace("{name}", "n")
+}
+
+#[tokio::test]
+async fn a_scan_of_every_route_with_every_method_finds_nothing_but_401() {
+    let site = Site::new();
+    let routes = ROUTES.iter().map(|route| route.endpoint.path);
+    let paths: BTreeSet<&str> = routes.chain(OTHER_PATHS).collect();
+    let mut count = 0;
+    for path in paths {
+        for collection in ["cars", "*", "_all", "none"] {
+            let path = concrete(path, collection);
+            for method in METHODS {
+                // The target of this method is an address and no path.
+                if method == "CONNECT" {
+                    continue;
+                }
+                let (status, headers, text) = site.send(method, &path, None, "").await;
+                assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
+                assert!(headers.contains_key("www-authenticate"), "{method} {path}");
+                // Nothing about the database, nor about what is served there.
+                let is_plain = !headers.contains_key("allow") && !text.contains("cars");
+                assert!(is_plain, "{method} {path}: {text}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 1000, "{count}");
+}
+
+#[tokio::test]
+async fn every_request_that_changes_more_than_documents_is_audited() {
+    let site = Site::new();
+    let expected = [
+        "POST /_tasks/1/_cancel",
+        "POST /_tasks/_cancel",
+        "PUT /_quire/tokens/n",
+        "DELETE /_quire/tokens/n",
+        "POST /_backup/n",
+        "POST /_verify",
+        "POST /_follow",
+        "POST /_follow/copy/1",
+        "DELETE /_follow/copy/1",
+        "PUT /other",
+        "DELETE /other",
+        "PUT /other/_settings",
+        "POST /_aliases",
+        "PUT /other/_alias/n",
+        "POST /other/_alias/n",
+        "DELETE /other/_alias/n",
+        "GET /_flush",
+        "POST /_flush",
+        "GET /other/_flush",
+        "POST /other/_flush",
+        "POST /_forcemerge",
+        "POST /other/_forcemerge",
+    ];
+    let mut sent = BTreeSet::new();
+    for route in ROUTES {
+        for method in route.endpoint.methods {
+            let path = concrete(route.endpoint.path, "other");
+            site.send(method.as_str(), &path, Some("root"), "").await;
+            sent.insert(format!("{method} {path}"));
+        }
+    }
+    let noted = site.noted("admin");
+    let of_requests = noted.iter().filter_map(|line| line.strip_suffix(" -"));
+    let of_requests: BTreeSet<&str> = of_requests.collect();
+    assert_eq!(of_requests, BTreeSet::from(expected));
+    assert!(expected.iter().all(|line| sent.contains(*line)));
+    // What is left changes documents alone, or nothing.
+    for route in ROUTES {
+        let endpoint = &route.endpoint;
+        for method in endpoint.methods {
+            let what = concrete(endpoint.path, "other");
+            let is_noted = expected.contains(&format!("{method} {what}").as_str());
+            let is_look = matches!(*method, Method::GET | Method::HEAD);
+            let of_documents = [
+                "_doc",
+                "_create",
+                "_update",
+                "_bulk",
+                "_query",
+                "_reindex",
+                "_quire",
+                "_search",
+                "_mget",
+                "_msearch",
+                "_count",
+                "_refresh",
+                "scroll",
+                "point_in_time",
+            ];
+            let is_known = of_documents.iter().any(|part| what.contains(part));
+            assert!(is_noted || is_look || is_known, "{method} {what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn refused_items_and_collections_made_by_writing_are_audited() {
+    let site = Site::new();
+    let new = NewToken {
+        name: "writer".to_owned(),
+        role: Role::Write,
+        collections: vec!["logs-*".to_owned()],
+        lifetime: None,
+        limit: None,
+    };
+    let secret = site.tokens.create(new).unwrap();
+    let requests = [
+        (
+            "POST",
+            "/_bulk",
+            "{\"index\":{\"_index\":\"logs-1\",\"_id\":\"1\"}}\n{}\n\
+             {\"index\":{\"_index\":\"cars\",\"_id\":\"1\"}}\n{}\n\
+             {\"index\":{\"_index\":\"cars\",\"_id\":\"2\"}}\n{}\n",
+        ),
+        (
+            "POST",
+            "/_mget",
+            "{\"docs\":[{\"_index\":\"cars\",\"_id\":\"1\"}]}",
+        ),
+        ("POST", "/_msearch", "{\"index\":\"cars\"}\n{}\n"),
+        ("PUT", "/logs-2/_doc/1", "{}"),
+        (
+            "POST",
+            "/logs-3/_update/1",
+            "{\"doc\":{},\"doc_as_upsert\":true}",
+        ),
+        (
+            "POST",
+            "/_reindex",
+            "{\"source\":{\"index\":\"logs-2\"},\"dest\":{\"index\":\"logs-4\"}}",
+        ),
+        (
+            "POST",
+            "/_reindex",
+            "{\"source\":{\"index\":\"cars\"},\"dest\":{\"index\":\"logs-4\"}}",
+        ),
+        ("GET", "/_search", ""),
+    ];
+    for (method, path, body) in requests {
+        site.send(method, path, Some(&secret), body).await;
+    }
+    let refused = [
+        "POST /_bulk cars",
+        "POST /_mget cars",
+        "POST /_msearch cars",
+        "POST /_reindex -",
+        "GET /_search -",
+    ];
+    assert_eq!(site.noted("refused"), refused);
+    let created = [
+        "POST /_bulk logs-1",
+        "PUT /logs-2/_doc/1 logs-2",
+        "POST /logs-3/_update/1 logs-3",
+        "POST /_reindex logs-4",
+    ];
+    assert_eq!(site.noted("admin"), created);
+}
