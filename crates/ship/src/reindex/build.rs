@@ -27,7 +27,7 @@ pub(crate) fn run(session: &mut Session<'_>, source: &dyn Source) -> Result<Veri
     let begin = session.begun(Some(source))?;
     let place = Place::Index(begin.new.clone());
     if !session.history().is_done(Step::Created) {
-        create(session, &begin, &place)?;
+        create(session, &begin)?;
     }
     if !session.history().is_done(Step::Merged) {
         set(session, &place, &begin.tuned)?;
@@ -52,7 +52,12 @@ pub(crate) fn run(session: &mut Session<'_>, source: &dyn Source) -> Result<Veri
     Ok(verification)
 }
 
-fn create(session: &mut Session<'_>, begin: &Begin, place: &Place) -> Result<()> {
+/// Creates the new index, unless it was created before.
+///
+/// # Errors
+/// [`Error::Reindex`] if the cluster refuses it.
+pub(crate) fn create(session: &mut Session<'_>, begin: &Begin) -> Result<()> {
+    let place = &Place::Index(begin.new.clone());
     let may_be_ours = session.history().is_create_intended;
     announce(session, place, begin.tuned.clone(), &begin.settings)?;
     session.record(Record::Create {

@@ -1,6 +1,7 @@
 //! Puts everything back, and ends a reindex.
 
-use super::record::Record;
+use super::build::create;
+use super::record::{Record, Step};
 use super::session::Session;
 use super::set::put_back_all;
 use crate::checkpoint::Checkpoint;
@@ -14,6 +15,7 @@ use quire_env::ErrorKind;
 /// # Errors
 /// Of the cluster.
 pub(crate) fn clean(session: &mut Session<'_>, drops: bool) -> Result<Option<String>> {
+    settle_create(session)?;
     put_back_all(session)?;
     if !drops {
         return Ok(None);
@@ -32,6 +34,23 @@ pub(crate) fn clean(session: &mut Session<'_>, drops: bool) -> Result<Option<Str
     }
     session.record(Record::End)?;
     Ok(unused)
+}
+
+/// Creates an index that a killed process was about to create. Its request may be on its way; so it
+/// comes to nothing, or has come to the same, before settings are put back.
+fn settle_create(session: &mut Session<'_>) -> Result<()> {
+    let history = session.history();
+    let Some(begin) = history.begin.clone() else {
+        return Ok(());
+    };
+    if !history.is_create_intended || history.is_done(Step::Created) {
+        return Ok(());
+    }
+    match create(session, &begin) {
+        // What is refused now was refused before.
+        Ok(()) | Err(Error::Reindex(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn remove(session: &mut Session<'_>, index: &str) -> Result<()> {

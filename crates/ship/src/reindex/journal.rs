@@ -165,22 +165,22 @@ mod tests {
         let env = SimEnv::new(1);
         let folder = Path::new("/state");
         env.create_dir_all(folder).unwrap();
-        let mut journal = Journal::open(&env, folder).unwrap();
+        let mut journal = Journal::open(&*env, folder).unwrap();
         let create = Record::Create {
             index: "tracks-000002".to_owned(),
         };
-        journal.append(&env, create).unwrap();
-        let before = (Journal::bytes(&env, folder), journal.history().clone());
+        journal.append(&*env, create).unwrap();
+        let before = (Journal::bytes(&*env, folder), journal.history().clone());
         let step = Step::Created;
-        journal.append(&env, Record::Done { step }).unwrap();
+        journal.append(&*env, Record::Done { step }).unwrap();
         drop(journal);
         let bytes = env.read(&Journal::path(folder), BYTES_MAX).unwrap();
         for cut in before.0 as usize..bytes.len() {
             env.replace(&Journal::path(folder), &bytes[..cut]).unwrap();
-            let mut journal = Journal::open(&env, folder).unwrap();
+            let mut journal = Journal::open(&*env, folder).unwrap();
             assert_eq!(*journal.history(), before.1, "cut at {cut}");
-            journal.append(&env, Record::Done { step }).unwrap();
-            let (history, said) = Journal::look(&env, folder, 1).unwrap();
+            journal.append(&*env, Record::Done { step }).unwrap();
+            let (history, said) = Journal::look(&*env, folder, 1).unwrap();
             assert!(history.is_done(step));
             assert_eq!(said[0].says, "The new index is created.");
         }
@@ -192,7 +192,7 @@ mod tests {
         let folder = Path::new("/state");
         env.create_dir_all(folder).unwrap();
         env.replace(&Journal::path(folder), b"{\"at\n{}\n").unwrap();
-        let error = Journal::open(&env, folder).unwrap_err().to_string();
+        let error = Journal::open(&*env, folder).unwrap_err().to_string();
         assert!(
             error.contains("line 1") && error.contains("by hand"),
             "{error}"
@@ -204,17 +204,17 @@ mod tests {
         let env = SimEnv::new(1);
         let folder = Path::new("/state");
         env.create_dir_all(folder).unwrap();
-        let mut journal = Journal::open(&env, folder).unwrap();
+        let mut journal = Journal::open(&*env, folder).unwrap();
         for place in [Place::Persistent, Place::Index("a".to_owned())] {
             let record = Record::PutBack {
                 place,
                 settings: vec!["b".to_owned()],
                 left: vec![],
             };
-            journal.append(&env, record).unwrap();
+            journal.append(&*env, record).unwrap();
         }
-        journal.append(&env, Record::End).unwrap();
+        journal.append(&*env, Record::End).unwrap();
         let history = journal.history().clone();
-        assert_eq!(Journal::look(&env, folder, 0).unwrap().0, history);
+        assert_eq!(Journal::look(&*env, folder, 0).unwrap().0, history);
     }
 }

@@ -81,12 +81,17 @@ fn move_to(
         from: from.map(str::to_owned),
         to: to.to_owned(),
     })?;
-    let behind = session.cluster.alias(&begin.alias)?;
-    if !behind.keys().eq([to]) {
+    loop {
+        // Also if the alias is there: a change that a killed process sent may be on its way, and
+        // the cluster makes changes in their order.
+        let behind = session.cluster.alias(&begin.alias)?;
         let actions = actions(&begin.alias, &behind, to);
         session.check()?;
         let body = json!({ "actions": actions });
         session.cluster.done("POST", "/_aliases", Some(&body))?;
+        if session.cluster.alias(&begin.alias)?.keys().eq([to]) {
+            break;
+        }
     }
     level(session, source, to)?;
     session.cluster.refresh(to)?;
