@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What a change occupies beside its key and its document, in bytes, about.
-const OVERHEAD_BYTES: usize = 128;
+pub(crate) const CHANGE_BYTES_MIN: usize = 128;
 
 /// One change of one document, as a topic gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Change {
     /// About the memory that it holds, which is about its size in a bulk.
     pub fn bytes(&self) -> usize {
         let document = self.document.as_ref().map_or(0, |text| text.len());
-        OVERHEAD_BYTES + self.key.len() + document
+        CHANGE_BYTES_MIN + self.key.len() + document
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::change::{Change, Cursor};
 use crate::error::{Error, Result};
 use crate::topic::{Source, Topic};
-use quiredb::{Collection, Position};
+use quiredb::{Collection, Key, Position};
 use std::time::Duration;
 
 /// A collection of an open database: its current documents, the deletions that are left in its log,
@@ -34,6 +34,20 @@ impl Source for CollectionSource {
 
     fn grows(&self) -> bool {
         self.grows
+    }
+
+    fn count(&self) -> Result<Option<u64>> {
+        self.collection.count().map(Some).map_err(failed)
+    }
+
+    fn has(&self, key: &str) -> Result<Option<bool>> {
+        let key = Key::parse(key).map_err(|error| Error::Source(error.to_string()))?;
+        let found = self.collection.get(&key).map_err(failed)?;
+        Ok(Some(found.is_some()))
+    }
+
+    fn has_dense_positions(&self) -> bool {
+        true
     }
 
     fn open(&self) -> Result<Box<dyn Topic>> {

@@ -6,6 +6,7 @@ use crate::file_source::FileSource;
 use crate::http::{Access, Http};
 use crate::ndjson_sink::NdjsonSink;
 use crate::nearest::suggestion;
+use crate::reindex_config::ReindexConfig;
 use crate::server_source::ServerSource;
 use crate::ship::Target;
 use crate::sink::Sink;
@@ -42,6 +43,8 @@ pub struct PipeConfig {
     /// Where they go.
     #[serde(rename = "sink", default)]
     pub sinks: Vec<SinkConfig>,
+    /// How the index of a sink is built anew.
+    pub reindex: Option<ReindexConfig>,
 }
 
 /// Where changes come from: a collection of a server (`url`) or of a directory, or files.
@@ -166,12 +169,38 @@ impl PipeConfig {
                 return Err(format!("two sinks are named {:?}", sink.name));
             }
         }
-        Ok(())
+        match &self.reindex {
+            Some(reindex) => reindex.check().and(self.reindex_sink().map(drop)),
+            None => Ok(()),
+        }
+    }
+
+    /// The sink whose index is built anew.
+    ///
+    /// # Errors
+    /// If it is not clear which one: a sentence that says what to set.
+    pub fn reindex_sink(&self) -> Result<&SinkConfig, String> {
+        let named = self.reindex.as_ref().and_then(|part| part.sink.as_ref());
+        let mut fitting = self
+            .sinks
+            .iter()
+            .filter(|sink| sink.directory.is_none() && named.is_none_or(|name| *name == sink.name));
+        match (fitting.next(), fitting.next(), named) {
+            (Some(sink), None, _) => Ok(sink),
+            (None, _, Some(name)) => Err(format!(
+                "[reindex] sink is {name:?}, and no sink of a server has that name"
+            )),
+            (None, _, None) => Err("no sink is a server, whose index could be built".to_owned()),
+            (Some(_), Some(_), _) => {
+                Err("several sinks are servers: name one in [reindex], as sink".to_owned())
+            }
+        }
     }
 
     /// Makes paths relative to the folder of the file.
     fn resolve(&mut self, folder: &Path) {
         let source = &mut self.source;
+        let index_file = self.reindex.iter_mut().map(|part| &mut part.index_file);
         let own = [
             &mut self.state,
             &mut source.directory,
@@ -187,7 +216,8 @@ impl PipeConfig {
             ]
         });
         let files = source.files.iter_mut().flatten();
-        let paths = own.into_iter().chain(sinks).flatten().chain(files);
+        let own = own.into_iter().chain(index_file);
+        let paths = own.chain(sinks).flatten().chain(files);
         for path in paths.filter(|_| folder != Path::new(".")) {
             *path = folder.join(&path);
         }

@@ -24,6 +24,20 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
+    /// A cluster refuses what a reindex needs, or does not answer.
+    #[error("{url}: {reason}")]
+    Cluster {
+        /// Its address.
+        url: String,
+        /// What it said, and to what.
+        reason: String,
+    },
+    /// A reindex can't do that now; the text says what to do first.
+    #[error("{0}")]
+    Reindex(String),
+    /// Another process works on the same reindex.
+    #[error("another command works on this reindex: {0} is in use")]
+    InUse(String),
     /// More documents were refused than may be.
     #[error(
         "sink {sink} refused more than {max} documents, the last because of: {reason}; they are in \

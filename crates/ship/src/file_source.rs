@@ -55,6 +55,10 @@ impl Source for FileSource {
         true
     }
 
+    fn has_dense_positions(&self) -> bool {
+        false
+    }
+
     fn open(&self) -> Result<Box<dyn Topic>> {
         Ok(Box::new(FileTopic {
             env: Arc::clone(&self.env),

@@ -59,6 +59,8 @@ mod lane;
 mod ndjson_sink;
 mod nearest;
 mod progress;
+mod reindex;
+mod reindex_config;
 mod server_source;
 mod ship;
 mod sink;
@@ -75,6 +77,11 @@ pub use file_source::FileSource;
 pub use http::{Access, Answer, Body, Http};
 pub use ndjson_sink::NdjsonSink;
 pub use progress::Progress;
+pub use reindex::{
+    Difference, Place, Plan, PlannedChange, PlannedDisk, Reindex, ReindexEvent, ReindexStatus,
+    Said, Step, Verification,
+};
+pub use reindex_config::ReindexConfig;
 pub use server_source::ServerSource;
 pub use ship::{ShipOptions, Target, ship, status};
 pub use sink::{Failure, Sink, Verdict};

@@ -1,6 +1,6 @@
 //! A collection of a Quire server as a topic, through `_changes`.
 
-use crate::change::{Change, Cursor};
+use crate::change::{CHANGE_BYTES_MIN, Change, Cursor};
 use crate::change_line;
 use crate::collection_source::past_the_end;
 use crate::error::{Error, Result};
@@ -30,12 +30,41 @@ impl ServerSource {
     }
 }
 
+impl ServerSource {
+    fn get(&self, what: &str) -> Result<Answer> {
+        let path = format!("/{}/{what}", segment(&self.collection));
+        let answer = self.http.call("GET", &path, Body::Empty);
+        answer.map_err(|failure| Error::SourceAway(failure.reason().to_owned()))
+    }
+}
+
 impl Source for ServerSource {
     fn identity(&self) -> String {
         format!("{}/{}", self.http.url(), self.collection)
     }
 
     fn grows(&self) -> bool {
+        true
+    }
+
+    fn count(&self) -> Result<Option<u64>> {
+        let answer = self.get("_count")?;
+        match answer.status {
+            200 => Ok(answer.json()["count"].as_u64()),
+            _ => Err(Error::SourceAway(answer.excerpt())),
+        }
+    }
+
+    fn has(&self, key: &str) -> Result<Option<bool>> {
+        let answer = self.get(&format!("_doc/{}", segment(key)))?;
+        match answer.status {
+            200 => Ok(Some(true)),
+            404 => Ok(Some(false)),
+            _ => Err(Error::SourceAway(answer.excerpt())),
+        }
+    }
+
+    fn has_dense_positions(&self) -> bool {
         true
     }
 
@@ -124,7 +153,7 @@ impl ServerTopic {
 }
 
 impl Topic for ServerTopic {
-    fn read(&mut self, cursor: &Cursor, _bytes_max: usize, wait: Duration) -> Result<Vec<Change>> {
+    fn read(&mut self, cursor: &Cursor, bytes_max: usize, wait: Duration) -> Result<Vec<Change>> {
         if cursor.positions().len() > self.partitions {
             return Err(Error::Source(
                 "the stored position has more partitions than the collection".to_owned(),
@@ -138,6 +167,7 @@ impl Topic for ServerTopic {
         let after = Cursor::new(after);
         let wait = wait.min(WAIT_MAX).as_millis();
         // The server cuts an answer at 4 MiB.
-        self.call(&format!("limit={LIMIT}&wait_ms={wait}&after={after}"))
+        let limit = bytes_max.div_ceil(CHANGE_BYTES_MIN).clamp(1, LIMIT);
+        self.call(&format!("limit={limit}&wait_ms={wait}&after={after}"))
     }
 }

@@ -14,6 +14,25 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Whether changes may come after its end. If not, a run ends there.
     fn grows(&self) -> bool;
 
+    /// How many documents it has at the moment; none if that is unknown.
+    ///
+    /// # Errors
+    /// If it can't be read; [`SourceAway`](crate::Error::SourceAway) if another attempt may help.
+    fn count(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    /// Whether it has a document of this key at the moment; none if that is unknown.
+    ///
+    /// # Errors
+    /// As [`count`](Source::count).
+    fn has(&self, _key: &str) -> Result<Option<bool>> {
+        Ok(None)
+    }
+
+    /// Whether a cursor may be at any position up to the end, not only where a change ends.
+    fn has_dense_positions(&self) -> bool;
+
     /// A new reader.
     ///
     /// # Errors

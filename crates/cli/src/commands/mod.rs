@@ -23,6 +23,7 @@ mod manual;
 mod pipe;
 mod put;
 pub(crate) mod query;
+mod reindex;
 mod repair;
 mod restore;
 mod scan;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Follow(follow::Follow),
     Pipe(pipe::Pipe),
+    Reindex(reindex::ReindexCommand),
     Token(token::TokenCommand),
     Tasks(tasks::TasksCommand),
     Completions(completions::Completions),
@@ -114,6 +116,7 @@ impl Command {
             Command::Serve(command) => command.run(context),
             Command::Follow(command) => command.run(context),
             Command::Pipe(command) => command.run(context),
+            Command::Reindex(command) => command.run(context),
             Command::Token(command) => command.run(context),
             Command::Tasks(command) => command.run(context),
             Command::Completions(command) => command.run(context),

@@ -80,24 +80,22 @@ impl Pipe {
 }
 
 /// The error of a pipe: a wrong file is a wrong use.
-fn failed(error: quire_ship::Error) -> Error {
+pub(super) fn failed(error: quire_ship::Error) -> Error {
     match error {
         quire_ship::Error::Config(why) => Error::Usage(why),
         error => Error::Failed(crate::error::causes(&error)),
     }
 }
 
-fn read(context: &Context, file: &Path) -> Result<PipeConfig> {
+pub(super) fn read(context: &Context, file: &Path) -> Result<PipeConfig> {
     PipeConfig::read(&*context.env, file).map_err(failed)
 }
 
 fn check(context: &mut Context, file: &Path) -> Result<()> {
     let config = read(context, file)?;
     let mut is_reachable = true;
-    let source = match open_source(context, &config)? {
-        Opened::There(source) => source,
-        Opened::Directory { source, .. } => source,
-    };
+    let opened = open_source(context, &config)?;
+    let source = opened.source();
     let mut rows = vec![(
         "source".to_owned(),
         source.identity(),
@@ -155,7 +153,7 @@ fn sink_server(
 }
 
 /// A source, with what keeps it open.
-enum Opened {
+pub(super) enum Opened {
     There(Box<dyn Source>),
     Directory {
         source: Box<dyn Source>,
@@ -163,7 +161,16 @@ enum Opened {
     },
 }
 
-fn open_source(context: &Context, config: &PipeConfig) -> Result<Opened> {
+impl Opened {
+    /// The source.
+    pub(super) fn source(&self) -> &dyn Source {
+        match self {
+            Opened::There(source) | Opened::Directory { source, .. } => &**source,
+        }
+    }
+}
+
+pub(super) fn open_source(context: &Context, config: &PipeConfig) -> Result<Opened> {
     let source = config.source.open(&context.env).map_err(failed)?;
     let (directory, collection) = (&config.source.directory, &config.source.collection);
     match (source, directory, collection) {
@@ -191,9 +198,7 @@ fn run(context: &mut Context, file: &Path, once: bool, every: Duration) -> Resul
         )));
     }
     let opened = open_source(context, &config)?;
-    let source = match &opened {
-        Opened::There(source) | Opened::Directory { source, .. } => &**source,
-    };
+    let source = opened.source();
     let targets = config.sinks.iter().map(|sink| sink.target(&context.env));
     let targets: Vec<Target> = targets.collect::<quire_ship::Result<_>>().map_err(failed)?;
     let options = ShipOptions {
@@ -233,7 +238,7 @@ fn report(out: &mut Output, progress: &Progress) {
 }
 
 /// Progress as a line.
-fn as_line(progress: &Progress) -> String {
+pub(super) fn as_line(progress: &Progress) -> String {
     let mut line = format!(
         "{}: {} changes, {}/s, {:.1} MB/s",
         progress.sink,

@@ -9,4 +9,6 @@
 )]
 
 mod fake;
+mod fake_cluster;
 mod faults;
+mod reindex;

@@ -1,0 +1,74 @@
+//! Puts everything back, and ends a reindex.
+
+use super::build::create;
+use super::record::{Record, Step};
+use super::session::Session;
+use super::set::put_back_all;
+use crate::checkpoint::Checkpoint;
+use crate::error::{Error, Result};
+use crate::http::segment;
+use quire_env::ErrorKind;
+
+/// Puts back every setting that a run changed. With `drops`, removes the index of the two that the
+/// alias does not stand for, and ends the reindex. Returns the index that was removed.
+///
+/// # Errors
+/// Of the cluster.
+pub(crate) fn clean(session: &mut Session<'_>, drops: bool) -> Result<Option<String>> {
+    settle_create(session)?;
+    put_back_all(session)?;
+    if !drops {
+        return Ok(None);
+    }
+    let begin = session.begun(None)?;
+    let behind = session.cluster.alias(&begin.alias)?;
+    let is_in_use = |index: &String| behind.contains_key(index);
+    // The old index is removed only for the new one, never because the alias stands for neither.
+    let unused = match &begin.old {
+        Some(old) if is_in_use(&begin.new) && !is_in_use(old) => Some(old.clone()),
+        _ if !is_in_use(&begin.new) && session.history().is_create_intended => Some(begin.new),
+        _ => None,
+    };
+    if let Some(index) = &unused {
+        remove(session, index)?;
+    }
+    session.record(Record::End)?;
+    Ok(unused)
+}
+
+/// Creates an index that a killed process was about to create. Its request may be on its way; so it
+/// comes to nothing, or has come to the same, before settings are put back.
+fn settle_create(session: &mut Session<'_>) -> Result<()> {
+    let history = session.history();
+    let Some(begin) = history.begin.clone() else {
+        return Ok(());
+    };
+    if !history.is_create_intended || history.is_done(Step::Created) {
+        return Ok(());
+    }
+    match create(session, &begin) {
+        // What is refused now was refused before.
+        Ok(()) | Err(Error::Reindex(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn remove(session: &mut Session<'_>, index: &str) -> Result<()> {
+    session.record(Record::Drop {
+        index: index.to_owned(),
+    })?;
+    let path = format!("/{}", segment(index));
+    let answer = session.cluster.call("DELETE", &path, None)?;
+    if !matches!(answer.status, 200 | 404) {
+        return Err(Error::Reindex(format!(
+            "cannot remove {index}: {}",
+            answer.excerpt()
+        )));
+    }
+    let position = Checkpoint::path(&session.positions(), index);
+    match session.env.remove(&position) {
+        Ok(()) => Ok(session.env.sync_dir(&session.positions())?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

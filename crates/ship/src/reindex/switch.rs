@@ -1,0 +1,142 @@
+//! Moves the alias to the new index, and back.
+
+use super::follow::{level, seed};
+use super::record::{Record, Step};
+use super::session::Session;
+use super::set::put_back_all;
+use crate::error::{Error, Result};
+use crate::topic::Source;
+use serde_json::{Map, Value, json};
+
+/// Moves the alias to the new index, once that is level with the source. Without `even_unverified`
+/// only after it was found equal to the source. Returns its name.
+///
+/// # Errors
+/// If the new index is not complete; of the source or the cluster.
+pub(crate) fn switch(
+    session: &mut Session<'_>,
+    source: &dyn Source,
+    even_unverified: bool,
+) -> Result<String> {
+    let begin = session.begun(Some(source))?;
+    let needed = if even_unverified {
+        Step::Green
+    } else {
+        Step::Verified
+    };
+    if !session.history().is_done(needed) {
+        return Err(Error::Reindex(format!(
+            "{} is not {needed} yet: `quire reindex run` goes on; `quire reindex status` says how \
+             far it is",
+            begin.new
+        )));
+    }
+    put_back_all(session)?;
+    level(session, source, &begin.new)?;
+    session.cluster.refresh(&begin.new)?;
+    if let Some(old) = &begin.old {
+        // What a pipe ships from now on goes to the new index.
+        seed(session, source, old)?;
+    }
+    move_to(session, source, begin.old.as_deref(), &begin.new)?;
+    Ok(begin.new)
+}
+
+/// Moves the alias back to the old index at once, then brings that level. Returns its name.
+///
+/// # Errors
+/// If there is no old index; of the source or the cluster.
+pub(crate) fn rollback(session: &mut Session<'_>, source: &dyn Source) -> Result<String> {
+    let begin = session.begun(Some(source))?;
+    let Some(old) = begin.old else {
+        return Err(Error::Reindex(format!(
+            "there was no index behind {} before {}",
+            begin.alias, begin.new
+        )));
+    };
+    if session.history().moved.is_none() {
+        return Err(Error::Reindex(format!(
+            "nothing was switched: {} stands for {old}",
+            begin.alias
+        )));
+    }
+    if !session.cluster.exists(&old)? {
+        return Err(Error::Reindex(format!("{old} is not there any more")));
+    }
+    move_to(session, source, Some(&begin.new), &old)?;
+    Ok(old)
+}
+
+/// Moves the alias, then brings the index level: what a pipe shipped to the other one before the
+/// alias moved was in the source by then.
+fn move_to(
+    session: &mut Session<'_>,
+    source: &dyn Source,
+    from: Option<&str>,
+    to: &str,
+) -> Result<()> {
+    let begin = session.begun(Some(source))?;
+    session.record(Record::Alias {
+        alias: begin.alias.clone(),
+        from: from.map(str::to_owned),
+        to: to.to_owned(),
+    })?;
+    loop {
+        // Also if the alias is there: a change that a killed process sent may be on its way, and
+        // the cluster makes changes in their order.
+        let behind = session.cluster.alias(&begin.alias)?;
+        let actions = actions(&begin.alias, &behind, to);
+        session.check()?;
+        let body = json!({ "actions": actions });
+        session.cluster.done("POST", "/_aliases", Some(&body))?;
+        if session.cluster.alias(&begin.alias)?.keys().eq([to]) {
+            break;
+        }
+    }
+    level(session, source, to)?;
+    session.cluster.refresh(to)?;
+    session.record(Record::Moved {
+        alias: begin.alias,
+        to: to.to_owned(),
+    })
+}
+
+/// The changes that are made at one moment: the alias keeps its filter and its routing.
+fn actions<'a>(
+    alias: &str,
+    behind: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    to: &str,
+) -> Vec<Value> {
+    let mut actions = Vec::new();
+    let mut kept = Map::new();
+    for (index, properties) in behind {
+        kept = properties.as_object().cloned().unwrap_or_default();
+        if index != to {
+            actions.push(json!({"remove": {"index": index, "alias": alias}}));
+        }
+    }
+    kept.insert("index".to_owned(), json!(to));
+    kept.insert("alias".to_owned(), json!(alias));
+    actions.push(json!({ "add": kept }));
+    actions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn an_alias_keeps_its_properties_when_it_moves() {
+        let filter = json!({"filter": {"term": {"a": 1}}, "is_write_index": true});
+        let behind = BTreeMap::from([("t-1".to_owned(), filter)]);
+        let expected = json!([
+            {"remove": {"index": "t-1", "alias": "t"}},
+            {"add": {"filter": {"term": {"a": 1}}, "is_write_index": true, "index": "t-2",
+                "alias": "t"}},
+        ]);
+        assert_eq!(json!(actions("t", &behind, "t-2")), expected);
+        let first = json!([{"add": {"index": "t-1", "alias": "t"}}]);
+        assert_eq!(json!(actions("t", &BTreeMap::new(), "t-1")), first);
+    }
+}
