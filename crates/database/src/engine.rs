@@ -3,7 +3,7 @@
 
 use crate::batch::Batch;
 use crate::builder::DatabaseBuilder;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Entry};
 use crate::collection::Collection;
 use crate::database::Database;
 use crate::view::View;
@@ -11,7 +11,7 @@ use crate::wide::WideCollection;
 use crate::{Error, Result};
 use quire_collection::{Partition, PartitionView};
 use quire_env::{Env, Gate};
-use quire_store::Capture;
+use quire_store::{AnyStore, Capture};
 use quire_wide::WidePartition;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,17 +43,6 @@ pub fn id(database: &Database) -> Result<String> {
 /// `Closed`.
 pub fn catalog(database: &Database) -> Result<Catalog> {
     database.catalog()
-}
-
-/// Refuses a catalog with wide collections, for what is not done with them.
-///
-/// # Errors
-/// [`Error::IsWide`], of the first.
-pub fn refuse_wide(catalog: &Catalog) -> Result<()> {
-    match catalog.names(true).into_iter().next() {
-        Some(name) => Err(Error::IsWide { name }),
-        None => Ok(()),
-    }
 }
 
 /// Whether the database has just the collections of `catalog`; `None` if that is about to change.
@@ -101,6 +90,25 @@ pub fn wide_partitions(collection: &WideCollection) -> &[WidePartition] {
     collection.partitions()
 }
 
+/// The stores of the partitions of a collection, plain or wide, in the order of their numbers.
+///
+/// # Errors
+/// As of [`Database::collection`].
+pub fn stores(database: &Database, entry: &Entry) -> Result<Vec<Arc<dyn AnyStore>>> {
+    Ok(match entry.settings.wide {
+        Some(_) => {
+            let collection = database.wide_collection(&entry.name)?;
+            let partitions = collection.partitions().iter();
+            partitions.map(WidePartition::any_store).collect()
+        }
+        None => {
+            let collection = database.collection(&entry.name)?;
+            let partitions = collection.partitions().iter();
+            partitions.map(Partition::any_store).collect()
+        }
+    })
+}
+
 /// The partitions of a view, in the order of their numbers.
 pub fn view_partitions(view: &View) -> &[PartitionView] {
     view.partitions()
@@ -132,14 +140,13 @@ pub fn rebuilds_indexes(database: &Database) -> bool {
 pub fn capture(database: &Database) -> Result<(Catalog, Vec<Capture>)> {
     loop {
         let catalog = database.catalog()?;
-        let mut partitions = Vec::new();
+        let mut all = Vec::new();
         let opened = catalog.collections.iter().try_for_each(|entry| {
-            let collection = database.collection(&entry.name)?;
-            partitions.extend_from_slice(collection.partitions());
+            all.extend(stores(database, entry)?);
             Ok::<_, Error>(())
         });
         let captured = opened.and_then(|()| {
-            Ok(Partition::capture(&partitions, || {
+            Ok(quire_store::capture(&all, || {
                 database.catalog_is_still(&catalog)
             })?)
         });

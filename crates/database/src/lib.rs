@@ -56,5 +56,5 @@ pub use stats::{CollectionStats, DatabaseStats, FilterStats, IndexStats, ScrubSt
 pub use tail::Tail;
 pub use typed::{from_document, to_document};
 pub use view::View;
-pub use wide::{WideCollection, WideScan};
+pub use wide::{WideCollection, WideRows, WideScan};
 pub use write::WriteBuilder;

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use quire_collection::{Effect, Found, Written};
 use quire_model::{Document, Key};
 use quire_wide::{
-    Cell, ColumnBatch, ColumnScan, Members, RowWrite, Schema, WideFound, WidePartition, WideView,
+    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, WideFound, WidePartition, WideView,
 };
 use std::sync::Arc;
 
@@ -230,6 +230,21 @@ impl WideCollection {
         Ok(WideScan { scans })
     }
 
+    /// All rows, as of now, partition after partition, in the order of their first writes.
+    ///
+    /// # Errors
+    /// As of [`get`](WideCollection::get).
+    pub fn rows(&self) -> Result<WideRows> {
+        let (settings, schema) = self.state.settings.read().clone();
+        let scan = |partition: &WidePartition| {
+            let view = partition.view(&schema)?;
+            view.rows(&settings.key_field, None)
+        };
+        let partitions = self.state.partitions.iter().rev();
+        let scans = partitions.map(scan).collect::<quire_wide::Result<_>>()?;
+        Ok(WideRows { scans })
+    }
+
     /// How many rows there are.
     ///
     /// # Errors
@@ -303,6 +318,28 @@ fn found_of(found: WideFound) -> Found {
         version: found.version,
         partition: found.partition,
         document: found.document,
+    }
+}
+
+/// Rows, partition after partition.
+#[derive(Debug)]
+pub struct WideRows {
+    /// The next one last.
+    scans: Vec<RowScan>,
+}
+
+impl Iterator for WideRows {
+    type Item = Result<Found>;
+
+    fn next(&mut self) -> Option<Result<Found>> {
+        while let Some(scan) = self.scans.last_mut() {
+            if let Some(row) = scan.next() {
+                let found = row.map(|(_, found)| found_of(found));
+                return Some(found.map_err(Error::from));
+            }
+            self.scans.pop();
+        }
+        None
     }
 }
 

@@ -73,7 +73,6 @@ pub fn repair(
         Some(lock),
     );
     let survey = Survey::of(&*env, &from)?;
-    engine::refuse_wide(&survey.catalog)?;
     let total = survey.total_bytes(&*env, &from)?;
     let mut repair = Repair {
         shared,

@@ -6,7 +6,7 @@ use crate::{Result, RowWrite, Schema, WideView, Written};
 use quire_env::Gate;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
-use quire_store::{Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
+use quire_store::{AnyStore, Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
 use std::sync::Arc;
 
 /// One partition. Cheap to clone; any number of threads.
@@ -122,6 +122,11 @@ impl WidePartition {
         let trees: Vec<TreeId> = trees.collect();
         let view = self.store.view_of(&trees)?;
         Ok(WideView::new(self.number, Arc::clone(schema), view))
+    }
+
+    /// Its store, for backups and followers.
+    pub fn any_store(&self) -> Arc<dyn AnyStore> {
+        Arc::new(self.store.clone())
     }
 
     /// The last position that views see.

@@ -235,6 +235,7 @@ fn contents(partition: &WidePartition) -> Result<Model> {
         model.insert(name.to_string(), row);
     }
     assert_eq!(view.count(), model.len() as u64);
+    rows_agree(&view, &model)?;
     let checked = partition.check(&mut |problem| panic!("{problem}"))?;
     assert_eq!(checked, view.count());
     scans_agree(&view, &model)?;
@@ -266,6 +267,29 @@ fn document(name: &str, row: &Row) -> String {
         }
     }
     format!("{{{}}}", fields.join(","))
+}
+
+/// A scan of rows gives what gets do, of all columns and of some.
+fn rows_agree(view: &WideView, model: &Model) -> Result<()> {
+    let mut found = BTreeMap::new();
+    for row in view.rows("_id", None)? {
+        let (_, row) = row?;
+        found.insert(row.key.to_string(), row.document.to_json());
+    }
+    let rows = model.iter();
+    let expected: BTreeMap<_, _> = rows
+        .map(|(name, row)| (name.clone(), document(name, row)))
+        .collect();
+    assert_eq!(found, expected);
+    for row in view.rows("_id", Some(&["hot", "counts", "undeclared"]))? {
+        let (_, row) = row?;
+        let mut read = model[&row.key.to_string()].clone();
+        read.retain(|(column, _), _| ["hot", "counts", "_rest"].contains(&column.as_str()));
+        let expected = document(&row.key.to_string(), &read);
+        assert_eq!(row.document.to_json(), expected);
+        assert!(row.version <= view.position());
+    }
+    Ok(())
 }
 
 fn scans_agree(view: &WideView, model: &Model) -> Result<()> {

@@ -233,19 +233,35 @@ impl WideView {
         for item in scan {
             let (key, value) = item?;
             let (_, number, member) = self.split(&key)?;
-            let Some(column) = self.schema.numbered(number) else {
-                continue;
-            };
-            let (cell, member) = (self.decode(&value)?, self.text(member)?);
-            match column.family {
-                false => assembly.field(&column.name, &cell)?,
-                // A column that was declared since has the field's place.
-                true if column.number == 0 && self.schema.column(member).is_some() => {}
-                true if column.number == 0 => assembly.field(member, &cell)?,
-                true => assembly.member(&column.name, column.number, member, &cell)?,
-            }
+            self.assemble_cell(number, member, &value, assembly)?;
         }
         Ok(())
+    }
+
+    /// Adds a cell, unless its column was dropped.
+    pub(crate) fn assemble_cell(
+        &self,
+        number: u32,
+        member: &[u8],
+        value: &[u8],
+        assembly: &mut Assembly,
+    ) -> Result<()> {
+        let Some(column) = self.schema.numbered(number) else {
+            return Ok(());
+        };
+        let (cell, member) = (self.decode(value)?, self.text(member)?);
+        match column.family {
+            false => assembly.field(&column.name, &cell),
+            // A column that was declared since has the field's place.
+            true if column.number == 0 && self.schema.column(member).is_some() => Ok(()),
+            true if column.number == 0 => assembly.field(member, &cell),
+            true => assembly.member(&column.name, column.number, member, &cell),
+        }
+    }
+
+    /// The partition's number.
+    pub fn partition(&self) -> u32 {
+        self.partition
     }
 
     pub(crate) fn group(&self, group: u8) -> Result<&TreeSnapshot> {
