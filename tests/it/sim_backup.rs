@@ -143,7 +143,11 @@ fn wide_or_create(database: &Database) -> Result<WideCollection> {
         .with_column("hot", ColumnType::Int, "meta")?
         .with_column("text", ColumnType::String, "content")?
         .with_family("links", ColumnType::Int, "links")?;
-    database.create_wide_collection("wide", schema, settings())
+    let one = CollectionSettings {
+        partitions: 1,
+        ..settings()
+    };
+    database.create_wide_collection("wide", schema, one)
 }
 
 /// Runs a random operation on the wide collection.

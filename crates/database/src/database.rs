@@ -749,7 +749,9 @@ impl Database {
         settings: CollectionSettings,
     ) -> Result<()> {
         match (&entry.settings.wide, settings.wide.clone()) {
-            (Some(_), Some(schema)) => self.replace_schema(state, entry, settings, schema).map(drop),
+            (Some(_), Some(schema)) => self
+                .replace_schema(state, entry, settings, schema)
+                .map(drop),
             _ => self.change_locked(state, entry, settings).map(drop),
         }
     }
@@ -948,6 +950,13 @@ impl Database {
         );
         state.open_wide.insert(entry.id, collection.clone());
         Ok(collection)
+    }
+
+    /// Whether there is a wide collection of this name.
+    pub fn is_wide(&self, name: &str) -> bool {
+        let state = self.inner.state.lock();
+        let entry = state.catalog.find(name);
+        entry.is_some_and(|entry| entry.settings.wide.is_some())
     }
 
     /// The names of the wide collections, sorted.

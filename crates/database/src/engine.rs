@@ -9,10 +9,10 @@ use crate::database::Database;
 use crate::view::View;
 use crate::wide::WideCollection;
 use crate::{Error, Result};
-use quire_collection::{Partition, PartitionView};
+use quire_collection::{Partition, PartitionView, Written};
 use quire_env::{Env, Gate};
-use quire_store::{AnyStore, Capture};
-use quire_wide::WidePartition;
+use quire_store::{AnyStore, Capture, Durability};
+use quire_wide::{RowWrite, WidePartition};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,6 +85,18 @@ pub fn partitions(collection: &Collection) -> &[Partition] {
     collection.partitions()
 }
 
+/// As [`WideCollection::write`], as durable as `durability` says.
+///
+/// # Errors
+/// As there.
+pub fn write_wide(
+    collection: &WideCollection,
+    write: &RowWrite,
+    durability: Durability,
+) -> Result<Written> {
+    collection.write_as(write, durability)
+}
+
 /// The partitions of a wide collection, in the order of their numbers.
 pub fn wide_partitions(collection: &WideCollection) -> &[WidePartition] {
     collection.partitions()
@@ -110,7 +122,10 @@ pub fn stores(database: &Database, entry: &Entry) -> Result<Vec<Arc<dyn AnyStore
 }
 
 /// The partitions of a view, in the order of their numbers.
-pub fn view_partitions(view: &View) -> &[PartitionView] {
+///
+/// # Errors
+/// `Invalid` of a wide collection.
+pub fn view_partitions(view: &View) -> Result<&[PartitionView]> {
     view.partitions()
 }
 

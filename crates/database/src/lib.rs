@@ -22,6 +22,7 @@ mod fields;
 mod indexed_fields;
 mod one_key;
 mod options;
+mod part_rows;
 mod query;
 mod retention;
 mod scan;

@@ -2,8 +2,8 @@
 
 pub use quire_operations::{
     Applied, BackupOptions, BackupReport, FIELDS_MAX, FollowerDir, Frame, FreezeOptions,
-    FreezeProgress, FreezeReport, FrozenDocument, FrozenView, Head, IncomingCopy, Lag, LeaderCopy, LogHold,
-    LeaderStream, LostKey, Origin, PartitionPosition, Records, RepairEvent, RepairReport, Replica,
-    RestoreReport, SnapshotInfo, VerifyOptions, VerifyReport, backup, copy_for_follower, freeze,
-    freeze_by_partition, repair, restore, serve_follower, snapshots, verify, verify_open,
+    FreezeProgress, FreezeReport, FrozenDocument, FrozenView, Head, IncomingCopy, Lag, LeaderCopy,
+    LeaderStream, LogHold, LostKey, Origin, PartitionPosition, Records, RepairEvent, RepairReport,
+    Replica, RestoreReport, SnapshotInfo, VerifyOptions, VerifyReport, backup, copy_for_follower,
+    freeze, freeze_by_partition, repair, restore, serve_follower, snapshots, verify, verify_open,
 };

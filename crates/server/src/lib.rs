@@ -70,6 +70,7 @@ mod serve;
 mod state;
 mod tasks;
 pub mod unknown_fields;
+mod wide;
 
 pub use access::lifetime::parse_lifetime;
 pub use access::record::TokenRecord;

@@ -69,7 +69,9 @@ pub use machine::{ApplyError, Machine, TreeWriter};
 pub use options::{LogSettings, StoreOptions};
 pub use place::Place;
 pub use rebuilt::Rebuilt;
-pub use salvage::{Salvage, Salvaged, SalvagedTrees, identities, salvage};
+pub use salvage::{
+    DamagedTable, Salvage, Salvaged, SalvagedParts, SalvagedTrees, identities, salvage,
+};
 pub use sealed::{seal, unseal};
 pub use shared::Shared;
 pub use ship::{LogExtent, Shipped};

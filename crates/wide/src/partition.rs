@@ -3,7 +3,7 @@
 use crate::machine::{KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
 use crate::write::Decider;
 use crate::{Result, RowWrite, Schema, WideView, Written};
-use quire_env::Gate;
+use quire_env::{Env, Gate};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_store::{AnyStore, Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
@@ -44,6 +44,11 @@ impl WidePartition {
             store: Store::open(Arc::clone(&shared), place, options, changed)?,
             shared,
         })
+    }
+
+    /// The machine it runs on.
+    pub fn env(&self) -> &Arc<dyn Env> {
+        self.shared.env()
     }
 
     /// Its number in the collection.

@@ -2,7 +2,7 @@
 //! of all rows.
 
 use crate::document::Assembly;
-use crate::machine::{KEYS, ROWS, Totals, tree_of};
+use crate::machine::{KEYS, NAMES, ROWS, Totals, tree_of};
 use crate::row::{Row, groups_of};
 use crate::schema::{Column, Schema};
 use crate::{Cell, Error, Result, cell_key};
@@ -155,6 +155,18 @@ impl WideView {
             scan,
             partition: self.partition,
         })
+    }
+
+    /// The row of this number, whole; `None` if there is none.
+    ///
+    /// # Errors
+    /// As of [`get`](WideView::get).
+    pub fn row_of(&self, docid: DocId, key_field: &str) -> Result<Option<WideFound>> {
+        let name = self.store.tree(NAMES)?.get(&docid.0.to_be_bytes())?;
+        match name {
+            Some(name) => self.get(&Key::decode(&name)?, key_field, None),
+            None => Ok(None),
+        }
     }
 
     fn named(&self, columns: Option<&[&str]>) -> Result<Option<Vec<&Column>>> {

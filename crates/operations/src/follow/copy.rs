@@ -102,7 +102,11 @@ fn hold_logs(database: &Database) -> Result<Vec<LogHold>> {
             Err(Error::NoCollection { .. }) => {}
             opened => {
                 let stores = opened?;
-                holds.extend(stores.iter().map(|store| store.hold_log(store.extent().last)));
+                holds.extend(
+                    stores
+                        .iter()
+                        .map(|store| store.hold_log(store.extent().last)),
+                );
             }
         }
     }

@@ -230,9 +230,11 @@ impl Leader {
                 add_alias(database, "songs", "first");
                 database
                     .alter_wide_collection("wide", |schema| {
-                        schema
-                            .with_renamed("title", "heading")?
-                            .with_column("size", ColumnType::Int, "sizes")
+                        schema.with_renamed("title", "heading")?.with_column(
+                            "size",
+                            ColumnType::Int,
+                            "sizes",
+                        )
                     })
                     .unwrap();
                 let wide = wide_or_create(database);

@@ -16,9 +16,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
 use quiredb::ErrorKind;
-use quiredb::operations::{
-    LeaderCopy, LeaderStream, LogHold, copy_for_follower, serve_follower,
-};
+use quiredb::operations::{LeaderCopy, LeaderStream, LogHold, copy_for_follower, serve_follower};
 use serde_json::json;
 
 use crate::access::caller::Access;
