@@ -86,9 +86,8 @@ fn database() -> (Arc<SimEnv>, Rows, BTreeSet<String>) {
                 drop(pages.write(&write).unwrap());
             }
             _ => {
-                let json = format!(
-                    r#"{{"title":"t{number}","hits":0,"html":"h{number}","links":{{"a":{number}}}}}"#
-                );
+                let texts = format!(r#""title":"t{number}","html":"h{number}""#);
+                let json = format!(r#"{{{texts},"hits":0,"links":{{"a":{number}}}}}"#);
                 let row = Document::from_json(json.as_bytes()).unwrap();
                 drop(pages.put(&key, &row).unwrap());
             }

@@ -1,4 +1,5 @@
-//! Queries of wide collections: the answers are those of a plain collection with the same documents.
+//! Queries of wide collections: the answers are those of a plain collection with the same
+//! documents.
 
 use quiredb::query::{Aggregate, Filter, Grouping, Query, field, find};
 use quiredb::wide::{ColumnType, Schema};
@@ -26,8 +27,9 @@ fn queries_of_a_wide_collection_answer_as_those_of_a_plain_one() -> Tested {
     let wide = database.create_wide_collection("wide", schema, settings())?;
     let plain = database.create_collection("plain", settings())?;
     for number in 0..200_u32 {
+        let kind = ["a", "b", "c"][number as usize % 3];
         let mut row = serde_json::json!({
-            "kind": ["a", "b", "c"][number as usize % 3],
+            "kind": kind,
             "html": "x".repeat(number as usize % 40),
             "links": {"one": number % 7, "http://two.org/": number},
             "tree": {"leaf": [number % 4, {"deep": number % 5}]},

@@ -13,8 +13,8 @@
 //!    repair is under way: such a directory is not opened, and a repair begins anew in it.
 //! 5. Memory does not grow with the documents, but with the rows that the log of a wide collection
 //!    has and its trees do not.
-//! 6. Of a wide collection the log has no more than its newest records. Its rows come from the whole
-//!    table files of each column group, and a row that may lack cells is reported.
+//! 6. Of a wide collection the log has the newest records alone. Its rows come from the whole table
+//!    files of each column group, and a row that may lack cells is reported.
 
 mod compare;
 mod marker;

@@ -35,8 +35,9 @@ pub struct Verified {
     pub torn_bytes: u64,
 }
 
-/// Reads every byte of a store that nobody has open, whose log is kept or not, and reports each damage to `on_damage`, going
-/// on past it; `progress` is told the bytes read since it was last called. Changes nothing.
+/// Reads every byte of a store that nobody has open, whose log is kept or not, and reports each
+/// damage to `on_damage`, going on past it; `progress` is told the bytes read since it was last
+/// called. Changes nothing.
 ///
 /// # Errors
 /// Only what the machine reports: that a file can't be read, and so on.

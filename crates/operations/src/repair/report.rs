@@ -45,8 +45,8 @@ pub enum RepairEvent {
         #[serde(flatten)]
         outcome: LostKey,
     },
-    /// A row of a wide collection of which these trees lost something: it may lack cells, have older
-    /// ones, or have been deleted.
+    /// A row of a wide collection of which these trees lost something: it may lack cells, have
+    /// older ones, or have been deleted.
     Torn {
         /// The collection.
         collection: String,
