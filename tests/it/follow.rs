@@ -325,6 +325,30 @@ fn a_follower_that_differs_from_its_leader_refuses_and_changes_nothing() {
 }
 
 #[test]
+fn a_follower_has_the_rows_of_a_wide_collection_and_its_new_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let leader = Leader::start(&dir.path().join("leader"));
+    let schema = r#"{"quire":{"wide":{"properties":{"title":{"type":"string"},
+        "html":{"type":"string","group":"content"}}}}}"#;
+    leader.ok("PUT", "/pages", schema);
+    leader.ok("PUT", "/pages/_doc/1", r#"{"title":"A","html":"one"}"#);
+    let command = follow_command(&dir.path().join("follower"), leader.address, &[]);
+    let follower = Server::launch(command);
+    wait_until_level(&follower);
+    leader.ok("POST", "/pages/_flush", "");
+    leader.ok("POST", "/pages/_schema", r#"{"add":{"size":{"type":"integer"}}}"#);
+    leader.ok("PUT", "/pages/_doc/2", r#"{"title":"B","html":"two","size":3}"#);
+    leader.ok("POST", "/pages/_cell/1/title", r#"{"append":"BC"}"#);
+    wait_until_level(&follower);
+    for id in ["1", "2"] {
+        let path = format!("/pages/_doc/{id}");
+        let (status, row) = follower.request("GET", &path, "");
+        assert_eq!(status, 200, "{row}");
+        assert_eq!(row, leader.ok("GET", &path, ""));
+    }
+}
+
+#[test]
 fn a_follower_refuses_writes_and_names_its_leader() {
     let dir = tempfile::tempdir().unwrap();
     let leader = Leader::start(&dir.path().join("leader"));
@@ -346,6 +370,8 @@ fn a_follower_refuses_writes_and_names_its_leader() {
             "{\"delete\":{\"_index\":\"songs\",\"_id\":\"1\"}}\n",
         ),
         ("POST", "/songs/_bulk", "{\"index\":{}}\n{}\n"),
+        ("PUT", "/songs/_cell/1/n", "1"),
+        ("POST", "/songs/_schema", "{}"),
         ("PUT", "/other", ""),
         ("DELETE", "/songs", ""),
         ("PUT", "/songs/_settings", r#"{"quire.codec":"none"}"#),

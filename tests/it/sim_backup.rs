@@ -4,6 +4,7 @@
 
 use quire_env::Fault;
 use quiredb::operations::{self, BackupOptions, BackupReport};
+use quiredb::wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema, WideCollection};
 use quiredb::{
     CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document, Durability, Env,
     ErrorKind, Key, Medium, Position, Result, SimEnv, Volumes, Write,
@@ -54,7 +55,11 @@ fn state(database: &Database) -> State {
     database
         .collections()
         .into_iter()
+        .chain(database.wide_collections())
         .map(|name| {
+            if let Ok(wide) = database.wide_collection(&name) {
+                return (name, rows(&wide));
+            }
             let found = database.collection(&name).unwrap().scan(..).unwrap();
             let documents = found.map(|found| {
                 let found = found.unwrap();
@@ -63,6 +68,15 @@ fn state(database: &Database) -> State {
             (name, documents.collect())
         })
         .collect()
+}
+
+/// The rows of a wide collection.
+fn rows(wide: &WideCollection) -> BTreeMap<Key, (Position, String)> {
+    let found = wide.rows().unwrap().map(|found| {
+        let found = found.unwrap();
+        (found.key, (found.version, found.document.to_json()))
+    });
+    found.collect()
 }
 
 /// Restores a snapshot on fresh volumes, verifies it, and returns its contents.
@@ -119,9 +133,61 @@ impl Dice {
     }
 }
 
+/// The wide collection of the database, made if it is not there.
+fn wide_or_create(database: &Database) -> Result<WideCollection> {
+    match database.wide_collection("wide") {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        opened => return opened,
+    }
+    let schema = Schema::new()
+        .with_column("hot", ColumnType::Int, "meta")?
+        .with_column("text", ColumnType::String, "content")?
+        .with_family("links", ColumnType::Int, "links")?;
+    let one = CollectionSettings {
+        partitions: 1,
+        ..settings()
+    };
+    database.create_wide_collection("wide", schema, one)
+}
+
+/// Runs a random operation on the wide collection.
+fn act_wide(database: &Database, dice: &mut Dice) -> Result<()> {
+    let wide = wide_or_create(database)?;
+    let key = Key::from(dice.below(20) as u32);
+    let number = dice.below(1000) as i64;
+    match dice.below(12) {
+        0 => wide.flush(),
+        1 => wide.compact(),
+        2 => wide.delete(&key).map(drop),
+        3 => {
+            let name = format!("column_{}", dice.below(1 << 40));
+            let added = database.alter_wide_collection("wide", |schema| {
+                schema.with_column(&name, ColumnType::Int, "added")
+            });
+            added.map(drop)
+        }
+        4..8 => {
+            let filler = "x".repeat(dice.below(600) as usize);
+            let json = format!(r#"{{"hot":{number},"text":"{filler}","links":{{"a":1}}}}"#);
+            let document = Document::from_json(json.as_bytes()).unwrap();
+            wide.put(&key, &document).map(drop)
+        }
+        _ => {
+            let member = format!("m{}", dice.below(4));
+            let write = RowWrite::upsert(key)
+                .with(Change::set("hot", Cell::Int(number)))
+                .with(Change::merge("links", Operand::Add(1)).of_member(member));
+            wide.write(&write).map(drop)
+        }
+    }
+}
+
 /// Runs a random operation on the database, or none if the machine has crashed.
 fn act(database: &Database, dice: &mut Dice) -> Result<()> {
     let name = format!("c{}", dice.below(3));
+    if dice.below(3) == 0 {
+        return act_wide(database, dice);
+    }
     match dice.below(20) {
         0 if database.collections().len() > 1 => match database.drop_collection(&name) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -200,6 +266,11 @@ fn run(seed: u64) {
                 .collections()
                 .iter()
                 .try_for_each(|name| database.collection(name)?.sync());
+            let wide_synced = || match database.wide_collection("wide") {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                wide => wide?.sync(),
+            };
+            let acknowledged = acknowledged.and_then(|()| wide_synced());
             if acknowledged.is_err() {
                 break;
             }
@@ -299,11 +370,17 @@ fn backed_up(env: &Arc<SimEnv>) -> (Database, State) {
             result.unwrap();
         }
     };
+    let act_wide = |dice: &mut Dice, times: u32| {
+        (0..times).for_each(|_| act_wide(&database, dice).unwrap());
+        wide_or_create(&database).unwrap().sync().unwrap();
+    };
     write(dice, 0..20);
     letters.flush().unwrap();
+    act_wide(dice, 20);
     write(dice, 20..35);
     let first = state(&database);
     backup(&database).unwrap();
+    act_wide(dice, 15);
     write(dice, 35..60);
     letters.flush().unwrap();
     letters.compact().unwrap();

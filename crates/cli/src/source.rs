@@ -41,9 +41,19 @@ impl Source {
             )));
         }
         let database = database::open_existing(context, path)?;
-        let collection = database::collection(&database, path, name)?;
-        let view = collection.view().map_err(Error::engine("cannot query"))?;
-        let key_field = collection.settings().key_field.clone();
+        let (view, settings) = match database.is_wide(name) {
+            true => {
+                let collection = database.wide_collection(name);
+                let collection = collection.map_err(Error::engine("cannot query"))?;
+                (collection.view(), collection.settings())
+            }
+            false => {
+                let collection = database::collection(&database, path, name)?;
+                (collection.view(), collection.settings())
+            }
+        };
+        let view = view.map_err(Error::engine("cannot query"))?;
+        let key_field = settings.key_field.clone();
         Ok(Source::Live {
             _database: database,
             view,

@@ -7,12 +7,11 @@ use crate::record::Record;
 use crate::search::{SearchIndex, SearchState, SearchTree};
 use crate::write::{Decider, GROUP_BYTES, key_of};
 use crate::{Change, Error, Found, IndexSettings, PartitionView, Result, Within, Write, Written};
-use bytes::Bytes;
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
 use quire_store::{
-    Capture, DerivedTrees, Durability, FileInspection, LogExtent, LogSettings, Place, Shared,
-    Shipped, Store, StoreFile, StoreOptions, StoreStats, TreeId,
+    AnyStore, DerivedTrees, Durability, FileInspection, LogSettings, Place, Shared, Store,
+    StoreFile, StoreOptions, StoreStats, TreeId,
 };
 use std::sync::Arc;
 
@@ -129,22 +128,6 @@ impl Partition {
         Ok(self.store.acknowledge(position, durability)?)
     }
 
-    /// The files of partitions as they all are at one moment, in which `at_moment` is run. See
-    /// [`quire_store::capture`].
-    ///
-    /// # Errors
-    /// When one is closed, or its log can't be synced.
-    pub fn capture<R>(
-        partitions: &[Partition],
-        at_moment: impl FnOnce() -> R,
-    ) -> Result<(Vec<Capture>, R)> {
-        let stores: Vec<_> = partitions
-            .iter()
-            .map(|partition| &partition.store)
-            .collect();
-        Ok(quire_store::capture(&stores, at_moment)?)
-    }
-
     /// A consistent read of what is acknowledged.
     ///
     /// # Errors
@@ -249,53 +232,9 @@ impl Partition {
         }))
     }
 
-    /// How far its log is.
-    pub fn extent(&self) -> LogExtent {
-        self.store.extent()
-    }
-
-    /// Durable records after `seen`, for a follower. See [`Store::ship`].
-    ///
-    /// # Errors
-    /// As of [`Store::ship`].
-    pub fn ship(&self, seen: Position, bytes_max: usize) -> Result<Shipped> {
-        Ok(self.store.ship(seen, bytes_max)?)
-    }
-
-    /// A checksum of the record at a position, if it is there still. See [`Store::fingerprint`].
-    ///
-    /// # Errors
-    /// As of [`Store::fingerprint`].
-    pub fn fingerprint(&self, position: Position) -> Result<Option<u64>> {
-        Ok(self.store.fingerprint(position)?)
-    }
-
-    /// Makes all records accepted durable. See [`Store::sync_log`].
-    ///
-    /// # Errors
-    /// As of [`Store::sync_log`].
-    pub fn sync_log(&self) -> Result<()> {
-        Ok(self.store.sync_log()?)
-    }
-
-    /// Takes records of the partition that this one follows. See [`Store::ingest`].
-    ///
-    /// # Errors
-    /// As of [`Store::ingest`].
-    pub fn ingest(
-        &self,
-        first: Position,
-        records: &[Bytes],
-        visible: bool,
-        durability: Durability,
-    ) -> Result<()> {
-        Ok(self.store.ingest(first, records, visible, durability)?)
-    }
-
-    /// Says whether its log is to be compacted in the background. See
-    /// [`Store::hold_log_compaction`].
-    pub fn hold_log_compaction(&self, hold: bool) {
-        self.store.hold_log_compaction(hold);
+    /// Its store, for backups and followers.
+    pub fn any_store(&self) -> Arc<dyn AnyStore> {
+        Arc::new(self.store.clone())
     }
 
     /// The files that make up the partition now.

@@ -77,7 +77,7 @@ impl Partition {
     pub fn retention(&self) -> Retention {
         Retention {
             next: Position(0),
-            marks: VecDeque::from([(self.extent().last, self.steady_micros())]),
+            marks: VecDeque::from([(self.any_store().extent().last, self.steady_micros())]),
             opened_bytes: None,
         }
     }

@@ -484,11 +484,11 @@ impl Database {
                         aliases: BTreeMap::new(),
                         ..entry.clone()
                     };
-                    drop(self.make_locked(&mut state, entry)?);
+                    self.make_any(&mut state, entry)?;
                 }
                 Some(ours) if ours.settings != entry.settings => {
                     let settings = entry.settings.clone();
-                    self.change_locked(&mut state, &ours, settings)?;
+                    self.change_any(&mut state, &ours, settings)?;
                 }
                 Some(_) => {}
             }
@@ -733,6 +733,29 @@ impl Database {
         self.open_locked(state, &entry)
     }
 
+    /// Makes the collection of this entry, plain or wide, whose id was never used.
+    fn make_any(&self, state: &mut State, entry: Entry) -> Result<()> {
+        match entry.settings.wide {
+            Some(_) => self.make_wide_locked(state, &entry).map(drop),
+            None => self.make_locked(state, entry).map(drop),
+        }
+    }
+
+    /// Gives a collection, plain or wide, the settings of its leader, the schema too.
+    fn change_any(
+        &self,
+        state: &mut State,
+        entry: &Entry,
+        settings: CollectionSettings,
+    ) -> Result<()> {
+        match (&entry.settings.wide, settings.wide.clone()) {
+            (Some(_), Some(schema)) => self
+                .replace_schema(state, entry, settings, schema)
+                .map(drop),
+            _ => self.change_locked(state, entry, settings).map(drop),
+        }
+    }
+
     /// Makes the partitions of an entry, whose id was never used, and names it in the catalog.
     fn make_partitions<E>(
         &self,
@@ -842,8 +865,12 @@ impl Database {
     ) -> Result<WideCollection> {
         let mut state = self.state()?;
         let entry = self.new_entry(&state, name, settings, BTreeMap::new())?;
-        self.make_partitions(&mut state, &entry, WidePartition::create)?;
-        self.open_wide_locked(&mut state, &entry)
+        self.make_wide_locked(&mut state, &entry)
+    }
+
+    fn make_wide_locked(&self, state: &mut State, entry: &Entry) -> Result<WideCollection> {
+        self.make_partitions(state, entry, WidePartition::create)?;
+        self.open_wide_locked(state, entry)
     }
 
     /// The wide collection of this name.
@@ -865,15 +892,27 @@ impl Database {
         let schema = alter((*collection.schema()).clone())?;
         let settings = CollectionSettings {
             wide: Some(schema.clone()),
-            ..entry.settings
+            ..entry.settings.clone()
         };
+        self.replace_schema(&mut state, &entry, settings, schema)
+    }
+
+    /// Gives a wide collection these settings, which have this schema.
+    fn replace_schema(
+        &self,
+        state: &mut State,
+        entry: &Entry,
+        settings: CollectionSettings,
+        schema: Schema,
+    ) -> Result<WideCollection> {
         settings.check()?;
+        let collection = self.open_wide_locked(state, entry)?;
         let mut catalog = state.catalog.clone();
         let mut entries = catalog.collections.iter_mut();
         if let Some(entry) = entries.find(|other| other.id == entry.id) {
             entry.settings = settings.clone();
         }
-        self.replace_catalog(&mut state, catalog)?;
+        self.replace_catalog(state, catalog)?;
         collection.set_settings(settings, schema);
         Ok(collection)
     }
@@ -890,11 +929,14 @@ impl Database {
             self.replace_catalog(state, state.catalog.clone())?;
         }
         let open = |number| {
+            let mut options = self.store_options(&entry.settings);
+            options.log.obsolete_bytes_kept =
+                OBSOLETE_BYTES_KEPT / u64::from(entry.settings.partitions.max(1));
             WidePartition::open(
                 Arc::clone(&self.inner.shared),
                 self.place(&state.catalog, entry, number),
                 number,
-                self.store_options(&entry.settings),
+                options,
                 schema,
                 Arc::clone(&self.inner.changed),
             )
@@ -908,6 +950,13 @@ impl Database {
         );
         state.open_wide.insert(entry.id, collection.clone());
         Ok(collection)
+    }
+
+    /// Whether there is a wide collection of this name.
+    pub fn is_wide(&self, name: &str) -> bool {
+        let state = self.inner.state.lock();
+        let entry = state.catalog.find(name);
+        entry.is_some_and(|entry| entry.settings.wide.is_some())
     }
 
     /// The names of the wide collections, sorted.
@@ -938,6 +987,10 @@ impl Database {
 /// All partitions of a collection together may keep this many dead bytes, beside what is in
 /// proportion to the live ones.
 const DEAD_BYTES_MIN: u64 = 32 << 20;
+
+/// All partitions of a wide collection together keep this many bytes of the log that their trees do
+/// not need, for followers that come back.
+const OBSOLETE_BYTES_KEPT: u64 = 256 << 20;
 
 /// The catalog that counts, in both copies.
 fn find_catalog(env: &dyn Env, root: &Path) -> Result<Catalog> {

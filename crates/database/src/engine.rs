@@ -3,16 +3,16 @@
 
 use crate::batch::Batch;
 use crate::builder::DatabaseBuilder;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Entry};
 use crate::collection::Collection;
 use crate::database::Database;
 use crate::view::View;
 use crate::wide::WideCollection;
 use crate::{Error, Result};
-use quire_collection::{Partition, PartitionView};
+use quire_collection::{Partition, PartitionView, Written};
 use quire_env::{Env, Gate};
-use quire_store::Capture;
-use quire_wide::WidePartition;
+use quire_store::{AnyStore, Capture, Durability};
+use quire_wide::{RowWrite, WidePartition};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,17 +43,6 @@ pub fn id(database: &Database) -> Result<String> {
 /// `Closed`.
 pub fn catalog(database: &Database) -> Result<Catalog> {
     database.catalog()
-}
-
-/// Refuses a catalog with wide collections, for what is not done with them.
-///
-/// # Errors
-/// [`Error::IsWide`], of the first.
-pub fn refuse_wide(catalog: &Catalog) -> Result<()> {
-    match catalog.names(true).into_iter().next() {
-        Some(name) => Err(Error::IsWide { name }),
-        None => Ok(()),
-    }
 }
 
 /// Whether the database has just the collections of `catalog`; `None` if that is about to change.
@@ -96,13 +85,47 @@ pub fn partitions(collection: &Collection) -> &[Partition] {
     collection.partitions()
 }
 
+/// As [`WideCollection::write`], as durable as `durability` says.
+///
+/// # Errors
+/// As there.
+pub fn write_wide(
+    collection: &WideCollection,
+    write: &RowWrite,
+    durability: Durability,
+) -> Result<Written> {
+    collection.write_as(write, durability)
+}
+
 /// The partitions of a wide collection, in the order of their numbers.
 pub fn wide_partitions(collection: &WideCollection) -> &[WidePartition] {
     collection.partitions()
 }
 
+/// The stores of the partitions of a collection, plain or wide, in the order of their numbers.
+///
+/// # Errors
+/// As of [`Database::collection`].
+pub fn stores(database: &Database, entry: &Entry) -> Result<Vec<Arc<dyn AnyStore>>> {
+    Ok(match entry.settings.wide {
+        Some(_) => {
+            let collection = database.wide_collection(&entry.name)?;
+            let partitions = collection.partitions().iter();
+            partitions.map(WidePartition::any_store).collect()
+        }
+        None => {
+            let collection = database.collection(&entry.name)?;
+            let partitions = collection.partitions().iter();
+            partitions.map(Partition::any_store).collect()
+        }
+    })
+}
+
 /// The partitions of a view, in the order of their numbers.
-pub fn view_partitions(view: &View) -> &[PartitionView] {
+///
+/// # Errors
+/// `Invalid` of a wide collection.
+pub fn view_partitions(view: &View) -> Result<&[PartitionView]> {
     view.partitions()
 }
 
@@ -132,14 +155,13 @@ pub fn rebuilds_indexes(database: &Database) -> bool {
 pub fn capture(database: &Database) -> Result<(Catalog, Vec<Capture>)> {
     loop {
         let catalog = database.catalog()?;
-        let mut partitions = Vec::new();
+        let mut all = Vec::new();
         let opened = catalog.collections.iter().try_for_each(|entry| {
-            let collection = database.collection(&entry.name)?;
-            partitions.extend_from_slice(collection.partitions());
+            all.extend(stores(database, entry)?);
             Ok::<_, Error>(())
         });
         let captured = opened.and_then(|()| {
-            Ok(Partition::capture(&partitions, || {
+            Ok(quire_store::capture(&all, || {
                 database.catalog_is_still(&catalog)
             })?)
         });

@@ -101,7 +101,7 @@ impl View {
     ) -> Result<CollectionFields> {
         let mut all: Option<Fields> = None;
         let mut before = 0;
-        for partition in self.partitions() {
+        for partition in self.partitions()? {
             let mut see = |read| progress(before + read);
             let found = partition.fields(&mut see)?;
             let found = found.ok_or(Error::Query(quire_query::Error::Stopped))?;

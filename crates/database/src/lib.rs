@@ -22,6 +22,7 @@ mod fields;
 mod indexed_fields;
 mod one_key;
 mod options;
+mod part_rows;
 mod query;
 mod retention;
 mod scan;
@@ -56,5 +57,5 @@ pub use stats::{CollectionStats, DatabaseStats, FilterStats, IndexStats, ScrubSt
 pub use tail::Tail;
 pub use typed::{from_document, to_document};
 pub use view::View;
-pub use wide::{WideCollection, WideScan};
+pub use wide::{WideCollection, WideRows, WideScan};
 pub use write::WriteBuilder;

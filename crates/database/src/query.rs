@@ -3,13 +3,14 @@
 //! is expected to cost less.
 //!
 //! Documents are read partition by partition, in the order of their docids, which is that of their
-//! first writes. Hits of a query without an order come in this order. A document without a field
+//! first writes. A wide collection has no index: the columns that the query names are read of every
+//! row. Hits of a query without an order come in this order. A document without a field
 //! `_id` has its key as that field. Memory holds a batch of documents, and what the answer needs.
 
 use crate::collection::Collection;
-use crate::view::View;
+use crate::view::{PartView, View};
 use crate::{Error, Result};
-use quire_collection::{Found, ID, PartitionView, Within};
+use quire_collection::{Found, ID, Within};
 use quire_model::DocId;
 use quire_query::{Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
 
@@ -73,15 +74,21 @@ impl Collection {
     /// piece); `Corrupt` for damage.
     pub fn query(&self, query: Query) -> Result<Page> {
         let query = query.prepare()?;
-        let (view, options) = (self.view()?, Options::default());
-        let answer = view.query(&query, &options)?;
+        self.view()?.page(&query, &Options::default())
+    }
+}
+
+impl View {
+    /// What a query gives, documents and all.
+    pub(crate) fn page(&self, query: &Prepared, options: &Options<'_>) -> Result<Page> {
+        let answer = self.query(query, options)?;
         let (mut documents, mut bytes) = (Vec::with_capacity(answer.hits.len()), 0);
         for hits in answer.hits.chunks(READ_AT_ONCE) {
-            for found in view.documents(hits)? {
+            for found in self.documents(hits)? {
                 bytes += size_of::<Found>() + found.document.as_bytes().len();
                 documents.push(found);
             }
-            check_bytes(bytes, "giving all these documents at once", &options)?;
+            check_bytes(bytes, "giving all these documents at once", options)?;
         }
         Ok(Page {
             documents,
@@ -90,9 +97,7 @@ impl Collection {
             explain: answer.explain,
         })
     }
-}
 
-impl View {
     /// Answers a query. A hit's shard is the document's partition, its doc the docid.
     ///
     /// # Errors
@@ -153,10 +158,10 @@ impl View {
 fn documents_by<T: Clone>(
     views: &[View],
     hits: &[Hit],
-    mut read: impl FnMut(&PartitionView, &[DocId]) -> quire_collection::Result<Vec<T>>,
+    mut read: impl FnMut(PartView<'_>, &[DocId]) -> Result<Vec<T>>,
 ) -> Result<Vec<T>> {
     let mut found: Vec<Option<T>> = vec![None; hits.len()];
-    for (shard, partition) in (0..).zip(partitions(views)) {
+    for (shard, partition) in (0..).zip(parts(views)) {
         let places = || (0..).zip(hits).filter(|(_, hit)| hit.shard == shard);
         let docids: Vec<DocId> = places().map(|(_, hit)| DocId(hit.doc)).collect();
         if docids.is_empty() {
@@ -183,8 +188,8 @@ fn scan(
     let is_about_id = query.is_about(ID);
     let (mut page, mut left) = (Vec::new(), documents_max);
     let mut is_partial = false;
-    'partitions: for (shard, partition) in (0..).zip(partitions(views)) {
-        let mut rows = partition.rows()?;
+    'partitions: for (shard, partition) in (0..).zip(parts(views)) {
+        let mut rows = partition.rows(query)?;
         while !scan.is_done() {
             match options.check_stop() {
                 Err(quire_query::Error::Stopped) if options.partial => {
@@ -244,7 +249,11 @@ fn answer_by_indexes(
         return Ok(Some(answer));
     }
     let mut shards = Vec::new();
-    for partition in partitions(views) {
+    for part in parts(views) {
+        let PartView::Plain(partition) = part else {
+            // It has no index.
+            return Ok(None);
+        };
         match partition.search(query)? {
             Some(shard) => shards.push((partition, shard)),
             None => return Ok(None),
@@ -325,6 +334,6 @@ fn check_bytes(bytes: usize, what: &'static str, options: &Options<'_>) -> Resul
 }
 
 /// The partitions of all views, in the order in which hits number them.
-fn partitions(views: &[View]) -> impl Iterator<Item = &PartitionView> {
-    views.iter().flat_map(View::partitions)
+fn parts(views: &[View]) -> impl Iterator<Item = PartView<'_>> {
+    views.iter().flat_map(View::parts)
 }

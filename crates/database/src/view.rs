@@ -1,19 +1,44 @@
-//! Consistent reads over all partitions of a collection.
+//! Consistent reads over all partitions of a collection, plain or wide.
 
-use crate::Result;
-use crate::collection_state::CollectionState;
+use crate::collection_state::{CollectionState, partition_of};
 use crate::scan::Scan;
+use crate::{Error, Result};
 use quire_collection::{Found, PartitionView};
 use quire_env::Env;
 use quire_model::{Key, Position};
+use quire_wide::WideView;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
 /// A consistent read: each partition as of one position. It pins memory and files while it is held.
 #[derive(Debug, Clone)]
-pub struct View {
-    collection: Arc<CollectionState>,
-    partitions: Vec<PartitionView>,
+pub struct View(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Plain {
+        collection: Arc<CollectionState>,
+        partitions: Vec<PartitionView>,
+    },
+    Wide(WideViews),
+}
+
+/// The partitions of a wide collection.
+#[derive(Debug, Clone)]
+pub(crate) struct WideViews {
+    pub(crate) name: String,
+    pub(crate) key_field: String,
+    pub(crate) env: Arc<dyn Env>,
+    /// At least one.
+    pub(crate) partitions: Vec<WideView>,
+}
+
+/// A partition of a view.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PartView<'v> {
+    Plain(&'v PartitionView),
+    /// Also the collection's key field.
+    Wide(&'v WideView, &'v str),
 }
 
 impl View {
@@ -23,41 +48,79 @@ impl View {
             collection.partitions.len(),
             "a view has each partition of its collection"
         );
-        View {
+        View(Kind::Plain {
             collection,
             partitions,
+        })
+    }
+
+    pub(crate) fn of_wide(views: WideViews) -> View {
+        assert!(!views.partitions.is_empty(), "a collection has a partition");
+        View(Kind::Wide(views))
+    }
+
+    /// The partitions, in the order of their numbers.
+    pub(crate) fn parts(&self) -> Vec<PartView<'_>> {
+        match &self.0 {
+            Kind::Plain { partitions, .. } => partitions.iter().map(PartView::Plain).collect(),
+            Kind::Wide(wide) => {
+                let part = |view| PartView::Wide(view, &wide.key_field);
+                wide.partitions.iter().map(part).collect()
+            }
         }
     }
 
-    pub(crate) fn partitions(&self) -> &[PartitionView] {
-        &self.partitions
+    /// The partitions of a plain collection.
+    ///
+    /// # Errors
+    /// `Invalid` of a wide one.
+    pub(crate) fn partitions(&self) -> Result<&[PartitionView]> {
+        match &self.0 {
+            Kind::Plain { partitions, .. } => Ok(partitions),
+            Kind::Wide(wide) => Err(Error::IsWide {
+                name: wide.name.clone(),
+            }),
+        }
     }
 
     pub(crate) fn env(&self) -> &Arc<dyn Env> {
-        self.collection.env()
+        match &self.0 {
+            Kind::Plain { collection, .. } => collection.env(),
+            Kind::Wide(wide) => &wide.env,
+        }
     }
 
     /// The name of the collection.
     pub fn collection_name(&self) -> &str {
-        &self.collection.name
+        match &self.0 {
+            Kind::Plain { collection, .. } => &collection.name,
+            Kind::Wide(wide) => &wide.name,
+        }
     }
 
     /// How many partitions the collection has.
     pub fn partition_count(&self) -> u32 {
-        self.partitions.len() as u32
+        self.parts().len() as u32
     }
 
     /// The last position that it sees in each partition.
     pub fn positions(&self) -> Vec<Position> {
-        self.partitions
-            .iter()
-            .map(PartitionView::position)
-            .collect()
+        let parts = self.parts().into_iter();
+        let position = |part| match part {
+            PartView::Plain(view) => PartitionView::position(view),
+            PartView::Wide(view, _) => view.position(),
+        };
+        parts.map(position).collect()
     }
 
     /// How many documents there are.
     pub fn count(&self) -> u64 {
-        self.partitions.iter().map(PartitionView::count).sum()
+        let parts = self.parts().into_iter();
+        let count = |part| match part {
+            PartView::Plain(view) => PartitionView::count(view),
+            PartView::Wide(view, _) => view.count(),
+        };
+        parts.map(count).sum()
     }
 
     /// The document under `key`.
@@ -65,28 +128,43 @@ impl View {
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        Ok(self.partitions[self.collection.partition_of(key) as usize].get(key)?)
+        let parts = self.parts();
+        match parts[partition_of(key, parts.len()) as usize] {
+            PartView::Plain(view) => Ok(view.get(key)?),
+            PartView::Wide(view, key_field) => {
+                let found = view.get(key, key_field, None)?;
+                Ok(found.map(crate::wide::found_of))
+            }
+        }
     }
 
-    /// The documents under many keys, in the order of the keys; each partition is read once.
+    /// The documents under many keys, in the order of the keys; each partition of a plain
+    /// collection is read once.
     ///
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged.
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
-        let get = |partition: usize, keys: &[&Key]| self.partitions[partition].get_many(keys);
-        self.collection.get_many(keys, || None, get)
+        match &self.0 {
+            Kind::Plain {
+                collection,
+                partitions,
+            } => {
+                let get = |partition: usize, keys: &[&Key]| partitions[partition].get_many(keys);
+                collection.get_many(keys, || None, get)
+            }
+            Kind::Wide(_) => keys.iter().map(|key| self.get(key)).collect(),
+        }
     }
 
     /// The documents in a range of keys, in key order.
     ///
     /// # Errors
-    /// `Corrupt` if the bytes on disk are damaged.
+    /// `Corrupt` if the bytes on disk are damaged; `Invalid` of a wide collection, which is read in
+    /// another order.
     pub fn scan(&self, range: impl RangeBounds<Key>) -> Result<Scan> {
         let bounds = (range.start_bound(), range.end_bound());
-        let scans = self
-            .partitions
-            .iter()
-            .map(|one| one.scan(bounds.0, bounds.1));
+        let partitions = self.partitions()?.iter();
+        let scans = partitions.map(|one| one.scan(bounds.0, bounds.1));
         let scans = scans.collect::<quire_collection::Result<Vec<_>>>()?;
         Ok(Scan::new(scans))
     }

@@ -2,14 +2,19 @@
 
 use crate::collection_state::partition_of;
 use crate::error::first_error;
+use crate::query::Page;
 use crate::settings::CollectionSettings;
 use crate::stats::CollectionStats;
+use crate::view::{View, WideViews};
 use crate::{Error, Result};
 use parking_lot::RwLock;
 use quire_collection::{Effect, Found, Written};
 use quire_model::{Document, Key};
+use quire_query::{Options, Query};
+use quire_store::Durability;
 use quire_wide::{
-    Cell, ColumnBatch, ColumnScan, Members, RowWrite, Schema, WideFound, WidePartition, WideView,
+    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, WideFound, WidePartition,
+    WideView,
 };
 use std::sync::Arc;
 
@@ -95,7 +100,7 @@ impl WideCollection {
         &partitions[partition_of(key, partitions.len()) as usize]
     }
 
-    fn view(&self, key: &Key) -> Result<WideView> {
+    fn view_of(&self, key: &Key) -> Result<WideView> {
         Ok(self.partition(key).view(&self.schema())?)
     }
 
@@ -107,9 +112,12 @@ impl WideCollection {
     /// a condition does not hold, `NotFound` for a patch of no row, `Full`. `ReadOnly` or `Io` if
     /// the log could not be synced: whether the write survives is then unknown.
     pub fn write(&self, write: &RowWrite) -> Result<Written> {
-        let (settings, schema) = self.state.settings.read().clone();
+        self.write_as(write, self.settings().durability)
+    }
+
+    pub(crate) fn write_as(&self, write: &RowWrite, durability: Durability) -> Result<Written> {
         let partition = self.partition(write.key());
-        let written = partition.write(&schema, write, settings.durability)?;
+        let written = partition.write(&self.schema(), write, durability)?;
         Ok(Written {
             effect: match written.effect {
                 quire_wide::Effect::Created => Effect::Created,
@@ -175,7 +183,9 @@ impl WideCollection {
     /// `TooLarge` if it is larger than a document may be; `Corrupt` if the bytes on disk are
     /// damaged: the error names file and offset.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        let found = self.view(key)?.get(key, &self.settings().key_field, None)?;
+        let found = self
+            .view_of(key)?
+            .get(key, &self.settings().key_field, None)?;
         Ok(found.map(found_of))
     }
 
@@ -185,7 +195,7 @@ impl WideCollection {
     /// As of [`get`](WideCollection::get); `Invalid` for a column that there is not.
     pub fn get_columns(&self, key: &Key, columns: &[&str]) -> Result<Option<Found>> {
         let key_field = &self.settings().key_field;
-        let found = self.view(key)?.get(key, key_field, Some(columns))?;
+        let found = self.view_of(key)?.get(key, key_field, Some(columns))?;
         Ok(found.map(found_of))
     }
 
@@ -194,7 +204,7 @@ impl WideCollection {
     /// # Errors
     /// As of [`get_columns`](WideCollection::get_columns).
     pub fn cell(&self, key: &Key, column: &str, member: Option<&str>) -> Result<Option<Cell>> {
-        Ok(self.view(key)?.cell(key, column, member)?)
+        Ok(self.view_of(key)?.cell(key, column, member)?)
     }
 
     /// The members of a family from `from` up to `to`, which is left out, in the order of their
@@ -209,7 +219,7 @@ impl WideCollection {
         from: Option<&str>,
         to: Option<&str>,
     ) -> Result<Members> {
-        Ok(self.view(key)?.members(key, column, from, to)?)
+        Ok(self.view_of(key)?.members(key, column, from, to)?)
     }
 
     /// Columns of all rows that have a cell in one of them, as of now, in batches. Only the groups
@@ -228,6 +238,47 @@ impl WideCollection {
             .collect::<quire_wide::Result<_>>()?;
         scans.reverse();
         Ok(WideScan { scans })
+    }
+
+    /// A consistent read of all partitions, for queries.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn view(&self) -> Result<View> {
+        let (settings, schema) = self.state.settings.read().clone();
+        let partitions = self.state.partitions.iter();
+        let views = partitions.map(|partition| partition.view(&schema));
+        Ok(View::of_wide(WideViews {
+            name: self.state.name.clone(),
+            key_field: settings.key_field.clone(),
+            env: Arc::clone(self.state.partitions[0].env()),
+            partitions: views.collect::<quire_wide::Result<_>>()?,
+        }))
+    }
+
+    /// Answers a query as of now, by reading every row: of these the columns that the query names,
+    /// and no group of others.
+    ///
+    /// # Errors
+    /// As of [`Collection::query`](crate::Collection::query).
+    pub fn query(&self, query: Query) -> Result<Page> {
+        let query = query.prepare()?;
+        self.view()?.page(&query, &Options::default())
+    }
+
+    /// All rows, as of now, partition after partition, in the order of their first writes.
+    ///
+    /// # Errors
+    /// As of [`get`](WideCollection::get).
+    pub fn rows(&self) -> Result<WideRows> {
+        let (settings, schema) = self.state.settings.read().clone();
+        let scan = |partition: &WidePartition| {
+            let view = partition.view(&schema)?;
+            view.rows(&settings.key_field, None)
+        };
+        let partitions = self.state.partitions.iter().rev();
+        let scans = partitions.map(scan).collect::<quire_wide::Result<_>>()?;
+        Ok(WideRows { scans })
     }
 
     /// How many rows there are.
@@ -297,12 +348,34 @@ impl WideCollection {
     }
 }
 
-fn found_of(found: WideFound) -> Found {
+pub(crate) fn found_of(found: WideFound) -> Found {
     Found {
         key: found.key,
         version: found.version,
         partition: found.partition,
         document: found.document,
+    }
+}
+
+/// Rows, partition after partition.
+#[derive(Debug)]
+pub struct WideRows {
+    /// The next one last.
+    scans: Vec<RowScan>,
+}
+
+impl Iterator for WideRows {
+    type Item = Result<Found>;
+
+    fn next(&mut self) -> Option<Result<Found>> {
+        while let Some(scan) = self.scans.last_mut() {
+            if let Some(row) = scan.next() {
+                let found = row.map(|(_, found)| found_of(found));
+                return Some(found.map_err(Error::from));
+            }
+            self.scans.pop();
+        }
+        None
     }
 }
 

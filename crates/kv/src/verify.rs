@@ -56,7 +56,7 @@ pub fn verify(
     let shared = Shared::new(env, MEMORY_BYTES, Some(lock));
     // A crash before the first write leaves the marker alone.
     let verified = match Store::<Pairs>::exists(&shared, &place) {
-        Ok(true) => quire_store::verify(&shared, &place, &mut damaged, progress),
+        Ok(true) => quire_store::verify(&shared, &place, false, &mut damaged, progress),
         Ok(false) => Ok(Verified::default()),
         Err(error) => Err(error),
     };

@@ -106,7 +106,7 @@ impl Log {
             newest,
             end,
             recovery,
-        } = recover(&directory, obsolete)?;
+        } = recover(&directory, &options, obsolete)?;
         directory.find_dictionary(&segments);
         let next = match seeded(Bug::PositionUsedTwice) {
             true => recovery.last,

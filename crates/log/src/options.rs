@@ -58,6 +58,9 @@ pub struct LogOptions {
     /// [`close`](crate::Log::close) sync. For a log whose segments are soon dropped: a segment
     /// dropped before the system wrote it back is never written to the disk.
     pub rotate_unsynced: bool,
+    /// [`open_after`](crate::Log::open_after) drops an obsolete segment only if the ones after it
+    /// have this many bytes (default 0). What stays can be read by those that follow the log.
+    pub obsolete_bytes_kept: u64,
 }
 
 impl Default for LogOptions {
@@ -69,6 +72,7 @@ impl Default for LogOptions {
             pending_bytes_max: 4 << 20,
             reserve_bytes: 8 << 20,
             rotate_unsynced: false,
+            obsolete_bytes_kept: 0,
         }
     }
 }

@@ -107,7 +107,7 @@ pub fn freeze(
         return Err(Error::Invalid(format!("{path} is a directory")));
     }
     let mut freezing = Freezing::new(view, options, progress)?;
-    let bytes = freezing.write(path, engine::view_partitions(view))?;
+    let bytes = freezing.write(path, engine::view_partitions(view)?)?;
     Ok(freezing.report(vec![(path.to_path_buf(), bytes)]))
 }
 
@@ -135,7 +135,7 @@ pub fn freeze_by_partition(
     let temporary = PathBuf::from(temporary);
     clear(env, &temporary)?;
     env.create_dir_all(&temporary)?;
-    match freezing.write_all(&temporary, engine::view_partitions(view)) {
+    match freezing.write_all(&temporary, engine::view_partitions(view)?) {
         Ok(names) => {
             env.rename(&temporary, dir)?;
             env.sync_dir(parent_of(dir))?;
@@ -300,7 +300,7 @@ fn with_id(fields: &[FieldSpec]) -> Vec<FieldSpec> {
 fn all_fields(view: &View, progress: &mut dyn FnMut(FreezeProgress)) -> Result<Vec<FieldSpec>> {
     let mut paths = BTreeSet::from([ID.to_string()]);
     let mut looked = 0;
-    for partition in engine::view_partitions(view) {
+    for partition in engine::view_partitions(view)? {
         let mut rows = partition.rows()?;
         loop {
             let batch = rows.next_batch()?;

@@ -30,6 +30,7 @@ pub use freeze::{
     FIELDS_MAX, FreezeOptions, FreezeProgress, FreezeReport, freeze, freeze_by_partition,
 };
 pub use frozen_view::{FrozenDocument, FrozenView, Origin};
+pub use quire_store::LogHold;
 pub use repair::{LostKey, RepairEvent, RepairReport, repair};
 pub use restore::{RestoreReport, restore};
 pub use verify::{VerifyOptions, VerifyReport, verify, verify_open};

@@ -11,7 +11,10 @@
 //!    still knows it, else by position.
 //! 4. Until it is whole and closed, each volume of the new database holds a file that says that a
 //!    repair is under way: such a directory is not opened, and a repair begins anew in it.
-//! 5. Memory does not grow with the documents.
+//! 5. Memory does not grow with the documents, but with the rows that the log of a wide collection
+//!    has and its trees do not.
+//! 6. Of a wide collection the log has the newest records alone. Its rows come from the whole table
+//!    files of each column group, and a row that may lack cells is reported.
 
 mod compare;
 mod marker;
@@ -19,6 +22,7 @@ mod origins;
 mod report;
 mod survey;
 mod target;
+mod wide;
 mod work;
 
 use quire_database::{DatabaseBuilder, DatabaseOptions, Result, engine};
@@ -73,7 +77,6 @@ pub fn repair(
         Some(lock),
     );
     let survey = Survey::of(&*env, &from)?;
-    engine::refuse_wide(&survey.catalog)?;
     let total = survey.total_bytes(&*env, &from)?;
     let mut repair = Repair {
         shared,
@@ -90,7 +93,10 @@ pub fn repair(
         repair.damage("", 0, damage);
     }
     for surveyed in &survey.collections {
-        repair.collection(&database, &survey, surveyed)?;
+        match &surveyed.settings.wide {
+            Some(schema) => repair.wide_collection(&database, &survey, surveyed, schema)?,
+            None => repair.collection(&database, &survey, surveyed)?,
+        }
     }
     for name in database.collections() {
         repair.report.documents += database.collection(&name)?.count()?;

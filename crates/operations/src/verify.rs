@@ -195,6 +195,7 @@ fn verify_partition(
     let verified = quire_store::verify(
         shared,
         &place,
+        entry.settings.wide.is_none(),
         &mut |found| report.damage.push(found.into()),
         progress,
     )
@@ -207,12 +208,13 @@ fn verify_partition(
     }
     // Every byte is whole: now what the bytes say.
     let gate = shared.env().gate();
-    let options = StoreOptions {
+    let mut options = StoreOptions {
         // Looking at a log does not change it.
         log_live_percent: 0,
         ..StoreOptions::default()
     };
     if let Some(schema) = &entry.settings.wide {
+        options.log.obsolete_bytes_kept = u64::MAX;
         let shared = Arc::clone(shared);
         let checked = WidePartition::open(shared, place, number, options, schema, gate).and_then(
             |partition| {

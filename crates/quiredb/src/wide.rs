@@ -4,7 +4,7 @@
 //!
 //! [`Database::create_wide_collection`]: crate::Database::create_wide_collection
 
-pub use quire_database::{WideCollection, WideScan};
+pub use quire_database::{WideCollection, WideRows, WideScan};
 pub use quire_wide::{
     CELL_BYTES_MAX, Cell, Change, Column, ColumnBatch, ColumnType, Condition, Error, GROUPS_MAX,
     Group, GroupCodec, MEMBER_BYTES_MAX, Members, Operand, REST, Result, RowWrite, Schema,

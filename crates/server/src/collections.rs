@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use quiredb::wide::WideCollection;
 use quiredb::{Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,7 @@ use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::tasks::task::Task;
+use crate::wide::schema;
 
 /// `PUT /{collection}`
 pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
@@ -32,9 +34,19 @@ pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
     }
     let has_aliases = !aliases.is_empty();
     let work = move |engine: &Engine| {
-        let created = engine
-            .database()
-            .create_with_aliases(&index, settings, aliases);
+        let database = engine.database();
+        let created = match settings.wide.clone() {
+            None => database
+                .create_with_aliases(&index, settings, aliases)
+                .map(drop),
+            Some(_) if has_aliases => {
+                let what = "a wide collection can't have aliases";
+                return Err(Failure::illegal_argument(what));
+            }
+            Some(schema) => database
+                .create_wide_collection(&index, schema, settings)
+                .map(drop),
+        };
         created.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::index_exists(&index),
             ErrorKind::Invalid if has_aliases => Failure::illegal_argument(error.to_string()),
@@ -64,6 +76,9 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
             let name = collection.name().to_owned();
             all.insert(name, settings::describe(&collection, &aliases));
         }
+        for wide in selection.wide(engine)? {
+            all.insert(wide.name().to_owned(), schema::describe(&wide));
+        }
         Ok(Answer::ok(&Value::Object(all)))
     };
     call.state.read(work).await?
@@ -89,6 +104,10 @@ pub(crate) async fn mapping(call: Call<Engine>) -> Outcome<Answer> {
             }
             all.insert(collection.name().to_owned(), shown);
         }
+        for wide in selection.wide(engine)? {
+            let shown = json!({"mappings": schema::mapping(&wide)});
+            all.insert(wide.name().to_owned(), shown);
+        }
         Ok(Answer::ok(&Value::Object(all)))
     };
     call.state.search(work).await?
@@ -108,6 +127,17 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
             let figures = figures(stats.documents, stats.disk_bytes);
             indices.insert(
                 collection.name().to_owned(),
+                json!({"primaries": figures, "total": figures, "quire": stats}),
+            );
+        }
+        for wide in selection.wide(engine)? {
+            let stats = wide.stats();
+            let stats = stats.map_err(|error| Failure::engine(&error, Some(wide.name())))?;
+            documents += stats.documents;
+            bytes += stats.disk_bytes;
+            let figures = figures(stats.documents, stats.disk_bytes);
+            indices.insert(
+                wide.name().to_owned(),
                 json!({"primaries": figures, "total": figures, "quire": stats}),
             );
         }
@@ -190,7 +220,14 @@ pub(crate) async fn flush(call: Call<Engine>) -> Outcome<Answer> {
     call.params.flag("force")?;
     call.params.flag("wait_if_ongoing")?;
     let selection = Selection::of(&call)?;
-    on_each(call, selection, |collection, _| collection.flush()).await
+    let flush_wide = WideCollection::flush;
+    on_each(
+        call,
+        selection,
+        |collection, _| collection.flush(),
+        flush_wide,
+    )
+    .await
 }
 
 /// `POST /_forcemerge`: frees the disk space of all overwritten and deleted documents, whatever the
@@ -204,7 +241,8 @@ pub(crate) async fn force_merge(call: Call<Engine>) -> Outcome<Answer> {
     call.params
         .only("wait_for_completion", &["", "true"], why)?;
     let selection = Selection::of(&call)?;
-    on_each(call, selection, Collection::compact_while).await
+    let compact_wide = WideCollection::compact;
+    on_each(call, selection, Collection::compact_while, compact_wide).await
 }
 
 /// Runs an operation on each of the collections, until the request is cancelled.
@@ -212,6 +250,7 @@ async fn on_each(
     call: Call<Engine>,
     selection: Selection,
     run: fn(&Collection, &dyn Fn() -> bool) -> quiredb::Result<()>,
+    run_wide: fn(&WideCollection) -> quiredb::Result<()>,
 ) -> Outcome<Answer> {
     let running = Arc::clone(&call.running);
     let work = move |engine: &Engine| {
@@ -224,6 +263,11 @@ async fn on_each(
                 Err(_) if is_dropped(engine, &collection) => {}
                 Err(error) => return Err(Failure::engine(&error, Some(collection.name()))),
             }
+        }
+        for wide in selection.wide(engine)? {
+            running.check()?;
+            let ran = run_wide(&wide);
+            ran.map_err(|error| Failure::engine(&error, Some(wide.name())))?;
         }
         Ok(Answer::ok(&json!({"_shards": shards(&done)})))
     };

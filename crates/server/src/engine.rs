@@ -176,6 +176,7 @@ impl Engine {
     pub(crate) fn collection_named(&self, name: &str) -> Outcome<Collection> {
         let opened = self.database().collection_named(name);
         opened.map_err(|error| match error.kind() {
+            _ if is_wide(&error) => Failure::engine(&error, Some(name)),
             ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
             _ => Failure::engine(&error, Some(name)),
         })
@@ -201,6 +202,7 @@ impl Engine {
         };
         let made = self.database().collection_or_create(name, settings);
         let made = made.map_err(|error| match error.kind() {
+            _ if is_wide(&error) => Failure::engine(&error, Some(name)),
             ErrorKind::Invalid => Failure::invalid_index_name(&error, name),
             _ => Failure::engine(&error, Some(name)),
         })?;
@@ -208,6 +210,11 @@ impl Engine {
             by.note_created(name);
         }
         Ok(made)
+    }
+
+    /// Whether there is a wide collection of this name.
+    pub(crate) fn is_wide(&self, name: &str) -> bool {
+        self.database().is_wide(name)
     }
 
     /// A new document id.
@@ -221,6 +228,11 @@ impl WeakEngine {
     pub(crate) fn upgrade(&self) -> Option<Engine> {
         self.0.upgrade().map(Engine)
     }
+}
+
+/// Whether something is not done since the collection is wide.
+fn is_wide(error: &quiredb::Error) -> bool {
+    matches!(error, quiredb::Error::IsWide { .. })
 }
 
 /// The failure of a request that names an alias where it can't.

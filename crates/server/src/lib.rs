@@ -72,6 +72,7 @@ mod slow;
 mod state;
 mod tasks;
 pub mod unknown_fields;
+mod wide;
 
 pub use access::lifetime::parse_lifetime;
 pub use access::record::TokenRecord;

@@ -21,6 +21,7 @@ use crate::jobs::{backup, verify};
 use crate::search::{multi, point, scroll_calls as scroll};
 use crate::state::Server;
 use crate::tasks::{calls as tasks, table as tasks_table};
+use crate::wide::{cells, schema};
 use crate::{bulk, collections, search};
 
 /// Answers a call with what it uses of the server.
@@ -77,6 +78,23 @@ const DELETE: &[&str] = &[
     "routing",
     "timeout",
     "wait_for_active_shards",
+];
+const CELL: &[&str] = &["format", "from", "size", "to"];
+const WRITE_CELL: &[&str] = &[
+    "if_primary_term",
+    "if_seq_no",
+    "refresh",
+    "require_alias",
+    "routing",
+];
+const DELETE_CELL: &[&str] = &[
+    "from",
+    "if_primary_term",
+    "if_seq_no",
+    "refresh",
+    "require_alias",
+    "routing",
+    "to",
 ];
 const BULK: &[&str] = &[
     "pipeline",
@@ -473,6 +491,16 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Put a document under an id that has none";
     Named(Read), GET, "/{collection}/_source/{id}", READ, documents::source,
         "A document alone, as it was written";
+    Named(Read), GET, "/{collection}/_cell/{id}/{column}", CELL, cells::get,
+        "A cell of a wide collection as it is, or members of a column family";
+    Named(Write), &[Method::PUT], "/{collection}/_cell/{id}/{column}", WRITE_CELL, cells::put,
+        "Put a cell: the body as it is";
+    Named(Write), POST, "/{collection}/_cell/{id}/{column}", WRITE_CELL, cells::merge,
+        "Change a cell without reading it: add, append, add to a set, maximum";
+    Named(Write), DELETES, "/{collection}/_cell/{id}/{column}", DELETE_CELL, cells::delete,
+        "Remove a cell, or members of a column family";
+    Named(Manage), POST, "/{collection}/_schema", ADMIN, schema::change,
+        "Add, rename and drop columns of a wide collection";
     Named(Write), POST, "/{collection}/_update/{id}", UPDATE, update::update,
         "Change fields of a document";
     Items(Write), PUT_POST, "/_bulk", BULK, bulk::bulk,

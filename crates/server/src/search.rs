@@ -28,8 +28,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
+use quiredb::View;
 use quiredb::query::{Filter, Options, Query};
-use quiredb::{Collection, View};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -38,7 +38,7 @@ use self::hits::Search;
 use self::request::Request;
 use self::state::SearchState;
 use crate::access::role::Action;
-use crate::collections::selection::{Selection, searched};
+use crate::collections::selection::{Searched, Selection, searched};
 use crate::engine::Engine;
 use crate::http::answer::{Answer, SMALL_BYTES};
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
@@ -180,11 +180,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     limit_to(&mut query, filter);
     if matches!(query.filter, Filter::All) {
         let work = move |_: &Engine| {
-            let counts = collections.iter().map(|collection| {
-                let count = collection.count();
-                count.map_err(|error| Failure::engine(&error, Some(collection.name())))
-            });
-            let count: Outcome<u64> = counts.sum();
+            let count: Outcome<u64> = collections.iter().map(Searched::count).sum();
             Ok(counted(count?, &collections))
         };
         return engine.read(work).await?;
@@ -219,7 +215,7 @@ pub(crate) fn limit_to(query: &mut Query, filter: Filter) {
     }
 }
 
-fn counted(count: u64, collections: &[Collection]) -> Answer {
+fn counted(count: u64, collections: &[Searched]) -> Answer {
     Answer::ok(&json!({"count": count, "_shards": searched(collections)}))
 }
 

@@ -14,8 +14,8 @@
 
 use crate::damaged::{DamageReport, is_damage};
 use crate::manifest::{self, Manifest, Progress};
-use crate::store::{Inner, Store};
-use crate::{Error, Machine, Place, Result};
+use crate::store::Inner;
+use crate::{AnyStore, Error, Machine, Place, Result};
 use bytes::Bytes;
 use quire_env::{FileId, VolumeId};
 use quire_log::{SegmentCopy, SegmentPieces};
@@ -187,39 +187,27 @@ impl FileCopy {
 ///
 /// # Errors
 /// `Closed`; those of a sync of a log.
-pub fn capture<M: Machine, R>(
-    stores: &[&Store<M>],
+pub fn capture<R>(
+    stores: &[Arc<dyn AnyStore>],
     at_moment: impl FnOnce() -> R,
 ) -> Result<(Vec<Capture>, R)> {
-    let mut begun = Vec::new();
-    for store in stores {
-        let inner = &*store.inner;
-        inner.check_open()?;
-        begun.push((inner.log.keep_segments(), inner.files_now()));
-    }
+    let begun = stores.iter().map(|store| store.begin_capture());
+    let begun: Vec<_> = begun.collect::<Result<_>>()?;
     let (positions, moment) = {
-        let writers: Vec<_> = stores
-            .iter()
-            .map(|store| store.inner.writer.lock())
-            .collect();
+        let writers: Vec<_> = stores.iter().map(|store| store.hold_writer()).collect();
         let moment = at_moment();
-        let positions: Vec<_> = stores.iter().map(|store| store.inner.log.cut()).collect();
+        let positions: Vec<_> = stores.iter().map(|store| store.cut_log()).collect();
         drop(writers);
         (positions, moment)
     };
-    let mut captures = Vec::new();
-    for ((store, position), (_kept, mut files)) in stores.iter().zip(positions).zip(begun) {
-        let log = &store.inner.log;
-        log.sync(position)?;
-        files.extend(log.copies(position)?.into_iter().map(FileCopy::Segment));
-        captures.push(Capture { position, files });
-    }
-    Ok((captures, moment))
+    let begun = stores.iter().zip(begun).zip(positions);
+    let captures = begun.map(|((store, begun), position)| store.end_capture(begun, position));
+    Ok((captures.collect::<Result<_>>()?, moment))
 }
 
 impl<M: Machine> Inner<M> {
     /// The manifest, and the table files that it names.
-    fn files_now(&self) -> Vec<FileCopy> {
+    pub(crate) fn files_now(&self) -> Vec<FileCopy> {
         let broken = self.broken_trees();
         // A flush or a compaction installs its files before it releases the manifest.
         let manifest = self.manifest.lock();

@@ -249,19 +249,39 @@ impl<M: Machine> Inner<M> {
         manifest.applied == cut.position && cut.derived.iter().all(is_known)
     }
 
-    /// Drops all of the log that no opening will replay, the newest segment too.
+    /// Drops all of the log that nothing needs, the newest segment too if nothing is to be kept.
     fn drop_whole_log(&self) -> Result<()> {
-        self.log.rotate()?;
+        if self.options.log.obsolete_bytes_kept == 0 {
+            self.log.rotate()?;
+        }
         self.drop_obsolete_log()
     }
 
-    /// Drops the segments of the log that no opening will replay.
+    /// Drops the segments of the log that no opening will replay, and that nothing else needs.
     fn drop_obsolete_log(&self) -> Result<()> {
         let applied = self.manifest.lock().applied;
-        let freed = self.log.drop_before(applied.next())?;
+        let mut needed = applied.next().min(self.first_kept());
+        if let Some(held) = self.log_holds.first_needed() {
+            needed = needed.min(held);
+        }
+        let freed = self.log.drop_before(needed)?;
         let counter = &self.counters.log_bytes_reclaimed;
         counter.fetch_add(freed, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The first record of the newest segments, which stay even if they are obsolete.
+    fn first_kept(&self) -> Position {
+        let mut kept_bytes = 0;
+        let mut first = Position(u64::MAX);
+        for segment in self.log.segments().iter().rev() {
+            if kept_bytes >= self.options.log.obsolete_bytes_kept {
+                break;
+            }
+            kept_bytes += segment.file_bytes;
+            first = segment.base;
+        }
+        first
     }
 
     /// Freezes the memtables that `apply` writes. Called with the lock of the one flush, and with

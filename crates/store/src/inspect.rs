@@ -10,7 +10,7 @@
 
 use crate::damaged::DamageReport;
 use crate::store::Store;
-use crate::verify::{Damage, damaged, log_damage, lost_entries, table_damage};
+use crate::verify::{Again, Damage, damaged, log_damage, lost_entries, table_damage};
 use crate::{Machine, Result, TreeId};
 use quire_env::ErrorKind as EnvErrorKind;
 use quire_log::{Finding, Inspection, SegmentInfo};
@@ -142,7 +142,7 @@ impl<M: Machine> Store<M> {
         let slot = inner.trees.find(*tree);
         let report = slot.and_then(|slot| inner.damage_report(slot));
         let name = slot.map_or("dropped", |slot| &slot.tree.spec().name);
-        let lost = lost_entries(name, report.is_some(), meta);
+        let lost = lost_entries(name, Again::of(report.is_some(), M::LOG_IS_KEPT), meta);
         let reading = match TableVerify::open(&**inner.shared.env(), &path, meta) {
             Ok(verify) => Reading::Table {
                 verify: Box::new(verify),

@@ -13,6 +13,7 @@
 //! dropped while the store is open: see [`DerivedTrees`].
 
 mod admission;
+mod any_store;
 mod capture;
 mod change_trees;
 mod damaged;
@@ -28,6 +29,7 @@ mod ingest;
 mod inspect;
 mod load;
 mod log_compaction;
+mod log_holds;
 mod machine;
 mod manifest;
 mod open;
@@ -54,6 +56,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use any_store::{AnyStore, BegunCapture, WriterHeld};
 pub use capture::{Capture, FileCopy, FileName, Pieces, capture, move_manifest};
 pub use damaged::{DamageReport, WeakStore, is_damage};
 pub use delays::{DELAY_BOUNDS_MICROS, Delays};
@@ -61,11 +64,14 @@ pub use derived::{DerivedTrees, Difference, TreeBatch};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use inspect::{FileInspection, Inspected, StoreFile};
+pub use log_holds::LogHold;
 pub use machine::{ApplyError, Machine, TreeWriter};
 pub use options::{LogSettings, StoreOptions};
 pub use place::Place;
 pub use rebuilt::Rebuilt;
-pub use salvage::{Salvage, Salvaged, SalvagedTrees, identities, salvage};
+pub use salvage::{
+    DamagedTable, Salvage, Salvaged, SalvagedParts, SalvagedTrees, identities, salvage,
+};
 pub use sealed::{seal, unseal};
 pub use shared::Shared;
 pub use ship::{LogExtent, Shipped};

@@ -14,7 +14,7 @@ use crate::{
     DerivedTrees, Error, ErrorKind, Machine, Place, Rebuilt, Result, StoreOptions, TreeId,
 };
 use quire_env::{Env, Gate};
-use quire_log::{Log, LogIdentity};
+use quire_log::{ErrorKind as LogErrorKind, Log, LogIdentity, LogOptions};
 use quire_lsm::{TableFiles, Tree, TreeContext};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -129,6 +129,7 @@ impl<M: Machine> Store<M> {
             dir,
             options,
             log: Arc::new(log),
+            log_holds: Arc::default(),
             trees: Trees::new(applied, derived),
             context,
             changed,
@@ -342,17 +343,27 @@ fn open_log<M: Machine>(
     options: &StoreOptions,
     manifest: &Manifest,
 ) -> Result<Log> {
-    let (log, _recovery) = Log::open_after(
-        Arc::clone(shared.env()),
-        &place.log_dir(),
-        LogIdentity(place.identity),
-        Arc::clone(shared.cache()),
-        options.log.clone(),
-        match M::LOG_IS_KEPT {
-            true => Position(0),
-            false => manifest.applied,
-        },
-    )?;
+    let obsolete = match M::LOG_IS_KEPT {
+        true => Position(0),
+        false => manifest.applied,
+    };
+    let open = |options: LogOptions| {
+        let identity = LogIdentity(place.identity);
+        let (env, cache) = (Arc::clone(shared.env()), Arc::clone(shared.cache()));
+        Log::open_after(env, &place.log_dir(), identity, cache, options, obsolete)
+    };
+    let (log, _recovery) = match open(options.log.clone()) {
+        // What is damaged may be kept for followers alone.
+        Err(error)
+            if error.kind() == LogErrorKind::Corrupt && options.log.obsolete_bytes_kept > 0 =>
+        {
+            open(LogOptions {
+                obsolete_bytes_kept: 0,
+                ..options.log.clone()
+            })?
+        }
+        opened => opened?,
+    };
     if log.last() < manifest.synced && !seeded(Bug::ShortLogAccepted) {
         return Err(Error::LogTooShort {
             path: place.dir(),

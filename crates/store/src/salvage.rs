@@ -8,12 +8,14 @@
 //!    of the log. Derived trees can be built anew, so nothing is salvaged from them.
 
 use crate::manifest::{self, Manifest};
-use crate::verify::{Damage, log_damage, lost_entries, manifest_damage, table_damage, table_files};
+use crate::verify::{
+    Again, Damage, log_damage, lost_entries, manifest_damage, table_damage, table_files,
+};
 use crate::{Error, Machine, Place, Result, Shared, TreeId, TreeSnapshots};
 use bytes::Bytes;
-use quire_env::{Env, ErrorKind as EnvErrorKind};
+use quire_env::{Env, ErrorKind as EnvErrorKind, FileId};
 use quire_log::{Finding, Inspection, LogIdentity};
-use quire_lsm::{Tree, TreeContext, TreeSnapshot, verify_table};
+use quire_lsm::{TableMeta, Tree, TreeContext, TreeSnapshot, verify_table};
 use quire_model::Position;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -32,6 +34,35 @@ pub enum Salvaged {
     /// The records from the first position to the last, which come next, were written together with
     /// others that are lost.
     Part(Position, Position),
+}
+
+/// The trees of a store without the table files that are damaged.
+#[derive(Debug, Clone)]
+pub struct SalvagedParts {
+    /// What is left of each. Where a file is missing, older entries show, or none.
+    pub trees: SalvagedTrees,
+    /// The files that are missing.
+    pub damaged: Vec<DamagedTable>,
+}
+
+impl SalvagedParts {
+    /// Whether a file of this tree is missing.
+    pub fn is_damaged(&self, tree: TreeId) -> bool {
+        self.damaged.iter().any(|table| table.tree == tree)
+    }
+}
+
+/// A table file that can't be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedTable {
+    /// Whose it was.
+    pub tree: TreeId,
+    /// Which one.
+    pub file: FileId,
+    /// Its first key.
+    pub smallest: Vec<u8>,
+    /// Its last key.
+    pub largest: Vec<u8>,
 }
 
 /// The trees of a store, all of whose table files are whole, as of one position.
@@ -57,7 +88,7 @@ impl SalvagedTrees {
 #[derive(Debug)]
 pub struct Salvage {
     found: VecDeque<Salvaged>,
-    trees: Option<SalvagedTrees>,
+    parts: Option<SalvagedParts>,
     log: Option<Inspection>,
     /// Whether the manifest says how far the log went.
     end_known: bool,
@@ -88,11 +119,15 @@ pub fn salvage<M: Machine>(
             None
         }
         Err(error) => {
-            found.push_back(Salvaged::Damage(manifest_damage(place, error)?));
+            found.push_back(Salvaged::Damage(manifest_damage(
+                place,
+                M::LOG_IS_KEPT,
+                error,
+            )?));
             None
         }
     };
-    let trees = match &manifest {
+    let parts = match &manifest {
         Some(manifest) => salvage_trees::<M>(shared, place, manifest, &mut found, progress)?,
         None => None,
     };
@@ -116,7 +151,7 @@ pub fn salvage<M: Machine>(
     };
     Ok(Salvage {
         found,
-        trees,
+        parts,
         log,
         end_known,
     })
@@ -138,21 +173,25 @@ pub fn identities(env: &dyn Env, place: &Place) -> Result<Vec<[u8; 16]>> {
     Ok(found)
 }
 
-/// Reads all tables, and opens the trees if every one is whole.
+/// Reads all tables, and opens the trees without those that are damaged.
 fn salvage_trees<M: Machine>(
     shared: &Shared,
     place: &Place,
     manifest: &Manifest,
     found: &mut VecDeque<Salvaged>,
     progress: &mut dyn FnMut(u64),
-) -> Result<Option<SalvagedTrees>> {
+) -> Result<Option<SalvagedParts>> {
     let env = shared.env();
     let files = Arc::new(table_files(env, place, manifest));
-    let mut whole = true;
+    let mut damaged: Vec<DamagedTable> = Vec::new();
     for tree in &manifest.trees {
-        let before = found.len();
         for table in tree.runs.iter().flat_map(|run| &run.tables) {
-            let lost = lost_entries(&tree.name, tree.derived.is_some(), table);
+            let lost = lost_entries(
+                &tree.name,
+                Again::of(tree.derived.is_some(), M::LOG_IS_KEPT),
+                table,
+            );
+            let before = found.len();
             match files.path(table.file) {
                 Err(error) => note(found, error, place.dir(), lost)?,
                 Ok(path) => {
@@ -161,13 +200,18 @@ fn salvage_trees<M: Machine>(
                     }
                 }
             }
+            if found.len() > before && tree.derived.is_none() {
+                damaged.push(DamagedTable {
+                    tree: tree.id,
+                    file: table.file,
+                    smallest: table.smallest.clone(),
+                    largest: table.largest.clone(),
+                });
+            }
             progress(table.bytes);
         }
-        whole &= found.len() == before || tree.derived.is_some();
     }
-    if !whole {
-        return Ok(None);
-    }
+    let is_damaged = |table: &TableMeta| damaged.iter().any(|one| one.file == table.file);
     let context = TreeContext {
         files,
         env: Arc::clone(env),
@@ -179,7 +223,11 @@ fn salvage_trees<M: Machine>(
     for spec in M::trees() {
         let id = TreeId(spec.id);
         let runs = manifest.trees.iter().find(|tree| tree.id == id);
-        let runs = runs.map(|tree| tree.runs.clone()).unwrap_or_default();
+        let mut runs = runs.map(|tree| tree.runs.clone()).unwrap_or_default();
+        for run in &mut runs {
+            run.tables.retain(|table| !is_damaged(table));
+        }
+        runs.retain(|run| !run.tables.is_empty());
         match Tree::open(spec, context.clone(), runs) {
             Ok(tree) => trees.push((id, tree.snapshot(manifest.applied))),
             Err(error) => {
@@ -188,9 +236,12 @@ fn salvage_trees<M: Machine>(
             }
         }
     }
-    Ok(Some(SalvagedTrees {
-        position: manifest.applied,
-        trees: TreeSnapshots(trees),
+    Ok(Some(SalvagedParts {
+        trees: SalvagedTrees {
+            position: manifest.applied,
+            trees: TreeSnapshots(trees),
+        },
+        damaged,
     }))
 }
 
@@ -211,7 +262,13 @@ fn note(
 impl Salvage {
     /// What the trees knew; none if any of them is damaged.
     pub fn trees(&self) -> Option<SalvagedTrees> {
-        self.trees.clone()
+        let whole = self.parts.as_ref().filter(|parts| parts.damaged.is_empty());
+        whole.map(|parts| parts.trees.clone())
+    }
+
+    /// What is left of the trees; none if nothing says what they are made of.
+    pub fn parts(&self) -> Option<SalvagedParts> {
+        self.parts.clone()
     }
 
     /// Without a manifest nothing says how far the log went: the last position that anything in it

@@ -1,6 +1,7 @@
 //! One partition's store: what it is made of.
 
 use crate::deriver::Deriver;
+use crate::log_holds::LogHolds;
 use crate::manifest::Manifest;
 use crate::publish::Publisher;
 use crate::segment_age::Sealing;
@@ -50,6 +51,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) dir: PathBuf,
     pub(crate) options: StoreOptions,
     pub(crate) log: Arc<Log>,
+    /// Records that are needed though no opening replays them.
+    pub(crate) log_holds: Arc<LogHolds>,
     pub(crate) trees: Trees,
     /// What trees are opened with.
     pub(crate) context: TreeContext,

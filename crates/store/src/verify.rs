@@ -35,14 +35,16 @@ pub struct Verified {
     pub torn_bytes: u64,
 }
 
-/// Reads every byte of a store that nobody has open and reports each damage to `on_damage`, going
-/// on past it; `progress` is told the bytes read since it was last called. Changes nothing.
+/// Reads every byte of a store that nobody has open, whose log is kept or not, and reports each
+/// damage to `on_damage`, going on past it; `progress` is told the bytes read since it was last
+/// called. Changes nothing.
 ///
 /// # Errors
 /// Only what the machine reports: that a file can't be read, and so on.
 pub fn verify(
     shared: &Shared,
     place: &Place,
+    log_is_kept: bool,
     on_damage: &mut dyn FnMut(Damage),
     progress: &mut dyn FnMut(u64),
 ) -> Result<Verified> {
@@ -52,7 +54,7 @@ pub fn verify(
     let manifest = match Manifest::read(&**env, &dir) {
         Ok(manifest) => manifest,
         Err(error) => {
-            on_damage(manifest_damage(place, error)?);
+            on_damage(manifest_damage(place, log_is_kept, error)?);
             return Ok(verified);
         }
     };
@@ -70,13 +72,23 @@ pub fn verify(
         return Ok(verified);
     }
     verify_log(&**env, place, &manifest, &mut verified, on_damage, progress)?;
-    verify_tables(env, place, &manifest, &mut verified, on_damage, progress)?;
+    verify_tables(
+        env,
+        place,
+        (&manifest, log_is_kept),
+        &mut verified,
+        on_damage,
+        progress,
+    )?;
     Ok(verified)
 }
 
-pub(crate) fn manifest_damage(place: &Place, error: Error) -> Result<Damage> {
-    let lost =
-        "which files make up the partition; its log can still give every document".to_string();
+pub(crate) fn manifest_damage(place: &Place, log_is_kept: bool, error: Error) -> Result<Damage> {
+    let lost = match log_is_kept {
+        true => "which files make up the partition; its log can still give every document",
+        false => "which files make up the partition: all that its log does not have",
+    };
+    let lost = lost.to_string();
     let path = manifest::path(&place.dir());
     match error {
         Error::Manifest { path, what, offset } => Ok(Damage {
@@ -184,7 +196,7 @@ pub(crate) fn table_files(env: &Arc<dyn Env>, place: &Place, manifest: &Manifest
 fn verify_tables(
     env: &Arc<dyn Env>,
     place: &Place,
-    manifest: &Manifest,
+    (manifest, log_is_kept): (&Manifest, bool),
     verified: &mut Verified,
     on_damage: &mut dyn FnMut(Damage),
     progress: &mut dyn FnMut(u64),
@@ -194,7 +206,11 @@ fn verify_tables(
     for tree in &manifest.trees {
         for table in tree.runs.iter().flat_map(|run| &run.tables) {
             let path = files.path(table.file)?;
-            let lost = lost_entries(&tree.name, tree.derived.is_some(), table);
+            let lost = lost_entries(
+                &tree.name,
+                Again::of(tree.derived.is_some(), log_is_kept),
+                table,
+            );
             if let Err(error) = verify_table(&**env, &path, table) {
                 if !damaged(&error) {
                     return Err(error.into());
@@ -209,11 +225,31 @@ fn verify_tables(
     Ok(())
 }
 
+/// What gives the entries of a tree again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    Log,
+    Opening,
+    Nothing,
+}
+
+impl Again {
+    /// Of a tree of a store whose log is kept, or not.
+    pub(crate) fn of(is_derived: bool, log_is_kept: bool) -> Again {
+        match (is_derived, log_is_kept) {
+            (true, _) => Again::Opening,
+            (false, true) => Again::Log,
+            (false, false) => Again::Nothing,
+        }
+    }
+}
+
 /// What a table file that can't be read loses, in words.
-pub(crate) fn lost_entries(name: &str, is_derived: bool, table: &TableMeta) -> String {
-    let again = match is_derived {
-        false => "the log can give them again",
-        true => "an opening builds the tree anew, and answers do not need it",
+pub(crate) fn lost_entries(name: &str, again: Again, table: &TableMeta) -> String {
+    let again = match again {
+        Again::Log => "the log can give them again",
+        Again::Opening => "an opening builds the tree anew, and answers do not need it",
+        Again::Nothing => "nothing else of this partition has them",
     };
     let entries = table.entries;
     format!("{entries} entries of the {name} tree; {again}")

@@ -128,7 +128,7 @@ impl Cell {
     ///
     /// # Errors
     /// What was expected.
-    pub(crate) fn from_json(kind: ColumnType, value: ValueRef<'_>) -> Result<Option<Cell>, String> {
+    pub fn from_json(kind: ColumnType, value: ValueRef<'_>) -> Result<Option<Cell>, String> {
         let wrong = || format!("expected {}, found {}", kind.words(), value.type_name());
         Ok(Some(match (kind, value) {
             (_, ValueRef::Null) => return Ok(None),

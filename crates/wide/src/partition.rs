@@ -3,10 +3,10 @@
 use crate::machine::{KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
 use crate::write::Decider;
 use crate::{Result, RowWrite, Schema, WideView, Written};
-use quire_env::Gate;
+use quire_env::{Env, Gate};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
-use quire_store::{Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
+use quire_store::{AnyStore, Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
 use std::sync::Arc;
 
 /// One partition. Cheap to clone; any number of threads.
@@ -44,6 +44,11 @@ impl WidePartition {
             store: Store::open(Arc::clone(&shared), place, options, changed)?,
             shared,
         })
+    }
+
+    /// The machine it runs on.
+    pub fn env(&self) -> &Arc<dyn Env> {
+        self.shared.env()
     }
 
     /// Its number in the collection.
@@ -122,6 +127,11 @@ impl WidePartition {
         let trees: Vec<TreeId> = trees.collect();
         let view = self.store.view_of(&trees)?;
         Ok(WideView::new(self.number, Arc::clone(schema), view))
+    }
+
+    /// Its store, for backups and followers.
+    pub fn any_store(&self) -> Arc<dyn AnyStore> {
+        Arc::new(self.store.clone())
     }
 
     /// The last position that views see.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use quire_env::{Env, SimEnv, Volumes};
 use quire_model::{Document, Key, Position};
 use quire_seeded::{Bug, assert_each_is_found};
-use quire_store::{Durability, Place, Shared, Store, StoreOptions};
+use quire_store::{Durability, Place, Shared, Shipped, Store, StoreOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -235,6 +235,7 @@ fn contents(partition: &WidePartition) -> Result<Model> {
         model.insert(name.to_string(), row);
     }
     assert_eq!(view.count(), model.len() as u64);
+    rows_agree(&view, &model)?;
     let checked = partition.check(&mut |problem| panic!("{problem}"))?;
     assert_eq!(checked, view.count());
     scans_agree(&view, &model)?;
@@ -266,6 +267,29 @@ fn document(name: &str, row: &Row) -> String {
         }
     }
     format!("{{{}}}", fields.join(","))
+}
+
+/// A scan of rows gives what gets do, of all columns and of some.
+fn rows_agree(view: &WideView, model: &Model) -> Result<()> {
+    let mut found = BTreeMap::new();
+    for row in view.rows("_id", None)? {
+        let (_, row) = row?;
+        found.insert(row.key.to_string(), row.document.to_json());
+    }
+    let rows = model.iter();
+    let expected: BTreeMap<_, _> = rows
+        .map(|(name, row)| (name.clone(), document(name, row)))
+        .collect();
+    assert_eq!(found, expected);
+    for row in view.rows("_id", Some(&["hot", "counts", "undeclared"]))? {
+        let (_, row) = row?;
+        let mut read = model[&row.key.to_string()].clone();
+        read.retain(|(column, _), _| ["hot", "counts", "_rest"].contains(&column.as_str()));
+        let expected = document(&row.key.to_string(), &read);
+        assert_eq!(row.document.to_json(), expected);
+        assert!(row.version <= view.position());
+    }
+    Ok(())
 }
 
 fn scans_agree(view: &WideView, model: &Model) -> Result<()> {
@@ -564,4 +588,36 @@ fn a_dropped_column_is_not_shown_and_its_name_can_be_given_again() {
     let stored = Schema::from_json(schema.to_json().as_bytes()).unwrap();
     assert_eq!(stored, schema);
     assert_eq!(shown(stored), r#"{"_id":"a","warm":1,"links":{"l":"x"}}"#);
+}
+
+#[test]
+fn a_flush_drops_no_record_that_a_follower_needs() {
+    let env = SimEnv::new(4);
+    let partition = open(&env).unwrap();
+    let write = |number: i64| {
+        let write = RowWrite::put(key("x")).with(Change::set("hot", Cell::Int(number)));
+        let written = partition.write(&schema(), &write, Durability::Sync);
+        written.unwrap().version
+    };
+    let store = partition.any_store();
+    let seen = write(1);
+    let hold = store.hold_log(seen);
+    write(2);
+    partition.flush().unwrap();
+    write(3);
+    partition.flush().unwrap();
+    let shipped = |seen| store.ship(seen, 1 << 20).unwrap();
+    let Shipped::Records { records, .. } = shipped(seen) else {
+        panic!("the records are held");
+    };
+    assert_eq!(records.len(), 2);
+    assert!(store.fingerprint(seen).unwrap().is_some());
+    hold.advance(Position(3));
+    write(4);
+    partition.flush().unwrap();
+    assert_eq!(shipped(seen), Shipped::Gap);
+    drop(hold);
+    write(5);
+    partition.flush().unwrap();
+    assert_eq!(shipped(Position(3)), Shipped::Gap);
 }

@@ -2,7 +2,7 @@
 //! of all rows.
 
 use crate::document::Assembly;
-use crate::machine::{KEYS, ROWS, Totals, tree_of};
+use crate::machine::{KEYS, NAMES, ROWS, Totals, tree_of};
 use crate::row::{Row, groups_of};
 use crate::schema::{Column, Schema};
 use crate::{Cell, Error, Result, cell_key};
@@ -157,6 +157,18 @@ impl WideView {
         })
     }
 
+    /// The row of this number, whole; `None` if there is none.
+    ///
+    /// # Errors
+    /// As of [`get`](WideView::get).
+    pub fn row_of(&self, docid: DocId, key_field: &str) -> Result<Option<WideFound>> {
+        let name = self.store.tree(NAMES)?.get(&docid.0.to_be_bytes())?;
+        match name {
+            Some(name) => self.get(&Key::decode(&name)?, key_field, None),
+            None => Ok(None),
+        }
+    }
+
     fn named(&self, columns: Option<&[&str]>) -> Result<Option<Vec<&Column>>> {
         let Some(columns) = columns else {
             return Ok(None);
@@ -233,19 +245,35 @@ impl WideView {
         for item in scan {
             let (key, value) = item?;
             let (_, number, member) = self.split(&key)?;
-            let Some(column) = self.schema.numbered(number) else {
-                continue;
-            };
-            let (cell, member) = (self.decode(&value)?, self.text(member)?);
-            match column.family {
-                false => assembly.field(&column.name, &cell)?,
-                // A column that was declared since has the field's place.
-                true if column.number == 0 && self.schema.column(member).is_some() => {}
-                true if column.number == 0 => assembly.field(member, &cell)?,
-                true => assembly.member(&column.name, column.number, member, &cell)?,
-            }
+            self.assemble_cell(number, member, &value, assembly)?;
         }
         Ok(())
+    }
+
+    /// Adds a cell, unless its column was dropped.
+    pub(crate) fn assemble_cell(
+        &self,
+        number: u32,
+        member: &[u8],
+        value: &[u8],
+        assembly: &mut Assembly,
+    ) -> Result<()> {
+        let Some(column) = self.schema.numbered(number) else {
+            return Ok(());
+        };
+        let (cell, member) = (self.decode(value)?, self.text(member)?);
+        match column.family {
+            false => assembly.field(&column.name, &cell),
+            // A column that was declared since has the field's place.
+            true if column.number == 0 && self.schema.column(member).is_some() => Ok(()),
+            true if column.number == 0 => assembly.field(member, &cell),
+            true => assembly.member(&column.name, column.number, member, &cell),
+        }
+    }
+
+    /// The partition's number.
+    pub fn partition(&self) -> u32 {
+        self.partition
     }
 
     pub(crate) fn group(&self, group: u8) -> Result<&TreeSnapshot> {

@@ -126,6 +126,18 @@ fn lines(report: &RepairReport, new_db: &Path, path: &Path) -> Vec<String> {
             "of which nothing says what documents they changed",
         ),
         (
+            report.rows_torn,
+            "row",
+            "rows",
+            "of which some column groups lost cells",
+        ),
+        (
+            report.tables_lost,
+            "table file",
+            "table files",
+            "of wide collections lost: nothing else has what was in them",
+        ),
+        (
             report.ends_unknown,
             "partition",
             "partitions",

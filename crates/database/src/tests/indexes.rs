@@ -58,7 +58,7 @@ impl Model {
     /// The documents that a view has.
     fn of_view(view: &View) -> Model {
         let mut model = Model::default();
-        for partition in view.partitions() {
+        for partition in view.partitions().unwrap() {
             let mut rows = partition.rows().unwrap();
             let mut docids = Vec::new();
             loop {
@@ -176,7 +176,7 @@ fn with_key(key: &Key, document: &Document) -> Document {
 }
 
 fn is_indexed(view: &View, query: &Prepared) -> bool {
-    let mut partitions = view.partitions().iter();
+    let mut partitions = view.partitions().unwrap().iter();
     partitions.all(|partition| partition.search(query).unwrap().is_some())
 }
 

@@ -32,7 +32,7 @@ use crate::reading::segment::Segment;
 use crate::recovery::opening::{Opening, before, load_compacted};
 use crate::recovery::unsynced;
 use crate::writing::newest::Newest;
-use crate::{Error, Result};
+use crate::{Error, LogOptions, Result};
 use quire_env::Env;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -65,11 +65,15 @@ pub(crate) struct Recovered {
 /// Opens all segments of a log, and creates the first one if there is none. Everything in them is
 /// durable afterwards, except an unproven tail. Records up to `obsolete` are not needed: a log that
 /// ends before `obsolete` starts again after it.
-pub(crate) fn recover(directory: &LogDirectory, obsolete: Position) -> Result<Recovered> {
+pub(crate) fn recover(
+    directory: &LogDirectory,
+    options: &LogOptions,
+    obsolete: Position,
+) -> Result<Recovered> {
     directory.env.create_dir_all(&directory.dir)?;
     let bases = name_unnamed(directory)?;
     let bases = remove_leftovers(directory, bases)?;
-    let bases = remove_obsolete(directory, bases, obsolete)?;
+    let bases = remove_obsolete(directory, bases, obsolete, options.obsolete_bytes_kept)?;
     let bases = remove_torn_off(directory, bases)?;
 
     let end = end_of_log::read(&*directory.env, &directory.dir, Some(directory.identity))?;
@@ -165,20 +169,33 @@ fn name_unnamed(directory: &LogDirectory) -> Result<Vec<Position>> {
     Ok(bases)
 }
 
-/// Removes the segments that hold only records up to `obsolete`, oldest first, but never the
-/// newest. Returns the bases of the others.
+/// Removes the segments that hold only records up to `obsolete`, oldest first, as long as
+/// `bytes_kept` are left; never the newest. Returns the bases of the others.
 fn remove_obsolete(
     directory: &LogDirectory,
     mut bases: Vec<Position>,
     obsolete: Position,
+    bytes_kept: u64,
 ) -> Result<Vec<Position>> {
     while let [first, second, ..] = bases[..]
         && second <= obsolete.next()
+        && bytes_of(directory, bases.get(1..).unwrap_or_default())? >= bytes_kept
     {
         remove_segment(directory, first)?;
         bases.remove(0);
     }
     Ok(bases)
+}
+
+/// Bytes on disk of segments.
+fn bytes_of(directory: &LogDirectory, bases: &[Position]) -> Result<u64> {
+    let bytes = |base: &Position| {
+        let file = directory
+            .env
+            .open_read(&segment_path(&directory.dir, *base))?;
+        Ok(file.len()?)
+    };
+    bases.iter().map(bytes).sum()
 }
 
 /// Removes the segments after a torn one, which are not part of the log, newest first. Returns the

@@ -26,7 +26,7 @@ use quire_database::catalog::CATALOG_NAME;
 use quire_database::directory::{RESTORING_NAME, partition_place};
 use quire_database::{Database, Error, Result, engine};
 use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
-use quire_store::Capture;
+use quire_store::{Capture, LogHold};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -47,6 +47,7 @@ const SYNC_BYTES: u64 = 16 << 20;
 pub struct LeaderCopy {
     snapshot: Snapshot,
     captures: Vec<Capture>,
+    holds: Vec<LogHold>,
 }
 
 /// All files as of now, for a follower to copy. Writers wait for an instant, and for no disk.
@@ -54,6 +55,7 @@ pub struct LeaderCopy {
 /// # Errors
 /// As of [`backup`](crate::backup()).
 pub fn copy_for_follower(database: &Database) -> Result<LeaderCopy> {
+    let holds = hold_logs(database)?;
     let (catalog, captures) = engine::capture(database)?;
     let mut partitions = Vec::new();
     for ((collection, partition), capture) in catalog.partitions().zip(&captures) {
@@ -84,10 +86,40 @@ pub fn copy_for_follower(database: &Database) -> Result<LeaderCopy> {
         catalog,
         partitions,
     };
-    Ok(LeaderCopy { snapshot, captures })
+    Ok(LeaderCopy {
+        snapshot,
+        captures,
+        holds,
+    })
+}
+
+/// Keeps the logs as they are from now on: what comes after a copy is there when it has arrived.
+fn hold_logs(database: &Database) -> Result<Vec<LogHold>> {
+    let mut holds = Vec::new();
+    for entry in &engine::catalog(database)?.collections {
+        match engine::stores(database, entry) {
+            // Dropped since.
+            Err(Error::NoCollection { .. }) => {}
+            opened => {
+                let stores = opened?;
+                holds.extend(
+                    stores
+                        .iter()
+                        .map(|store| store.hold_log(store.extent().last)),
+                );
+            }
+        }
+    }
+    Ok(holds)
 }
 
 impl LeaderCopy {
+    /// Takes what keeps the records that come after the copy. The follower needs them once it has
+    /// the files, when the copy itself may go.
+    pub fn take_log_holds(&mut self) -> Vec<LogHold> {
+        std::mem::take(&mut self.holds)
+    }
+
     /// What there is to copy, for [`FollowerDir::begin_copy`](super::FollowerDir::begin_copy).
     pub fn plan(&self) -> String {
         // Sealed text is UTF-8.

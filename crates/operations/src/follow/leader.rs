@@ -2,12 +2,12 @@
 
 use super::hello::{Cursor, HELLO_VERSION, Hello};
 use super::wire::{Frame, Head, Records};
-use quire_collection::Partition;
 use quire_database::catalog::Catalog;
-use quire_database::{Collection, Database, Error, Result, engine};
+use quire_database::{Database, Error, Result, engine};
 use quire_model::Position;
-use quire_store::Shipped;
+use quire_store::{AnyStore, LogHold, Shipped};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Record bytes of one message, about.
@@ -51,8 +51,10 @@ pub struct LeaderStream {
 /// A partition that is followed.
 #[derive(Debug)]
 struct Following {
-    partition: Partition,
+    store: Arc<dyn AnyStore>,
     seen: Position,
+    /// What it has not seen stays in the log.
+    hold: LogHold,
     /// Since when it has held records that were not durable, and how far it was durable then.
     unsynced: Option<(Duration, Position)>,
 }
@@ -136,7 +138,6 @@ pub fn serve_follower(database: &Database, hello: &[u8]) -> Result<LeaderStream>
 /// Compares a follower with this database.
 fn judge_follower(database: &Database, hello: &Hello) -> Result<Verdict> {
     let (ours, theirs) = (engine::catalog(database)?, &hello.catalog);
-    engine::refuse_wide(&ours)?;
     if theirs.database != ours.database {
         return Ok(Verdict::Diverged(format!(
             "it is a copy of database {}, and this is {}",
@@ -164,10 +165,9 @@ fn judge_follower(database: &Database, hello: &Hello) -> Result<Verdict> {
         let Some(entry) = ours.collections.iter().find(|e| e.id == cursor.collection) else {
             continue;
         };
-        let collection = database.collection(&entry.name)?;
-        let partition = engine::partitions(&collection).get(cursor.partition as usize);
-        let judged = match partition {
-            Some(partition) => judge_partition(&entry.name, partition, cursor)?,
+        let stores = engine::stores(database, entry)?;
+        let judged = match stores.get(cursor.partition as usize) {
+            Some(store) => judge_partition(&entry.name, &**store, cursor)?,
             None => Verdict::Diverged(format!("{:?} has fewer partitions here", entry.name)),
         };
         match judged {
@@ -180,14 +180,14 @@ fn judge_follower(database: &Database, hello: &Hello) -> Result<Verdict> {
 }
 
 /// Compares what a follower says of a partition with the partition.
-fn judge_partition(name: &str, partition: &Partition, cursor: &Cursor) -> Result<Verdict> {
+fn judge_partition(name: &str, store: &dyn AnyStore, cursor: &Cursor) -> Result<Verdict> {
     let at = |position: Position| {
         format!(
             "partition {} of {name:?}, position {position}",
-            partition.number()
+            cursor.partition
         )
     };
-    let (seen, last) = (Position(cursor.seen), partition.extent().last);
+    let (seen, last) = (Position(cursor.seen), store.extent().last);
     if seen > last {
         return Ok(Verdict::Diverged(format!(
             "it has records that this database does not have: {} and before, while the last here \
@@ -203,7 +203,7 @@ fn judge_partition(name: &str, partition: &Partition, cursor: &Cursor) -> Result
                 "a follower that knows more than it has".into(),
             ));
         }
-        match partition.fingerprint(position)? {
+        match store.fingerprint(position)? {
             Some(ours) if ours != *theirs => {
                 return Ok(Verdict::Diverged(format!(
                     "it has another record than this database: {}",
@@ -267,17 +267,21 @@ impl LeaderStream {
     fn follow_catalog(&mut self, catalog: Catalog) -> Result<()> {
         let mut partitions = BTreeMap::new();
         for entry in &catalog.collections {
-            let collection: Collection = match self.database.collection(&entry.name) {
+            let stores = match engine::stores(&self.database, entry) {
                 // Dropped since: the next catalog says so.
                 Err(Error::NoCollection { .. }) => continue,
                 opened => opened?,
             };
-            for partition in engine::partitions(&collection) {
-                let id = (entry.id, partition.number());
-                let following = self.partitions.remove(&id).unwrap_or_else(|| Following {
-                    partition: partition.clone(),
-                    seen: self.seen.get(&id).copied().unwrap_or(Position(0)),
-                    unsynced: None,
+            for (number, store) in (0..).zip(stores) {
+                let id = (entry.id, number);
+                let following = self.partitions.remove(&id).unwrap_or_else(|| {
+                    let seen = self.seen.get(&id).copied().unwrap_or(Position(0));
+                    Following {
+                        hold: store.hold_log(seen),
+                        store,
+                        seen,
+                        unsynced: None,
+                    }
                 });
                 partitions.insert(id, following);
             }
@@ -291,7 +295,7 @@ impl LeaderStream {
     fn ship(&mut self, clock: Duration, out: &mut Vec<u8>) -> Result<Vec<Head>> {
         let mut heads = Vec::new();
         for ((collection, number), following) in &mut self.partitions {
-            let extent = following.partition.extent();
+            let extent = following.store.extent();
             following.sync_if_due(clock)?;
             heads.push(Head {
                 collection: *collection,
@@ -308,7 +312,7 @@ impl LeaderStream {
             if out.len() >= PIECE_BYTES {
                 break;
             }
-            match following.partition.ship(following.seen, FRAME_BYTES) {
+            match following.store.ship(following.seen, FRAME_BYTES) {
                 Ok(Shipped::Nothing) => {}
                 Ok(Shipped::Gap) => {
                     self.ending = Some(Frame::StartOver(format!(
@@ -320,6 +324,7 @@ impl LeaderStream {
                 Ok(Shipped::Records { records, whole }) => {
                     let first = following.seen.next();
                     following.seen = Position(following.seen.0 + records.len() as u64);
+                    following.hold.advance(following.seen);
                     let records = Records {
                         clock_micros: micros(clock),
                         collection: *collection,
@@ -331,9 +336,7 @@ impl LeaderStream {
                     Frame::Records(records).encode(out);
                 }
                 // The collection was dropped: the next catalog says so.
-                Err(error)
-                    if error.kind()
-                        == quire_collection::ErrorKind::Store(quire_store::ErrorKind::Closed) => {}
+                Err(error) if error.kind() == quire_store::ErrorKind::Closed => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -342,7 +345,7 @@ impl LeaderStream {
 
     /// Waits until there is something to send.
     fn wait(&self, timeout: Duration) {
-        let is_news = |following: &Following| following.partition.extent().durable > following.seen;
+        let is_news = |following: &Following| following.store.extent().durable > following.seen;
         let is_changed = |catalog| engine::catalog_is_still(&self.database, catalog) == Some(false);
         engine::changed(&self.database).wait_until(
             &mut || {
@@ -358,7 +361,7 @@ impl Following {
     /// Makes durable what has waited for it long enough: its writer chose less, but the
     /// follower gets it only then.
     fn sync_if_due(&mut self, now: Duration) -> Result<()> {
-        let extent = self.partition.extent();
+        let extent = self.store.extent();
         if extent.durable >= extent.last {
             self.unsynced = None;
             return Ok(());
@@ -366,7 +369,7 @@ impl Following {
         match self.unsynced {
             Some((since, durable)) if durable == extent.durable => {
                 if now.saturating_sub(since) >= SYNC_AFTER {
-                    self.partition.sync_log()?;
+                    self.store.sync_log()?;
                     self.unsynced = None;
                 }
             }

@@ -2,12 +2,12 @@
 
 use super::hello::{Cursor, HELLO_VERSION, Hello};
 use super::wire::{Frame, Head, Records};
-use quire_collection::Partition;
 use quire_database::catalog::Catalog;
-use quire_database::{Collection, Database, Error, Result, engine};
+use quire_database::{Database, Error, Result, engine};
 use quire_model::Position;
-use quire_store::Durability;
+use quire_store::{AnyStore, Durability};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the leader sends is synced so much later: a crash takes what can be had again.
@@ -29,8 +29,8 @@ const HEADS_MAX: usize = 256;
 #[derive(Debug)]
 pub struct Replica {
     database: Database,
-    /// By id: each is opened once.
-    collections: BTreeMap<u32, Collection>,
+    /// The stores of the partitions, by collection's id: each is opened once.
+    collections: BTreeMap<u32, Vec<Arc<dyn AnyStore>>>,
     /// When the request went to the leader, by the clock here, and the leader's clock when it began
     /// to answer, which was later.
     clocks: Option<(Duration, u64)>,
@@ -91,19 +91,19 @@ impl Replica {
     pub fn hello(&mut self) -> Result<Vec<u8>> {
         let catalog = self.open_collections()?;
         let mut cursors = Vec::new();
-        for (id, collection) in &self.collections {
-            for partition in engine::partitions(collection) {
-                let seen = partition.extent().last;
+        for (id, stores) in &self.collections {
+            for (number, store) in (0..).zip(stores) {
+                let seen = store.extent().last;
                 let older = (0..RECORDS_SHOWN).filter_map(|n| seen.0.checked_sub((1 << n) >> 1));
                 let mut records = Vec::new();
                 for position in older.filter(|position| *position > 0).map(Position) {
-                    if let Some(fingerprint) = partition.fingerprint(position)? {
+                    if let Some(fingerprint) = store.fingerprint(position)? {
                         records.push((position.0, fingerprint));
                     }
                 }
                 cursors.push(Cursor {
                     collection: *id,
-                    partition: partition.number(),
+                    partition: number,
                     seen: seen.0,
                     records,
                 });
@@ -162,9 +162,9 @@ impl Replica {
 
     fn take_records(&mut self, records: &Records) -> Result<Applied> {
         let (id, number) = (records.collection, records.partition);
-        let partition = self.partition(id, number);
-        let partition = partition.ok_or_else(|| unexpected("records of no partition"))?;
-        let next = partition.extent().last.next();
+        let store = self.store(id, number);
+        let store = store.ok_or_else(|| unexpected("records of no partition"))?;
+        let next = store.extent().last.next();
         if records.first != next {
             return Err(unexpected(&format!(
                 "records from position {} on where {next} comes next",
@@ -172,7 +172,7 @@ impl Replica {
             )));
         }
         let durability = Durability::Async(SYNC_AFTER);
-        partition.ingest(records.first, &records.records, records.whole, durability)?;
+        store.ingest(records.first, &records.records, records.whole, durability)?;
         let sent = self.here(records.clock_micros);
         let delay = self.database.env().monotonic().saturating_sub(sent);
         self.look();
@@ -184,15 +184,15 @@ impl Replica {
         let catalog = engine::catalog(&self.database)?;
         self.collections.clear();
         for entry in &catalog.collections {
-            let collection = self.database.collection(&entry.name)?;
-            self.collections.insert(entry.id, collection);
+            let stores = engine::stores(&self.database, entry)?;
+            self.collections.insert(entry.id, stores);
         }
         Ok(catalog)
     }
 
-    fn partition(&self, collection: u32, number: u32) -> Option<&Partition> {
-        let collection = self.collections.get(&collection)?;
-        engine::partitions(collection).get(number as usize)
+    fn store(&self, collection: u32, number: u32) -> Option<&dyn AnyStore> {
+        let stores = self.collections.get(&collection)?;
+        stores.get(number as usize).map(|store| &**store)
     }
 
     /// The leader is gone: until it is there again there is time for other work.
@@ -204,10 +204,8 @@ impl Replica {
     fn put_off(&mut self, put_off: bool) {
         if self.far_behind != put_off {
             self.far_behind = put_off;
-            for collection in self.collections.values() {
-                let partitions = engine::partitions(collection).iter();
-                partitions.for_each(|partition| partition.hold_log_compaction(put_off));
-            }
+            let stores = self.collections.values().flatten();
+            stores.for_each(|store| store.hold_log_compaction(put_off));
         }
     }
 
@@ -241,8 +239,8 @@ impl Replica {
         let missing = |head: &Head| {
             // A collection that the leader had then, and that is not here, has been dropped since:
             // the catalog comes before the heads of its collections.
-            let partition = self.partition(head.collection, head.partition)?;
-            Some(head.last.0.saturating_sub(partition.position().0))
+            let store = self.store(head.collection, head.partition)?;
+            Some(head.last.0.saturating_sub(store.position().0))
         };
         heads.iter().filter_map(missing).sum()
     }

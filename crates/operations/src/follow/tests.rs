@@ -5,11 +5,12 @@ use crate::{BackupOptions, backup, restore};
 use quire_collection::Write;
 use quire_database::{
     Alias, AliasChange, Collection, CollectionSettings, Database, DatabaseOptions, Error,
-    ErrorKind, Result, engine,
+    ErrorKind, Result, WideCollection, engine,
 };
 use quire_env::{SimEnv, Volumes};
 use quire_model::{Document, Key, Position};
 use quire_store::Durability;
+use quire_wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::Continue;
 use std::path::Path;
@@ -59,6 +60,14 @@ fn contents(database: &Database) -> Result<Contents> {
     for name in database.collections() {
         let mut documents = Vec::new();
         for found in database.collection(&name)?.scan(..)? {
+            let found = found?;
+            documents.push((found.key, found.version.0, found.document.to_json()));
+        }
+        contents.insert(name, documents);
+    }
+    for name in database.wide_collections() {
+        let mut documents = Vec::new();
+        for found in database.wide_collection(&name)?.rows()? {
             let found = found?;
             documents.push((found.key, found.version.0, found.document.to_json()));
         }
@@ -151,6 +160,30 @@ fn add_alias(database: &Database, collection: &str, alias: &str) {
     database.change_aliases(&[add]).unwrap();
 }
 
+/// The wide collection of a leader, made if it is not there.
+fn wide_or_create(database: &Database) -> WideCollection {
+    if let Ok(wide) = database.wide_collection("wide") {
+        return wide;
+    }
+    let schema = Schema::new()
+        .with_column("title", ColumnType::String, "meta")
+        .and_then(|schema| schema.with_column("html", ColumnType::String, "content"))
+        .and_then(|schema| schema.with_family("links", ColumnType::Int, "links"))
+        .unwrap();
+    database
+        .create_wide_collection("wide", schema, settings(2))
+        .unwrap()
+}
+
+/// Rows that each have cells in three groups, written together.
+fn put_rows(wide: &WideCollection, numbers: std::ops::Range<i64>, content: &str) {
+    for number in numbers {
+        let row = format!(r#"{{"title":"{content}","html":"{content}","links":{{"a":{number}}}}}"#);
+        let row = Document::from_json(row.as_bytes()).unwrap();
+        wide.put(&Key::from(number), &row).unwrap();
+    }
+}
+
 /// A leader's life in three parts, between which a follower may come and go.
 struct Leader {
     env: Arc<SimEnv>,
@@ -176,6 +209,10 @@ impl Leader {
                 add_alias(database, "gone", "newest");
                 songs.flush().unwrap();
                 put(&songs, 10..20, "second", Durability::Sync);
+                let wide = wide_or_create(database);
+                put_rows(&wide, 0..8, "first");
+                wide.flush().unwrap();
+                put_rows(&wide, 5..10, "second");
             }
             1 => {
                 songs.delete(&Key::from(3)).unwrap();
@@ -191,6 +228,23 @@ impl Leader {
                 put(&new, 0..9, "new", Durability::Sync);
                 add_alias(database, "new", "newest");
                 add_alias(database, "songs", "first");
+                database
+                    .alter_wide_collection("wide", |schema| {
+                        schema.with_renamed("title", "heading")?.with_column(
+                            "size",
+                            ColumnType::Int,
+                            "sizes",
+                        )
+                    })
+                    .unwrap();
+                let wide = wide_or_create(database);
+                wide.delete(&Key::from(2)).unwrap();
+                wide.flush().unwrap();
+                wide.compact().unwrap();
+                let write = RowWrite::upsert(Key::from(3))
+                    .with(Change::set("size", Cell::Int(7)))
+                    .with(Change::merge("links", Operand::Add(5)).of_member("a"));
+                wide.write(&write).unwrap();
             }
             _ => {
                 let patch = Document::from_json(br#"{"content":"patched"}"#).unwrap();

@@ -69,7 +69,7 @@ pub(super) fn compare(
     let view = target.collection.view()?;
     let mut scans = Vec::new();
     for holder in target.origins.holders(target.partition) {
-        let partition = engine::view_partitions(&view).get(holder as usize);
+        let partition = engine::view_partitions(&view)?.get(holder as usize);
         let scan = partition.map(|view| view.scan(Bound::Unbounded, Bound::Unbounded));
         scans.extend(scan.transpose()?.map(Iterator::peekable));
     }

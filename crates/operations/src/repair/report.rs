@@ -45,6 +45,18 @@ pub enum RepairEvent {
         #[serde(flatten)]
         outcome: LostKey,
     },
+    /// A row of a wide collection of which these trees lost something: it may lack cells, have
+    /// older ones, or have been deleted.
+    Torn {
+        /// The collection.
+        collection: String,
+        /// The partition.
+        partition: u32,
+        /// Its key.
+        key: String,
+        /// Column groups; `rows` and `names` for what is kept of every row.
+        trees: Vec<String>,
+    },
     /// Records are lost, and nothing says which documents they changed: those may be older than
     /// they were, or missing, or there although they were deleted.
     Unknown {
@@ -127,11 +139,19 @@ pub struct RepairReport {
     pub keys_lost: u64,
     /// Documents whose deletion was lost, and that were deleted all the same.
     pub keys_deleted: u64,
+    /// Rows of wide collections that may lack cells, have older ones, or have been deleted.
+    pub rows_torn: u64,
+    /// Table files of wide collections that are lost: nothing else has what was in them.
+    pub tables_lost: u64,
 }
 
 impl RepairReport {
     /// Whether the new database holds exactly what the damaged one acknowledged.
     pub fn is_whole(&self) -> bool {
-        self.positions_lost == 0 && self.ends_unknown == 0 && self.guesses == 0
+        self.positions_lost == 0
+            && self.ends_unknown == 0
+            && self.guesses == 0
+            && self.rows_torn == 0
+            && self.tables_lost == 0
     }
 }

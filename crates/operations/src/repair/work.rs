@@ -37,7 +37,19 @@ impl Repair<'_> {
         });
     }
 
-    fn read(&mut self, bytes: u64) {
+    /// Counts a collection, and says what is not sure of it.
+    pub(super) fn begin_collection(&mut self, surveyed: &Surveyed) {
+        self.report.collections += 1;
+        for what in &surveyed.guesses {
+            self.report.guesses += 1;
+            (self.on_event)(RepairEvent::Guess {
+                collection: surveyed.name.clone(),
+                what: what.clone(),
+            });
+        }
+    }
+
+    pub(super) fn read(&mut self, bytes: u64) {
         self.report.bytes += bytes;
         (self.on_event)(RepairEvent::Progress {
             done: self.report.bytes,
@@ -51,14 +63,7 @@ impl Repair<'_> {
         survey: &Survey,
         surveyed: &Surveyed,
     ) -> Result<()> {
-        self.report.collections += 1;
-        for what in &surveyed.guesses {
-            self.report.guesses += 1;
-            (self.on_event)(RepairEvent::Guess {
-                collection: surveyed.name.clone(),
-                what: what.clone(),
-            });
-        }
+        self.begin_collection(surveyed);
         let settings = surveyed.settings.clone();
         let collection = database.create_collection(&surveyed.name, settings)?;
         let aliases = surveyed.aliases.iter();
@@ -174,7 +179,7 @@ impl Repair<'_> {
         });
     }
 
-    fn unknown(
+    pub(super) fn unknown(
         &mut self,
         collection: &str,
         partition: u32,

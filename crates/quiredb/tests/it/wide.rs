@@ -1,11 +1,12 @@
 //! Wide collections beside plain ones in a database.
 
-use quiredb::operations::{VerifyOptions, backup, copy_for_follower, repair, verify, verify_open};
+use quiredb::operations::{VerifyOptions, backup, repair, restore, verify, verify_open};
 use quiredb::wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
 use quiredb::{
     Alias, AliasChange, CollectionSettings, Database, Document, ErrorKind, Key, OsEnv, Volumes,
 };
 use std::ops::ControlFlow;
+use std::path::Path;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -174,7 +175,7 @@ fn a_wide_collection_is_no_plain_one_and_a_plain_one_not_wide() -> Tested {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test damages files")]
-fn damage_is_found_by_verify_and_what_is_not_done_with_wide_collections_says_so() -> Tested {
+fn damage_is_found_by_verify_and_what_is_whole_comes_out_of_a_backup_and_a_repair() -> Tested {
     let dir = tempfile::tempdir()?;
     let root = dir.path().join("db");
     let database = Database::open(&root)?;
@@ -194,18 +195,10 @@ fn damage_is_found_by_verify_and_what_is_not_done_with_wide_collections_says_so(
     let report = verify_open(&database, &options, &mut |_, _| ControlFlow::Continue(()))?;
     assert_eq!((report.damage.len(), report.documents), (0, 100));
 
-    let refused = |error: Option<quiredb::Error>| {
-        let error = error.expect("it is not done with wide collections");
-        assert!(error.to_string().contains("is wide"), "{error}");
-    };
-    let copy = dir.path().join("copy");
-    refused(
-        backup(&database, &copy, &Default::default(), &mut |_, _| {
-            ControlFlow::Continue(())
-        })
-        .err(),
-    );
-    refused(copy_for_follower(&database).err());
+    let backed_up = dir.path().join("backup");
+    backup(&database, &backed_up, &Default::default(), &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
     database.close()?;
     drop(database);
 
@@ -213,8 +206,30 @@ fn damage_is_found_by_verify_and_what_is_not_done_with_wide_collections_says_so(
     let checked = || verify(OsEnv::new().unwrap(), volumes(), &options, &mut |_, _| {});
     let report = checked()?;
     assert_eq!((report.damage.len(), report.documents), (0, 100));
-    let to = Volumes::single(dir.path().join("repaired"));
-    refused(repair(OsEnv::new()?, volumes(), to, &mut |_| {}).err());
+    let rows = |path: &Path| -> quiredb::Result<Vec<String>> {
+        let database = Database::open(path)?;
+        let rows = database.wide_collection("pages")?.rows()?;
+        rows.map(|row| Ok(row?.document.to_json())).collect()
+    };
+    let expected = rows(&root)?;
+    let copy = dir.path().join("copy");
+    restore(
+        OsEnv::new()?,
+        &backed_up,
+        None,
+        &Volumes::single(&copy),
+        &mut |_, _| (),
+    )?;
+    assert_eq!(rows(&copy)?, expected);
+    let repaired = dir.path().join("repaired");
+    let report = repair(
+        OsEnv::new()?,
+        volumes(),
+        Volumes::single(&repaired),
+        &mut |_| {},
+    )?;
+    assert!(report.is_whole());
+    assert_eq!(rows(&repaired)?, expected);
 
     let tables = root.join("c00000001/p0000/tables");
     for table in std::fs::read_dir(tables)? {

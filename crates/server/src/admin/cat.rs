@@ -67,7 +67,7 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
-        for collection in selection.collections(engine)? {
+        for collection in selection.plain(engine)? {
             let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
             let stats = collection.stats().map_err(failed)?;
             rows.push(vec![
@@ -120,7 +120,7 @@ pub(crate) async fn count(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, COUNT)?;
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
-        let collections = selection.collections(engine)?;
+        let collections = selection.plain(engine)?;
         let counts = collections.iter().map(|collection| {
             let count = collection.count();
             count.map_err(|error| Failure::engine(&error, Some(collection.name())))
@@ -138,7 +138,7 @@ pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, HEALTH)?;
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
-        let collections = selection.collections(engine)?;
+        let collections = selection.plain(engine)?;
         let partitions = collections.iter();
         let partitions = partitions
             .map(|one| u64::from(one.settings().partitions))

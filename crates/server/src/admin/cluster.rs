@@ -80,7 +80,7 @@ pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
     )?;
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
-        let collections = selection.collections(engine)?;
+        let collections = selection.plain(engine)?;
         let partitions: u64 = collections
             .iter()
             .map(|collection| u64::from(collection.settings().partitions))

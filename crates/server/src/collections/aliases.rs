@@ -73,7 +73,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         let aliases = engine.database().aliases();
         let mut shown = Map::new();
         let mut seen = Vec::new();
-        for collection in selection.collections(engine)? {
+        for collection in selection.plain(engine)? {
             let mut of_one = of_collection(&aliases, collection.name());
             if let (Some(patterns), Some(of_one)) = (&patterns, of_one.as_object_mut()) {
                 of_one.retain(|name, _| patterns.iter().any(|pattern| matches(pattern, name)));

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use quiredb::Collection;
 use quiredb::query::Filter;
+use quiredb::wide::WideCollection;
+use quiredb::{Collection, View};
 use serde_json::{Value, json};
 
 use crate::engine::Engine;
@@ -13,6 +14,7 @@ use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 use crate::http::params::Params;
 use crate::search::filter::filter;
+use crate::wide;
 
 /// The collections that a request names: names and patterns between commas. All collections if it
 /// names none.
@@ -55,7 +57,36 @@ impl Selection {
     /// # Errors
     /// 404 for a name without a collection. A pattern may match none.
     pub(crate) fn collections(&self, engine: &Engine) -> Outcome<Vec<Collection>> {
-        Ok(self.searched(engine)?.0)
+        let plain = self.searched(engine)?.0.into_iter();
+        let plain = plain.filter_map(|one| match one {
+            Searched::Plain(collection) => Some(collection),
+            Searched::Wide(_) => None,
+        });
+        Ok(plain.collect())
+    }
+
+    /// The wide ones among them, sorted by name.
+    ///
+    /// # Errors
+    /// As [`collections`](Selection::collections).
+    pub(crate) fn wide(&self, engine: &Engine) -> Outcome<Vec<WideCollection>> {
+        let wide = self.searched(engine)?.0.into_iter();
+        let wide = wide.filter_map(|one| match one {
+            Searched::Plain(_) => None,
+            Searched::Wide(collection) => Some(collection),
+        });
+        Ok(wide.collect())
+    }
+
+    /// As [`collections`](Selection::collections), for what is done with plain ones alone.
+    ///
+    /// # Errors
+    /// As there; 400 if a wide collection is named. Patterns leave wide ones out.
+    pub(crate) fn plain(&self, engine: &Engine) -> Outcome<Vec<Collection>> {
+        if let Some(name) = self.names.iter().find(|name| engine.is_wide(name)) {
+            engine.collection_named(name)?;
+        }
+        self.collections(engine)
     }
 
     /// The collections, and the filter of the aliases that they are searched by: every document
@@ -63,7 +94,7 @@ impl Selection {
     ///
     /// # Errors
     /// As [`collections`](Selection::collections); 400 if the collections have different filters.
-    pub(crate) fn searched(&self, engine: &Engine) -> Outcome<(Vec<Collection>, Filter)> {
+    pub(crate) fn searched(&self, engine: &Engine) -> Outcome<(Vec<Searched>, Filter)> {
         let chosen = self.chosen(engine)?;
         let mut filters = chosen.values();
         let first = filters.next().cloned().unwrap_or_default();
@@ -73,7 +104,7 @@ impl Selection {
             ));
         }
         // A collection that was dropped meanwhile is left out.
-        let opened = chosen.keys().map(|name| engine.collection_named(name));
+        let opened = chosen.keys().map(|name| Searched::open(engine, name));
         let opened = opened.filter_map(|collection| match collection {
             Err(failure) if failure.status == StatusCode::NOT_FOUND => None,
             other => Some(other),
@@ -85,7 +116,8 @@ impl Selection {
     /// one of its names has no filter.
     fn chosen(&self, engine: &Engine) -> Outcome<BTreeMap<String, Vec<Value>>> {
         let database = engine.database();
-        let (all, aliases) = (database.collections(), database.aliases());
+        let aliases = database.aliases();
+        let all = [database.collections(), database.wide_collections()].concat();
         let mut chosen: BTreeMap<String, Option<Vec<Value>>> = BTreeMap::new();
         for name in &self.names {
             let pattern = if name == "_all" { "*" } else { name };
@@ -129,6 +161,53 @@ impl Selection {
     }
 }
 
+/// A collection that can be searched.
+pub(crate) enum Searched {
+    Plain(Collection),
+    Wide(WideCollection),
+}
+
+impl Searched {
+    fn open(engine: &Engine, name: &str) -> Outcome<Searched> {
+        match engine.is_wide(name) {
+            true => wide::collection(engine, name).map(Searched::Wide),
+            false => engine.collection_named(name).map(Searched::Plain),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Searched::Plain(collection) => collection.name(),
+            Searched::Wide(collection) => collection.name(),
+        }
+    }
+
+    /// A view of it as it is now.
+    pub(crate) fn view(&self) -> Outcome<View> {
+        let view = match self {
+            Searched::Plain(collection) => collection.view(),
+            Searched::Wide(collection) => collection.view(),
+        };
+        view.map_err(|error| Failure::engine(&error, Some(self.name())))
+    }
+
+    /// How many documents it has.
+    pub(crate) fn count(&self) -> Outcome<u64> {
+        let count = match self {
+            Searched::Plain(collection) => collection.count(),
+            Searched::Wide(collection) => collection.count(),
+        };
+        count.map_err(|error| Failure::engine(&error, Some(self.name())))
+    }
+
+    fn partitions(&self) -> u32 {
+        match self {
+            Searched::Plain(collection) => collection.settings().partitions,
+            Searched::Wide(collection) => collection.settings().partitions,
+        }
+    }
+}
+
 /// What matches one of the filters; everything if there is none.
 fn filter_of(filters: &[Value]) -> Outcome<Filter> {
     match filters {
@@ -165,9 +244,16 @@ pub(crate) fn shards(collections: &[Collection]) -> Value {
     json!({"total": partitions, "successful": partitions, "failed": 0})
 }
 
+/// As [`shards`], of what is searched.
+pub(crate) fn searched_shards(collections: &[Searched]) -> Value {
+    let partitions = collections.iter().map(Searched::partitions);
+    let partitions: u64 = partitions.map(u64::from).sum();
+    json!({"total": partitions, "successful": partitions, "failed": 0})
+}
+
 /// As [`shards`], in the answer to a search.
-pub(crate) fn searched(collections: &[Collection]) -> Value {
-    let mut shards = shards(collections);
+pub(crate) fn searched(collections: &[Searched]) -> Value {
+    let mut shards = searched_shards(collections);
     if let Some(object) = shards.as_object_mut() {
         object.shift_insert(2, "skipped".to_owned(), 0.into());
     }

@@ -190,7 +190,8 @@ impl Work {
         manner: Manner,
         held: Held,
     ) -> Outcome<Work> {
-        let (collections, filter) = selection.searched(engine)?;
+        let filter = selection.searched(engine)?.1;
+        let collections = selection.plain(engine)?;
         if let Act::Copy { to, .. } = &act
             && collections.iter().any(|from| from.name() == to.name())
         {

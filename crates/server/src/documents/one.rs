@@ -16,6 +16,7 @@ use crate::http::answer::Answer;
 use crate::http::buffers::Held;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::wide;
 
 /// `PUT|POST /{collection}/_doc/{id}`
 pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
@@ -45,6 +46,10 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         body.release_bytes();
         let key = id.as_deref().map(parse_key).transpose()?;
         check_alias(engine, &params, &index)?;
+        if engine.is_wide(&index) {
+            let (ack, id) = wide::documents::put(engine, &index, key, &document, condition)?;
+            return Ok(acknowledge(ack.answered_to(&params), &index, &id));
+        }
         let collection = engine.collection_or_create(&index, &grant)?;
         let index = collection.name();
         let (key, is_new) = key_of(engine, &collection, key, &document)?;
@@ -70,6 +75,11 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let condition = condition(&call.params, false)?;
     let params = call.params;
     let work = move |engine: &Engine| {
+        if engine.is_wide(&index) {
+            let written = wide::documents::delete(engine, &index, &parse_key(&id)?, condition)?;
+            let ack = Ack::delete(written);
+            return Ok(acknowledge(ack.answered_to(&params), &index, &id));
+        }
         let collection = engine.collection_for_writes(&index)?;
         let index = collection.name();
         let write = collection.write().condition(condition);
@@ -83,7 +93,7 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
 /// `GET /{collection}/_doc/{id}`
 pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let source = Source::of(&call.params)?;
-    let read = read(call).await?;
+    let read = read(call, &source).await?;
     let status = match read.found {
         Some(_) => StatusCode::OK,
         None => StatusCode::NOT_FOUND,
@@ -96,7 +106,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
 /// `GET /{collection}/_source/{id}`
 pub(crate) async fn source(call: Call<Engine>) -> Outcome<Answer> {
     let source = Source::of(&call.params)?;
-    let read = read(call).await?;
+    let read = read(call, &source).await?;
     if read.found.is_none() {
         let reason = format!("Document not found [{}]/[{}]", read.index, read.id);
         return Err(Failure::new(
@@ -145,8 +155,8 @@ impl Read {
     }
 }
 
-/// Reads the document that the path names.
-async fn read(call: Call<Engine>) -> Outcome<Read> {
+/// Reads the document that the path names; of a wide collection, the columns that `source` shows.
+async fn read(call: Call<Engine>, source: &Source) -> Outcome<Read> {
     let (index, id) = (call.collection(), call.id());
     check_routing(&call.params, Some(&id))?;
     call.params
@@ -155,6 +165,11 @@ async fn read(call: Call<Engine>) -> Outcome<Read> {
     // A collection that there is not is reported before a key that can't be.
     let key = parse_key(&id);
     let (index, found, held) = match &key {
+        Ok(key) if call.state.is_wide(&index) => {
+            let (name, key, source) = (index.clone(), key.clone(), source.clone());
+            let get = move |engine: &Engine| wide::documents::get(engine, &name, &key, &source);
+            (index, call.state.read(get).await??, None)
+        }
         Ok(key) => {
             let (engine, timeout) = (&call.state, call.body_timeout);
             get_held(engine, &call.buffers, &index, key, timeout).await?

@@ -50,7 +50,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         check_item(&grant, Action::Write, engine, &to)?;
         let selection = Selection::of_names(from, false);
         // What is to be copied is looked up before a collection is made for it.
-        selection.collections(engine)?;
+        selection.plain(engine)?;
         let to = engine.collection_or_create(&to, &grant)?;
         Work::new(
             engine,

@@ -17,6 +17,7 @@ use crate::http::answer::Answer;
 use crate::http::buffers::LARGE_BYTES;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::wide;
 
 /// How often an update is tried again after another write changed the document, if the caller sets
 /// a smaller number or none.
@@ -45,6 +46,10 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
         let work = move |engine: &Engine| {
             let update = Update::parse(&body.bytes, version, retries)?;
             check_alias(engine, &own_params, &name)?;
+            if engine.is_wide(&name) {
+                let ack = wide::documents::update(engine, &name, &parse_key(&at)?, &update)?;
+                return Ok((body, name, Ran::Done(ack)));
+            }
             let collection = update.collection(engine, &name, &by)?;
             let ran = update.run(&collection, &parse_key(&at)?, bytes_max)?;
             Ok::<_, Failure>((body, collection.name().to_owned(), ran))
@@ -71,11 +76,11 @@ enum Ran {
 /// An update, as its body describes it.
 #[derive(Debug)]
 pub(crate) struct Update {
-    partial: Option<Document>,
+    pub(crate) partial: Option<Document>,
     /// The document to put if there is none.
-    upsert: Option<Document>,
+    pub(crate) upsert: Option<Document>,
     detect_noop: bool,
-    version: Option<Position>,
+    pub(crate) version: Option<Position>,
     /// How often to try again when another write changed the document meanwhile.
     pub(crate) retries: u32,
 }

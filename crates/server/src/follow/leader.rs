@@ -2,7 +2,8 @@
 //!
 //! A copy is held under a lease for the follower that requested it. While it is held, files that
 //! compaction has replaced stay on disk. The lease ends when the follower releases the copy, or
-//! when it has requested nothing of the copy for a while.
+//! when it has requested nothing of the copy for a while. The records that come after the copy are
+//! kept for as long again: the follower takes them next.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use parking_lot::Mutex;
 use quiredb::ErrorKind;
-use quiredb::operations::{LeaderCopy, LeaderStream, copy_for_follower, serve_follower};
+use quiredb::operations::{LeaderCopy, LeaderStream, LogHold, copy_for_follower, serve_follower};
 use serde_json::json;
 
 use crate::access::caller::Access;
@@ -53,11 +54,14 @@ pub(crate) struct LeaderState {
 #[derive(Debug, Default)]
 pub(crate) struct LeaderCopies {
     leases: Mutex<BTreeMap<String, Lease>>,
+    /// What keeps the records after copies that were released, and when that was.
+    following: Mutex<Vec<(Duration, Vec<LogHold>)>>,
 }
 
 #[derive(Debug)]
 struct Lease {
     copy: Arc<LeaderCopy>,
+    log_holds: Vec<LogHold>,
     /// When the follower last requested something of it.
     used: Duration,
 }
@@ -67,7 +71,7 @@ impl LeaderCopies {
     ///
     /// # Errors
     /// 429 if [`COPIES_MAX`] followers hold copies.
-    fn hold(&self, id: String, copy: LeaderCopy, now: Duration) -> Outcome<()> {
+    fn hold(&self, id: String, mut copy: LeaderCopy, now: Duration) -> Outcome<()> {
         let mut leases = self.leases.lock();
         if leases.len() >= COPIES_MAX && !leases.contains_key(&id) {
             return Err(Failure::new(
@@ -76,8 +80,13 @@ impl LeaderCopies {
                 format!("{COPIES_MAX} followers are taking copies; try again when one has ended"),
             ));
         }
-        let copy = Arc::new(copy);
-        leases.insert(id, Lease { copy, used: now });
+        let log_holds = copy.take_log_holds();
+        let lease = Lease {
+            copy: Arc::new(copy),
+            log_holds,
+            used: now,
+        };
+        leases.insert(id, lease);
         assert!(
             leases.len() <= COPIES_MAX,
             "the number of leases is bounded"
@@ -100,23 +109,29 @@ impl LeaderCopies {
         Ok(Arc::clone(&lease.copy))
     }
 
-    /// Releases the copies whose lease has ended; false if none is left.
+    /// Releases what is held for followers that have not come for too long; false if nothing is
+    /// left.
     fn expire(&self, now: Duration) -> bool {
         let mut leases = self.leases.lock();
         leases.retain(|_, lease| {
             // A file that is being sent holds the copy too.
             Arc::strong_count(&lease.copy) > 1 || now.saturating_sub(lease.used) < LEASE
         });
-        !leases.is_empty()
+        let mut following = self.following.lock();
+        following.retain(|(released, _)| now.saturating_sub(*released) < LEASE);
+        !leases.is_empty() || !following.is_empty()
     }
 
-    fn release(&self, id: &str) {
-        self.leases.lock().remove(id);
+    fn release(&self, id: &str, now: Duration) {
+        if let Some(lease) = self.leases.lock().remove(id) {
+            self.following.lock().push((now, lease.log_holds));
+        }
     }
 
     /// Releases all copies.
     pub(crate) fn clear(&self) {
         self.leases.lock().clear();
+        self.following.lock().clear();
     }
 }
 
@@ -226,6 +241,7 @@ pub(crate) async fn file(call: Call<LeaderState>) -> Outcome<Answer> {
 
 /// `DELETE /_follow/copy/{id}`
 pub(crate) async fn drop_copy(call: Call<LeaderState>) -> Outcome<Answer> {
-    call.state.copies.release(&call.id());
+    let now = call.state.engine.now();
+    call.state.copies.release(&call.id(), now);
     Ok(Answer::ok(&json!({"acknowledged": true})))
 }

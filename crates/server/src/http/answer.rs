@@ -76,6 +76,8 @@ enum Content {
     /// Bytes of a type, made as the client reads them.
     Frames(&'static str, BoxStream<'static, io::Result<Bytes>>),
     Text(&'static str, String),
+    /// Bytes as they are, of a type.
+    Bytes(&'static str, Bytes),
 }
 
 impl Answer {
@@ -139,6 +141,14 @@ impl Answer {
         }
     }
 
+    /// Bytes as they are.
+    pub(crate) fn bytes(content_type: &'static str, bytes: Bytes) -> Answer {
+        Answer {
+            status: StatusCode::OK,
+            content: Content::Bytes(content_type, bytes),
+        }
+    }
+
     pub(crate) fn text(content_type: &'static str, text: String) -> Answer {
         Answer {
             status: StatusCode::OK,
@@ -180,6 +190,14 @@ impl Answer {
                 return Ok((content_type, Body::from_stream(stream)));
             }
             Content::Text(content_type, text) => return Ok((content_type, Body::from(text))),
+            Content::Bytes(content_type, bytes) => {
+                let held = match bytes.len() > SMALL_BYTES {
+                    true => Some(buffers.hold_now(bytes.len())?),
+                    false => None,
+                };
+                let parts = VecDeque::from([bytes]);
+                return Ok((content_type, Body::new(PartsBody { parts, _held: held })));
+            }
         };
         let parts = if format.pretty {
             vec![formatted(&parts)]

@@ -85,12 +85,15 @@ impl Endpoint {
             "/_create",
             "/_update",
             "/_bulk",
+            "/_cell",
+            "/_schema",
             "/_delete_by_query",
             "/_quire/write",
             "/_update_by_query",
             "/_reindex",
         ];
-        let what = what.trim_end_matches("/{id}").trim_end_matches("/{name}");
+        let ends = ["/{column}", "/{id}", "/{name}"];
+        let what = ends.iter().fold(what, |what, end| what.trim_end_matches(end));
         is_write && writes.contains(&what)
     }
 }

@@ -54,6 +54,18 @@ impl Fields {
         Ok(Fields { includes, excludes })
     }
 
+    /// The fields of documents that are shown, or have a part that is; `None` if patterns say
+    /// which.
+    pub(crate) fn first_names(&self) -> Option<Vec<&str>> {
+        let is_pattern = |name: &String| name.contains('*');
+        if self.includes.is_empty() || self.includes.iter().any(is_pattern) {
+            return None;
+        }
+        let first = |name: &'_ String| name.find('.').map_or(name.len(), |dot| dot);
+        let names = self.includes.iter().map(|name| &name[..first(name)]);
+        Some(names.collect())
+    }
+
     /// Whether every field is shown.
     pub(crate) fn is_all(&self) -> bool {
         self.includes.is_empty() && self.excludes.is_empty()

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use quiredb::View;
 use quiredb::query::Options;
-use quiredb::{Collection, View};
 
+use crate::collections::selection::Searched;
 use crate::http::failure::{Failure, Outcome};
 
 /// What finding the hits may hold, of the memory of all requests.
@@ -29,12 +30,8 @@ pub(crate) fn options<'a>(stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {
 }
 
 /// A view of each collection.
-pub(crate) fn views(collections: &[Collection]) -> Outcome<Vec<View>> {
-    let views = collections.iter().map(|collection| {
-        let view = collection.view();
-        view.map_err(|error| Failure::engine(&error, Some(collection.name())))
-    });
-    views.collect()
+pub(crate) fn views(collections: &[Searched]) -> Outcome<Vec<View>> {
+    collections.iter().map(Searched::view).collect()
 }
 
 /// A query that failed.

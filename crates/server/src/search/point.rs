@@ -12,7 +12,7 @@ use super::lease::lease;
 use super::request::parse;
 use super::scroll_calls::{close_ids, ids};
 use super::state::SearchState;
-use crate::collections::selection::{Selection, shards};
+use crate::collections::selection::{Selection, searched_shards};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -36,7 +36,7 @@ pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
             ));
         }
         let micros = engine.database().env().now_micros();
-        Ok::<_, Failure>((views(&collections)?, shards(&collections), micros))
+        Ok::<_, Failure>((views(&collections)?, searched_shards(&collections), micros))
     };
     let (views, shards, micros) = engine.read(work).await??;
     let id = format!("point-{}", engine.new_id());

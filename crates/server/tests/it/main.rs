@@ -41,3 +41,5 @@ mod tasks;
 mod tls;
 #[cfg(test)]
 mod update;
+#[cfg(test)]
+mod wide;

@@ -498,7 +498,7 @@ fn trees_that_a_store_is_not_opened_with_are_kept_and_built_anew_when_they_are_g
     assert_eq!(error.kind(), ErrorKind::Invalid, "it is there: {error}");
     let named = |store: &Store<Words>| store.trees().iter().any(|tree| tree.id == TOTALS);
     assert!(named(&store));
-    let (captures, ()) = crate::capture(&[&store], || ()).unwrap();
+    let (captures, ()) = crate::capture(&[Arc::new(store.clone())], || ()).unwrap();
     let manifest = captures[0].files.iter().find_map(|file| match file {
         crate::FileCopy::Manifest(path, _, bytes) => {
             Some(crate::manifest::Manifest::decode(path, bytes).unwrap())
@@ -543,7 +543,7 @@ fn a_copy_of_an_open_store_has_its_derived_trees() {
     let store = open_with_index(&env).unwrap();
     store.add_trees(Arc::new(ByCount)).unwrap();
     env.run_due();
-    let (captures, ()) = crate::capture(&[&store], || ()).unwrap();
+    let (captures, ()) = crate::capture(&[Arc::new(store.clone())], || ()).unwrap();
     let copy = SimEnv::new(9);
     for file in &captures[0].files {
         let bytes: Vec<u8> = file.pieces(0).unwrap().flat_map(Result::unwrap).collect();

@@ -1,0 +1,109 @@
+//! The documents of a partition, plain or wide, one batch after the other in docid order.
+
+use crate::view::PartView;
+use crate::wide::found_of;
+use crate::{Error, Result};
+use quire_collection::{Found, Rows, Within};
+use quire_model::DocId;
+use quire_query::Prepared;
+use quire_wide::RowScan;
+
+/// A batch of rows ends with the one that makes it this long.
+const BATCH_ROWS: usize = 256;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Documents of a partition on their way.
+pub(crate) enum PartRows {
+    Plain(Rows),
+    Wide(RowScan),
+}
+
+impl PartView<'_> {
+    /// The documents that a query looks at: of a wide partition the columns alone that it is about,
+    /// and no group of others is read.
+    pub(crate) fn rows(self, query: &Prepared) -> Result<PartRows> {
+        match self {
+            PartView::Plain(view) => Ok(PartRows::Plain(view.rows()?)),
+            PartView::Wide(view, key_field) => {
+                let fields = fields_of(query);
+                let fields: Vec<&str> = fields.iter().map(|field| &**field).collect();
+                Ok(PartRows::Wide(view.rows(key_field, Some(&fields))?))
+            }
+        }
+    }
+
+    /// The documents of these numbers, in that order.
+    pub(crate) fn documents(self, docids: &[DocId]) -> Result<Vec<Found>> {
+        match self {
+            PartView::Plain(view) => Ok(view.documents(docids)?),
+            PartView::Wide(..) => docids.iter().map(|docid| self.row(*docid)).collect(),
+        }
+    }
+
+    /// As [`documents`](PartView::documents), as far as they fit in `bytes_left`, which is reduced
+    /// by the bytes of those read. A row's length is known once it is read.
+    pub(crate) fn documents_within(
+        self,
+        docids: &[DocId],
+        bytes_left: &mut u64,
+    ) -> Result<Vec<Within>> {
+        let PartView::Wide(..) = self else {
+            let PartView::Plain(view) = self else {
+                return Ok(Vec::new());
+            };
+            return Ok(view.documents_within(docids, bytes_left)?);
+        };
+        let within = |docid: &DocId| {
+            let found = self.row(*docid)?;
+            let bytes = found.document.as_bytes().len() as u64;
+            if bytes > *bytes_left {
+                return Ok(Within::Longer(bytes));
+            }
+            *bytes_left -= bytes;
+            Ok(Within::Found(found))
+        };
+        docids.iter().map(within).collect()
+    }
+
+    fn row(self, docid: DocId) -> Result<Found> {
+        let found = match self {
+            PartView::Plain(view) => view.documents(&[docid])?.pop(),
+            PartView::Wide(view, key_field) => view.row_of(docid, key_field)?.map(found_of),
+        };
+        found.ok_or_else(|| Error::Invalid("a hit names a document that there is not".into()))
+    }
+}
+
+impl PartRows {
+    /// The next documents; none at the end.
+    pub(crate) fn next_batch(&mut self) -> Result<Vec<(DocId, Found)>> {
+        let rows = match self {
+            PartRows::Plain(rows) => return Ok(rows.next_batch()?),
+            PartRows::Wide(rows) => rows,
+        };
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < BATCH_ROWS && bytes < BATCH_BYTES {
+            let Some(row) = rows.next() else {
+                break;
+            };
+            let (docid, found) = row?;
+            bytes += found.document.as_bytes().len();
+            batch.push((docid, found_of(found)));
+        }
+        Ok(batch)
+    }
+}
+
+/// The fields of documents that the paths of a query may lead to. A field's own name may have dots
+/// in it.
+fn fields_of(query: &Prepared) -> Vec<String> {
+    let mut fields = Vec::new();
+    query.each_use(&mut |path, _| {
+        let path = path.as_str();
+        let ends = path.match_indices('.').map(|(at, _)| at);
+        fields.extend(ends.chain([path.len()]).map(|end| path[..end].to_string()));
+    });
+    fields.sort_unstable();
+    fields.dedup();
+    fields
+}

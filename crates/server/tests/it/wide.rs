@@ -1,0 +1,232 @@
+//! Wide collections over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::site::Site;
+
+const SCHEMA: &str = r#"{"quire":{"partitions":2,"wide":{
+    "properties": {
+        "title": {"type": "string"},
+        "visits": {"type": "integer"},
+        "tree": {"type": "object"},
+        "html": {"type": "string", "contentEncoding": "base64", "group": "content"},
+        "links": {"type": "object", "additionalProperties": {"type": "string"}, "group": "links"}
+    },
+    "additionalProperties": false
+}}}"#;
+
+const PAGE: &str = "http:%2F%2Fa.org%2F";
+
+async fn pages() -> Site {
+    let site = Site::new();
+    site.call("PUT /pages", SCHEMA).await.done(200);
+    let row = r#"{"title":"A","html":"PGh0bWw+","links":{"http://b.org/":"see","z":"last"}}"#;
+    let written = site.call(&format!("PUT /pages/_doc/{PAGE}"), row).await;
+    assert_eq!(written.done(201)["result"], "created");
+    site
+}
+
+async fn source(site: &Site, query: &str) -> Value {
+    let found = site.get(&format!("/pages/_doc/{PAGE}{query}")).await;
+    found.done(200)["_source"].clone()
+}
+
+#[tokio::test]
+async fn a_document_is_a_row_and_fields_are_columns() {
+    let site = pages().await;
+    let whole = source(&site, "").await;
+    assert_eq!(whole["title"], "A");
+    assert_eq!(whole["links"]["http://b.org/"], "see");
+    let some = source(&site, "?_source_includes=title").await;
+    assert_eq!(some, json!({"title": "A"}));
+    let some = source(&site, "?_source_includes=ti*").await;
+    assert_eq!(some, json!({"title": "A"}));
+
+    let update = format!("POST /pages/_update/{PAGE}");
+    let body = r#"{"doc":{"visits":3,"links":{"z":null,"y":"new"}}}"#;
+    assert_eq!(
+        site.call(&update, body).await.done(200)["result"],
+        "updated"
+    );
+    let links = json!({"http://b.org/": "see", "y": "new"});
+    assert_eq!(
+        source(&site, "?_source_includes=links").await["links"],
+        links
+    );
+    let reason = site.call(&update, r#"{"doc":{"tree":{"a":1}}}"#).await;
+    let reason = reason.refused(400, "illegal_argument_exception");
+    assert!(reason.contains("written whole"), "{reason}");
+    let missing = site
+        .call("POST /pages/_update/none", r#"{"doc":{"visits":1}}"#)
+        .await;
+    missing.refused(404, "document_missing_exception");
+    let upsert = r#"{"doc":{"visits":1},"doc_as_upsert":true}"#;
+    site.call("POST /pages/_update/none", upsert)
+        .await
+        .done(201);
+
+    let wrong = site.call("PUT /pages/_doc/x", r#"{"titel":"A"}"#).await;
+    let reason = wrong.refused(400, "illegal_argument_exception");
+    assert!(reason.contains("no column \"titel\""), "{reason}");
+    let taken = site
+        .call("PUT /pages/_create/none", r#"{"title":"A"}"#)
+        .await;
+    taken.refused(409, "version_conflict_engine_exception");
+    let stale = "DELETE /pages/_doc/none?if_seq_no=77&if_primary_term=1";
+    site.call(stale, "")
+        .await
+        .refused(409, "version_conflict_engine_exception");
+    assert_eq!(
+        site.call("DELETE /pages/_doc/none", "").await.done(200)["result"],
+        "deleted"
+    );
+    assert_eq!(site.get("/pages/_doc/none").await.done(404)["found"], false);
+}
+
+#[tokio::test]
+async fn cells_are_written_and_read_as_they_are() {
+    let site = pages().await;
+    let at = |column: &str| format!("/pages/_cell/{PAGE}/{column}");
+    assert_eq!(site.get(&at("html")).await.text, "<html");
+    let json = site.get(&at("html?format=json")).await.done(200);
+    assert_eq!(json["value"], "PGh0bWw+");
+    let put = |column: &str| format!("PUT {}", at(column));
+    site.call(&put("html"), "raw \u{0} bytes").await.done(200);
+    assert_eq!(site.get(&at("html")).await.text, "raw \u{0} bytes");
+    site.call(&put("visits"), "41").await.done(200);
+    let merge = |column: &str| format!("POST {}", at(column));
+    site.call(&merge("visits"), r#"{"add":1}"#).await.done(200);
+    assert_eq!(site.get(&at("visits")).await.text, "42");
+    site.call(&merge("title"), r#"{"append":"BC"}"#)
+        .await
+        .done(200);
+    assert_eq!(site.get(&at("title")).await.text, "ABC");
+
+    for member in ["a", "b", "c"] {
+        site.call(&put(&format!("links%5B{member}%5D")), member)
+            .await
+            .done(200);
+    }
+    assert_eq!(site.get(&at("links[a]")).await.text, "a");
+    let page = site.get(&at("links?size=2")).await.done(200);
+    assert_eq!(page, json!({"members": {"a": "a", "b": "b"}, "next": "c"}));
+    let page = site.get(&at("links?from=c&to=y")).await.done(200);
+    assert_eq!(page["members"], json!({"c": "c", "http://b.org/": "see"}));
+    let delete = |column: &str| format!("DELETE {}", at(column));
+    site.call(&delete("links?from=b&to=d"), "").await.done(200);
+    site.call(&delete("links[a]"), "").await.done(200);
+    let page = site.get(&at("links")).await.done(200);
+    assert_eq!(
+        page,
+        json!({"members": {"http://b.org/": "see", "z": "last"}})
+    );
+    site.call(&delete("links"), "").await.done(200);
+    assert_eq!(
+        site.get(&at("links")).await.done(200),
+        json!({"members": {}})
+    );
+
+    site.get(&at("title[a]"))
+        .await
+        .refused(400, "illegal_argument_exception");
+    site.get(&at("nothing"))
+        .await
+        .refused(400, "illegal_argument_exception");
+    site.get(&at("tree"))
+        .await
+        .refused(404, "resource_not_found_exception");
+    site.call(&put("links"), "x")
+        .await
+        .refused(400, "illegal_argument_exception");
+    site.call(&put("visits"), "\"x\"")
+        .await
+        .refused(400, "illegal_argument_exception");
+    let stale = format!("{}?if_seq_no=1000&if_primary_term=1", put("visits"));
+    site.call(&stale, "1")
+        .await
+        .refused(409, "version_conflict_engine_exception");
+    site.collection("plain");
+    site.get("/plain/_cell/a/b")
+        .await
+        .refused(400, "illegal_argument_exception");
+}
+
+#[tokio::test]
+async fn a_wide_collection_is_searched_counted_and_described() {
+    let site = pages().await;
+    for number in 0..30 {
+        let row = format!(r#"{{"title":"t{}","visits":{number}}}"#, number % 3);
+        let path = format!("PUT /pages/_doc/{number}");
+        site.call(&path, row).await.done(201);
+    }
+    assert_eq!(site.get("/pages/_count").await.done(200)["count"], 31);
+    let search = r#"{"query":{"term":{"title":"t1"}},"sort":[{"visits":"desc"}],"size":2,
+        "_source":["visits"],"aggs":{"sum":{"sum":{"field":"visits"}}}}"#;
+    let found = site.call("POST /pages/_search", search).await.done(200);
+    assert_eq!(found["hits"]["total"]["value"], 10);
+    assert_eq!(found["hits"]["hits"][0]["_source"], json!({"visits": 28}));
+    assert_eq!(found["aggregations"]["sum"]["value"], 145.0);
+    // All collections together.
+    site.collection("plain");
+    site.call("PUT /plain/_doc/p", r#"{"title":"t1"}"#)
+        .await
+        .done(201);
+    let all = r#"{"query":{"term":{"title":"t1"}}}"#;
+    assert_eq!(site.call("POST /_count", all).await.done(200)["count"], 11);
+
+    let mapping = site.get("/pages/_mapping").await.done(200);
+    let properties = &mapping["pages"]["mappings"]["properties"];
+    assert_eq!(properties["html"]["type"], "binary");
+    let changes =
+        r#"{"rename":{"title":"heading"},"drop":["tree"],"add":{"size":{"type":"number"}}}"#;
+    site.call("POST /pages/_schema", changes).await.done(200);
+    assert_eq!(
+        site.get("/pages/_doc/1").await.done(200)["_source"]["heading"],
+        "t1"
+    );
+    let described = site.get("/pages").await.done(200);
+    assert_eq!(
+        described["pages"]["mappings"]["properties"]["size"]["type"],
+        "double"
+    );
+    let reason = site
+        .call("POST /pages/_schema", r#"{"drop":["tree"]}"#)
+        .await;
+    reason.refused(400, "illegal_argument_exception");
+    let stats = site.get("/pages/_stats").await.done(200);
+    assert_eq!(stats["indices"]["pages"]["total"]["docs"]["count"], 31);
+    site.call("POST /pages/_flush", "").await.done(200);
+    site.call("DELETE /pages", "").await.done(200);
+    site.get("/pages/_doc/1")
+        .await
+        .refused(404, "index_not_found_exception");
+}
+
+#[tokio::test]
+async fn what_is_not_done_with_wide_collections_says_so() {
+    let site = pages().await;
+    for (call, body) in [
+        (
+            "POST /pages/_bulk",
+            "{\"index\":{\"_id\":\"a\"}}\n{\"title\":\"b\"}\n",
+        ),
+        ("POST /pages/_mget", r#"{"ids":["a"]}"#),
+        (
+            "POST /pages/_delete_by_query",
+            r#"{"query":{"match_all":{}}}"#,
+        ),
+        (
+            "POST /_reindex",
+            r#"{"source":{"index":"pages"},"dest":{"index":"other"}}"#,
+        ),
+        ("PUT /pages/_alias/other", ""),
+        ("GET /pages/_changes", ""),
+        ("PUT /pages/_settings", r#"{"quire":{"codec":"none"}}"#),
+    ] {
+        let answer = site.call(call, body).await.text;
+        assert!(answer.contains("is wide"), "{call}: {answer}");
+    }
+    let aliased = SCHEMA.replacen("{\"quire\"", "{\"aliases\":{\"x\":{}},\"quire\"", 1);
+    let refused = site.call("PUT /other", aliased).await;
+    refused.refused(400, "illegal_argument_exception");
+}

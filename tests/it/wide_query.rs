@@ -1,0 +1,121 @@
+//! Queries of wide collections: the answers are those of a plain collection with the same
+//! documents.
+
+use quiredb::query::{Aggregate, Filter, Grouping, Query, field, find};
+use quiredb::wide::{ColumnType, Schema};
+use quiredb::{CollectionSettings, Database, Document, Key, Page};
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+/// The same rows in a wide and in a plain collection give the same answers.
+#[test]
+fn queries_of_a_wide_collection_answer_as_those_of_a_plain_one() -> Tested {
+    let dir = tempfile::tempdir()?;
+    let database = Database::open(dir.path())?;
+    let schema = Schema::new()
+        .with_column("kind", ColumnType::String, "meta")?
+        .with_column("price", ColumnType::Int, "meta")?
+        .with_column("html", ColumnType::String, "content")?
+        .with_column("dotted.name", ColumnType::Int, "content")?
+        .with_column("tree", ColumnType::Json, "trees")?
+        .with_family("links", ColumnType::Int, "links")?
+        .keep_undeclared(true);
+    let settings = || CollectionSettings {
+        partitions: 3,
+        ..CollectionSettings::default()
+    };
+    let wide = database.create_wide_collection("wide", schema, settings())?;
+    let plain = database.create_collection("plain", settings())?;
+    for number in 0..200_u32 {
+        let kind = ["a", "b", "c"][number as usize % 3];
+        let mut row = serde_json::json!({
+            "kind": kind,
+            "html": "x".repeat(number as usize % 40),
+            "links": {"one": number % 7, "http://two.org/": number},
+            "tree": {"leaf": [number % 4, {"deep": number % 5}]},
+        });
+        if number % 4 != 0 {
+            row["price"] = (number * 37 % 91).into();
+        }
+        if number % 5 == 0 {
+            row["dotted.name"] = number.into();
+            row["undeclared"] = serde_json::json!({"a": number % 6});
+        }
+        let (key, row) = (
+            Key::from(number),
+            Document::from_json(row.to_string().as_bytes())?,
+        );
+        wide.put(&key, &row)?;
+        plain.put_at(&key, &row)?;
+    }
+    for key in (0..200_u32).step_by(11).map(Key::from) {
+        wide.delete(&key)?;
+        plain.delete(&key)?;
+    }
+    let filters: [fn() -> Filter; 10] = [
+        || Filter::All,
+        || field("kind").eq("b"),
+        || field("price").gte(40).and(field("kind").is_in(["a", "c"])),
+        || !field("price").exists(),
+        || field("links.one").eq(3),
+        || field("tree.leaf.deep").between(1, 2),
+        || field("dotted.name").gt(50).or(field("undeclared.a").eq(2)),
+        || field("_id").eq(17),
+        || field("nothing").exists(),
+        || {
+            field("html")
+                .starts_with("xx")
+                .and(field("links.http://two.org/").lt(90))
+        },
+    ];
+    let ordered = |query: Query| query.order_by(field("price").descending());
+    for (at, filter) in filters.iter().enumerate() {
+        let query = || find(filter()).with_count();
+        let by_kind = Aggregate::group(Grouping::by(["kind"]));
+        let aggregated = query().limit(0).aggregate("kinds", by_kind);
+        let aggregated = aggregated.aggregate("sum", Aggregate::sum("price"));
+        let (ours, theirs) = (wide.query(aggregated.clone())?, plain.query(aggregated)?);
+        assert_eq!(ours.count, theirs.count, "filter {at}");
+        assert_eq!(
+            format!("{:?}", ours.aggregates),
+            format!("{:?}", theirs.aggregates),
+            "filter {at}"
+        );
+        let rows = |page: Page| {
+            let documents = page.documents.into_iter();
+            let mut rows: Vec<_> = documents
+                .map(|found| {
+                    let mut row: serde_json::Value =
+                        serde_json::from_str(&found.document.to_json()).unwrap();
+                    row.as_object_mut().unwrap().remove("_id");
+                    (found.key, row)
+                })
+                .collect();
+            rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+            rows
+        };
+        assert_eq!(
+            rows(wide.query(query())?),
+            rows(plain.query(query())?),
+            "filter {at}"
+        );
+        let prices = |page: Page| {
+            let prices = page.documents.iter();
+            prices
+                .map(|found| {
+                    found
+                        .document
+                        .get("price")
+                        .map(|price| format!("{price:?}"))
+                })
+                .collect::<Vec<_>>()
+        };
+        let page = || ordered(query()).skip(3).limit(20);
+        assert_eq!(
+            prices(wide.query(page())?),
+            prices(plain.query(page())?),
+            "filter {at}"
+        );
+    }
+    Ok(())
+}
