@@ -17,6 +17,7 @@ mod bad_input;
 mod concurrency;
 mod crate_graph;
 mod docs;
+mod elasticsearch_py;
 mod follow;
 mod format_page;
 mod formats;

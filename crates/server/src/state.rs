@@ -12,6 +12,8 @@ use tokio::sync::Semaphore;
 
 use crate::access::caller::Access;
 use crate::access::grant::Grant;
+use crate::admin::cluster::ClusterState;
+use crate::admin::cluster_settings::ClusterSettings;
 use crate::admin::stats::{MetricsState, StatsState};
 use crate::admin::tokens::TokensState;
 use crate::audit::Peer;
@@ -63,6 +65,8 @@ pub(crate) struct Server {
     tasks: Arc<Tasks>,
     /// What each client may take.
     pub(crate) limits: Arc<Limits>,
+    /// Settings that hold until the server stops.
+    cluster_settings: Arc<ClusterSettings>,
 }
 
 impl Server {
@@ -107,6 +111,7 @@ impl Server {
             contexts: Contexts::default(),
             tasks: Arc::default(),
             limits,
+            cluster_settings: Arc::default(),
         }
     }
 
@@ -136,6 +141,17 @@ impl Server {
 impl FromRef<Server> for Engine {
     fn from_ref(server: &Server) -> Engine {
         server.engine.clone()
+    }
+}
+
+impl FromRef<Server> for ClusterState {
+    fn from_ref(server: &Server) -> ClusterState {
+        ClusterState {
+            engine: server.engine.clone(),
+            compat: server.options.compat,
+            listen: server.options.listen,
+            settings: Arc::clone(&server.cluster_settings),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::message::print_message;
 use crate::size::{Size, counted};
 use crate::{Context, database, files, limit};
 use quire_server::{
+    Compat,
     Audit, AuditOptions, Limit, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
 };
 use quiredb::ErrorKind;
@@ -106,6 +107,10 @@ pub(super) struct Serving {
     /// The field whose text is the memcached value; without it the value is the document as JSON
     #[arg(long, value_name = "NAME", requires = "memcached")]
     memcached_field: Option<String>,
+    /// The product that the server says it is: elasticsearch lets clients of Elasticsearch 7 and 8
+    /// work
+    #[arg(long, value_name = "opensearch|elasticsearch", default_value = "opensearch")]
+    compat: Compat,
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub(super) memory: Option<Size>,
@@ -242,6 +247,7 @@ impl Serving {
             token_limit: self.limit_token,
             backup_dir: self.backup_dir.clone(),
             memcached,
+            compat: self.compat,
             ..ServerOptions::default()
         })
     }

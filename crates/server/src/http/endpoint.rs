@@ -66,6 +66,8 @@ impl Endpoint {
         let writes = [
             "",
             "/_settings",
+            "/_mapping",
+            "/_mappings",
             "/_alias",
             "/_aliases",
             "/_doc",

@@ -14,6 +14,7 @@ use super::{hold, limit_to, point};
 use crate::access::grant::Grant;
 use crate::access::named::check_item;
 use crate::access::role::Action;
+use crate::collections::coerce::Mappings;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -159,7 +160,7 @@ fn answer(
             let ignores = search.header.get("ignore_unavailable") == Some(&Json::Bool(true));
             let selection = Selection::of_names(names, ignores);
             let (collections, filter) = selection.searched(engine)?;
-            limit_to(&mut request.query, filter);
+            limit_to(&mut request.query, filter, &Mappings::of(&collections))?;
             Arc::new(views(&collections)?)
         }
     };
