@@ -30,6 +30,7 @@ mod live_index;
 mod locks;
 mod memcached;
 mod memory;
+mod node;
 mod one_key;
 mod opensearch_py;
 mod python;

@@ -10,6 +10,7 @@
 //! 3. A type, an option or a member that is not known is refused by name.
 
 mod check;
+mod error;
 mod field;
 mod merge;
 mod parse;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+pub use error::MappingError;
 pub use field::FieldKind;
-pub use parse::MappingError;
 pub use violation::Violation;
 
 /// Explicit types of fields. The default has none, and accepts every document. Cheap to clone.

@@ -59,8 +59,8 @@ pub use quire_database::{
     Alias, AliasChange, Aliases, Batch, Codec, Collection, CollectionFields, CollectionSettings,
     CollectionStats, Damage, Database, DatabaseBuilder, DatabaseOptions, DatabaseStats, Error,
     ErrorKind, FieldKind, FieldStats, FieldType, FilterStats, ID, IndexStats, IndexedFields,
-    Mapping, MappingError, Page, Resolved, Result, Scan, ScrubStats, Tail, View, Violation,
-    WriteBuilder, from_document, to_document,
+    Mapping, MappingError, Page, Resolved, Result, Scan, ScrubStats, Tail, Templates, View,
+    Violation, WriteBuilder, from_document, to_document,
 };
 pub use quire_env::{Env, Medium, OsEnv, SimEnv, Volumes};
 pub use quire_model::{

@@ -5,5 +5,7 @@ pub(crate) mod cat_nodes;
 pub(crate) mod cluster;
 pub(crate) mod cluster_settings;
 pub(crate) mod nodes;
+pub(crate) mod state;
 pub(crate) mod stats;
 pub(crate) mod tokens;
+pub(crate) mod transient;

@@ -3,12 +3,16 @@
 pub(crate) mod aliases;
 pub(crate) mod coerce;
 pub(crate) mod drop;
+mod flat_settings;
 mod mapping;
 pub(crate) mod mapping_calls;
+pub(crate) mod on_write;
 pub(crate) mod resolve;
 pub(crate) mod selection;
 mod settings;
 pub(crate) mod settings_calls;
+pub(crate) mod template_calls;
+pub(crate) mod templates;
 
 use std::sync::Arc;
 
@@ -29,7 +33,8 @@ pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
     let (engine, index) = (call.state.clone(), call.collection());
     let grant = Arc::clone(&call.grant);
     let body = call.take_small_body().await?;
-    let (settings, aliases) = settings::parse(&body.bytes)?;
+    let template = templates::applied(&engine.database().templates(), &index);
+    let (settings, aliases) = settings::parse(&body.bytes, &template)?;
     for alias in aliases.keys() {
         let allowed = grant.check(Action::Manage, alias);
         allowed.map_err(Failure::forbidden)?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use parking_lot::RwLock;
-use quiredb::{Collection, CollectionSettings, Database, ErrorKind};
+use quiredb::{Collection, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
 use crate::http::failure::{Failure, Outcome};
@@ -176,24 +176,6 @@ impl Engine {
         let opened = self.database().collection_named(name);
         opened.map_err(|error| match error.kind() {
             ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
-            _ => Failure::engine(&error, Some(name)),
-        })
-    }
-
-    /// A collection to write to, made with default settings if there is neither a collection nor an
-    /// alias of this name.
-    ///
-    /// # Errors
-    /// 400 if no collection can have this name, or it is an alias without a collection for writes.
-    pub(crate) fn collection_or_create(&self, name: &str) -> Outcome<Collection> {
-        if self.database().alias(name).is_some() {
-            return self.collection_for_writes(name);
-        }
-        let made = self
-            .database()
-            .collection_or_create(name, CollectionSettings::default);
-        made.map_err(|error| match error.kind() {
-            ErrorKind::Invalid => Failure::invalid_index_name(&error, name),
             _ => Failure::engine(&error, Some(name)),
         })
     }

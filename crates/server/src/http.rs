@@ -14,6 +14,6 @@ pub(crate) mod lines;
 pub(crate) mod metered;
 pub(crate) mod openapi;
 pub(crate) mod params;
-pub(crate) mod product;
 mod pretty;
+pub(crate) mod product;
 pub(crate) mod table;

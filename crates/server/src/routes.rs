@@ -9,6 +9,7 @@ use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
 use crate::admin::{cat, cat_nodes, cluster, cluster_settings, nodes, stats, tokens};
 use crate::collections::{
     aliases, drop, mapping_calls as mapping, resolve, settings_calls as settings,
+    template_calls as templates,
 };
 use crate::command::{describe, query, read, write};
 use crate::documents::{by_query, changes, mget, one as documents, reindex, update};
@@ -297,6 +298,16 @@ const STATE: &[&str] = &[
     "local",
     "master_timeout",
 ];
+const TEMPLATES: &[&str] = &[
+    "cause",
+    "cluster_manager_timeout",
+    "create",
+    "flat_settings",
+    "local",
+    "master_timeout",
+    "order",
+    "timeout",
+];
 const RESOLVE: &[&str] = &["expand_wildcards"];
 const CHANGES: &[&str] = &["after", "limit", "partition", "prefix", "wait_ms"];
 const SCAN: &[&str] = &["from", "limit", "prefix", "to"];
@@ -413,8 +424,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "An empty table";
     Any, GET, "/_cat/repositories", CAT, cat_nodes::repositories,
         "An empty table";
-    Any, GET, "/_cat/templates", CAT, cat_nodes::templates,
-        "An empty table";
+    Whole(Read), GET, "/_cat/templates", CAT, cat_nodes::templates,
+        "A table of index templates and legacy templates";
     Whole(Read), GET, "/_cat/indices", CAT, cat::indices,
         "A table of collections";
     Named(Read), GET, "/_cat/indices/{collection}", CAT, cat::indices,
@@ -484,6 +495,34 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "The settings of collections";
     Named(Read), GET, "/{collection}/_settings/{name}", LOOKUP, settings::get,
         "Some settings of collections";
+    Whole(Read), GET, "/_component_template", TEMPLATES, templates::get_component,
+        "All component templates";
+    Whole(Read), GET, "/_component_template/{name}", TEMPLATES, templates::get_component,
+        "A component template; HEAD tells whether it exists";
+    Whole(Manage), PUT_POST, "/_component_template/{name}", TEMPLATES, templates::put_component,
+        "Make a template that index templates are composed of";
+    Whole(Manage), DELETES, "/_component_template/{name}", TEMPLATES, templates::delete_component,
+        "Delete a component template";
+    Whole(Read), GET, "/_index_template", TEMPLATES, templates::get_index,
+        "All index templates";
+    Whole(Read), GET, "/_index_template/{name}", TEMPLATES, templates::get_index,
+        "An index template; HEAD tells whether it exists";
+    Whole(Manage), PUT_POST, "/_index_template/{name}", TEMPLATES, templates::put_index,
+        "Make a template of new collections whose names match";
+    Whole(Manage), DELETES, "/_index_template/{name}", TEMPLATES, templates::delete_index,
+        "Delete an index template";
+    Whole(Read), POST, "/_index_template/_simulate_index/{name}", TEMPLATES,
+        templates::simulate_index, "What a new collection of this name would have";
+    Whole(Read), POST, "/_index_template/_simulate/{name}", TEMPLATES, templates::simulate,
+        "What an index template says with its components";
+    Whole(Read), GET, "/_template", TEMPLATES, templates::get_legacy,
+        "All legacy templates";
+    Whole(Read), GET, "/_template/{name}", TEMPLATES, templates::get_legacy,
+        "A legacy template; HEAD tells whether it exists";
+    Whole(Manage), PUT_POST, "/_template/{name}", TEMPLATES, templates::put_legacy,
+        "Make a legacy template";
+    Whole(Manage), DELETES, "/_template/{name}", TEMPLATES, templates::delete_legacy,
+        "Delete a legacy template";
     Items(Manage), POST, "/_aliases", ADMIN, aliases::actions,
         "Add and remove aliases, and drop collections, all at one moment";
     Whole(Read), GET, "/_alias", LOOKUP, aliases::get,

@@ -12,10 +12,10 @@ use tokio::sync::Semaphore;
 
 use crate::access::caller::Access;
 use crate::access::grant::Grant;
-use crate::admin::cluster::ClusterState;
-use crate::admin::cluster_settings::ClusterSettings;
+use crate::admin::state::ClusterState;
 use crate::admin::stats::{MetricsState, StatsState};
 use crate::admin::tokens::TokensState;
+use crate::admin::transient::ClusterSettings;
 use crate::audit::Peer;
 use crate::bulk::BulkState;
 use crate::documents::changes::ChangesState;

@@ -5,8 +5,8 @@ use crate::message::print_message;
 use crate::size::{Size, counted};
 use crate::{Context, database, files, limit};
 use quire_server::{
-    Compat,
-    Audit, AuditOptions, Limit, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles, Tokens,
+    Audit, AuditOptions, Compat, Limit, Listeners, MemcachedOptions, ServerOptions, Tls, TlsFiles,
+    Tokens,
 };
 use quiredb::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -109,7 +109,11 @@ pub(super) struct Serving {
     memcached_field: Option<String>,
     /// The product that the server says it is: elasticsearch lets clients of Elasticsearch 7 and 8
     /// work
-    #[arg(long, value_name = "opensearch|elasticsearch", default_value = "opensearch")]
+    #[arg(
+        long,
+        value_name = "opensearch|elasticsearch",
+        default_value = "opensearch"
+    )]
     compat: Compat,
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]

@@ -4,7 +4,8 @@ use quire_collection::{Action, Write};
 use quire_model::{Key, ObjectRef, ValueRef};
 
 use super::field::shown;
-use super::{Dynamic, FieldRule, Mapping, ObjectRule, ValueRule, Violation};
+use super::violation::Violation;
+use super::{Dynamic, FieldRule, Mapping, ObjectRule, ValueRule};
 
 /// The longest value that an error shows, in characters.
 const SHOWN_MAX: usize = 64;

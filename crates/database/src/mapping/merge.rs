@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{FieldRule, Mapping, MappingError, ObjectRule};
+use super::error::MappingError;
+use super::{FieldRule, Mapping, ObjectRule};
 
 impl Mapping {
     /// This mapping with what another one adds.

@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::error::MappingError;
+use super::field::FieldKind;
 use super::merge::merge_objects;
-use super::{Dynamic, FieldKind, FieldRule, ObjectRule, Rules, ValueRule};
+use super::{Dynamic, FieldRule, ObjectRule, Rules, ValueRule};
 
 /// The most nested objects that a mapping names.
 const DEPTH_MAX: usize = 20;
-
-/// What is wrong with a mapping, in words.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct MappingError(pub(super) String);
 
 fn wrong<T>(what: impl Into<String>) -> Result<T, MappingError> {
     Err(MappingError(what.into()))

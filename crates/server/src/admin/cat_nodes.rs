@@ -1,7 +1,9 @@
 //! `_cat` tables about nodes and shards, and those that are empty, as there is nothing of the kind.
 
-use super::cluster::ClusterState;
+use serde_json::Value;
+
 use super::nodes::NODE_ID;
+use super::state::ClusterState;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -35,8 +37,16 @@ const SHARDS: &[Column] = &[
     ("shard", "s", "the partition's number"),
     ("prirep", "p", "p: there are no replicas"),
     ("state", "st", "STARTED"),
-    ("docs", "d", "documents, of the collection's first partition for all"),
-    ("store", "sto", "bytes on disk, of the collection's first partition for all"),
+    (
+        "docs",
+        "d",
+        "documents, of the collection's first partition for all",
+    ),
+    (
+        "store",
+        "sto",
+        "bytes on disk, of the collection's first partition for all",
+    ),
     ("ip", "ip", "the address"),
     ("node", "n", "the node's name"),
 ];
@@ -82,11 +92,11 @@ const NODEATTRS: &[Column] = &[
 const REPOSITORIES: &[Column] = &[("id", "id", "none"), ("type", "t", "none")];
 
 const TEMPLATES: &[Column] = &[
-    ("name", "n", "none"),
-    ("index_patterns", "t", "none"),
-    ("order", "o", "none"),
-    ("version", "v", "none"),
-    ("composed_of", "c", "none"),
+    ("name", "n", "the template"),
+    ("index_patterns", "t", "the names that it is for"),
+    ("order", "o", "its priority or order"),
+    ("version", "v", "its version"),
+    ("composed_of", "c", "its component templates"),
 ];
 
 /// `GET /_cat/nodes`
@@ -183,7 +193,30 @@ pub(crate) async fn repositories(call: Call<Engine>) -> Outcome<Answer> {
     Ok(TableFormat::of(&call.params, REPOSITORIES)?.answer(Vec::new()))
 }
 
-/// `GET /_cat/templates`, which are none.
+/// `GET /_cat/templates`: index templates and legacy templates.
 pub(crate) async fn templates(call: Call<Engine>) -> Outcome<Answer> {
-    Ok(TableFormat::of(&call.params, TEMPLATES)?.answer(Vec::new()))
+    let format = TableFormat::of(&call.params, TEMPLATES)?;
+    let list = |texts: Option<&Value>| {
+        let texts = texts.and_then(Value::as_array).into_iter().flatten();
+        let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
+        format!("[{}]", texts.join(", "))
+    };
+    let number = |number: Option<&Value>| number.map_or(String::new(), Value::to_string);
+    let mut rows = Vec::new();
+    for (key, template) in call.state.database().templates() {
+        let (kind, name) = key.split_once('/').unwrap_or_default();
+        let (order, composed_of) = match kind {
+            "index" => (template.get("priority"), list(template.get("composed_of"))),
+            "legacy" => (template.get("order"), String::new()),
+            _ => continue,
+        };
+        rows.push(vec![
+            Cell::text(name),
+            Cell::text(list(template.get("index_patterns"))),
+            Cell::text(number(order)),
+            Cell::text(number(template.get("version"))),
+            Cell::text(composed_of),
+        ]);
+    }
+    Ok(format.answer(rows))
 }

@@ -1,12 +1,10 @@
 //! The server as a whole: what it is, and whether it serves.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::SocketAddr;
-use std::sync::Arc;
 
 use serde_json::json;
 
-use super::cluster_settings::ClusterSettings;
+use super::state::ClusterState;
 use crate::collections::selection::Selection;
 use crate::compat::Compat;
 use crate::engine::Engine;
@@ -17,15 +15,6 @@ use crate::ids::letters;
 
 /// Length of a cluster's UUID in OpenSearch.
 const UUID_CHARS: usize = 22;
-
-/// What requests about the server as a whole use of it.
-pub(crate) struct ClusterState {
-    pub(crate) engine: Engine,
-    pub(crate) compat: Compat,
-    /// The address that was given to listen on.
-    pub(crate) listen: SocketAddr,
-    pub(crate) settings: Arc<ClusterSettings>,
-}
 
 /// The identity of the database, as clusters have one.
 pub(super) async fn uuid(engine: &Engine) -> Outcome<String> {

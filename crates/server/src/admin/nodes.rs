@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cluster::{ClusterState, status, uuid};
+use super::cluster::{status, uuid};
+use super::state::ClusterState;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -41,7 +42,10 @@ fn answer(node: Map<String, Value>) -> Answer {
 pub(crate) async fn info(call: Call<ClusterState>) -> Outcome<Answer> {
     let mut node = node(&call.state);
     let wanted = call.path_param("name").unwrap_or("_all");
-    if wanted.split(',').any(|part| matches!(part, "http" | "_all")) {
+    if wanted
+        .split(',')
+        .any(|part| matches!(part, "http" | "_all"))
+    {
         let address = call.state.listen.to_string();
         let http = json!({
             "bound_address": [address],
@@ -57,7 +61,9 @@ pub(crate) async fn info(call: Call<ClusterState>) -> Outcome<Answer> {
 pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
     let mut node = node(&call.state);
     let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
-    let totals = engine.read(move |engine| totals(engine, &selection)).await??;
+    let totals = engine
+        .read(move |engine| totals(engine, &selection))
+        .await??;
     let indices = json!({
         "docs": {"count": totals.documents, "deleted": 0},
         "store": {"size_in_bytes": totals.bytes},
@@ -125,7 +131,14 @@ pub(crate) async fn cluster_stats(call: Call<ClusterState>) -> Outcome<Answer> {
 /// `GET /_cluster/state`, `/_cluster/state/{name}`, `/_cluster/state/{name}/{collection}`: of the
 /// parts that OpenSearch has, `version`, `master_node`, `nodes`, `blocks` and `metadata`.
 pub(crate) async fn cluster_state(call: Call<ClusterState>) -> Outcome<Answer> {
-    let parts = ["blocks", "cluster_manager_node", "master_node", "metadata", "nodes", "version"];
+    let parts = [
+        "blocks",
+        "cluster_manager_node",
+        "master_node",
+        "metadata",
+        "nodes",
+        "version",
+    ];
     let wanted = call.path_param("name").unwrap_or("_all");
     let wanted: Vec<String> = wanted.split(',').map(str::to_owned).collect();
     let is_known = |part: &&String| *part == "_all" || parts.contains(&part.as_str());

@@ -4,7 +4,7 @@ use quiredb::ErrorKind;
 use serde_json::json;
 
 use super::selection::Selection;
-use crate::admin::cluster::ClusterState;
+use crate::admin::state::ClusterState;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;

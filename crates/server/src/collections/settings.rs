@@ -20,6 +20,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::aliases;
+use super::flat_settings::{flat, nest};
+use super::templates::Composed;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 
@@ -74,19 +76,25 @@ struct Body {
     quire: Map<String, Value>,
 }
 
-/// Reads the body of a request that creates a collection: its settings, and its aliases.
-pub(super) fn parse(body: &[u8]) -> Outcome<(CollectionSettings, BTreeMap<String, Alias>)> {
+/// Reads the body of a request that creates a collection: its settings, and its aliases. What it
+/// says counts more than its templates.
+pub(crate) fn parse(
+    body: &[u8],
+    template: &Composed,
+) -> Outcome<(CollectionSettings, BTreeMap<String, Alias>)> {
     let body = if body.iter().all(u8::is_ascii_whitespace) {
         Body::default()
     } else {
         serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?
     };
-    let aliases = body.aliases.iter();
+    let mut whole = template.clone();
+    whole.add(body.settings, &body.mappings, &body.aliases);
+    let aliases = whole.aliases.iter();
     let aliases = aliases.map(|(name, options)| Ok((name.clone(), aliases::options(options)?)));
     let aliases = aliases.collect::<Outcome<_>>()?;
-    let mapping = Mapping::parse(&body.mappings).map_err(|error| Failure::mapping(&error))?;
+    let mapping = Mapping::parse(&whole.mappings).map_err(|error| Failure::mapping(&error))?;
     let mut quire = body.quire;
-    for (name, value) in flat(body.settings) {
+    for (name, value) in whole.settings {
         set(&mut quire, &name, value)?;
     }
     // The text of an object is an object.
@@ -174,25 +182,6 @@ fn number(name: &str, value: &Value) -> Outcome<Value> {
     })
 }
 
-/// Nested settings as one list, with dots between the names.
-fn flat(settings: Map<String, Value>) -> Vec<(String, Value)> {
-    let mut out = Vec::new();
-    let mut left: Vec<(String, Value)> = settings.into_iter().collect();
-    while let Some((name, value)) = left.pop() {
-        match value {
-            Value::Object(object) => {
-                left.extend(
-                    object
-                        .into_iter()
-                        .map(|(inner, value)| (format!("{name}.{inner}"), value)),
-                );
-            }
-            value => out.push((name, value)),
-        }
-    }
-    out
-}
-
 /// A collection as `GET /{collection}` shows it.
 pub(super) fn describe(collection: &Collection, aliases: &Aliases) -> Value {
     let mapping = collection.settings().mapping.to_json();
@@ -242,16 +231,4 @@ pub(super) fn chosen(collection: &Collection, patterns: &[String], is_flat: bool
         nest(&mut nested, &name, value);
     }
     Value::Object(nested)
-}
-
-/// Sets the value at a dotted path. Paths that are a prefix of another keep their dots.
-fn nest(object: &mut Map<String, Value>, path: &str, value: Value) {
-    if let Some((first, rest)) = path.split_once('.') {
-        let below = object.entry(first.to_owned());
-        if let Value::Object(below) = below.or_insert_with(|| Value::Object(Map::new())) {
-            nest(below, rest, value);
-            return;
-        }
-    }
-    object.insert(path.to_owned(), value);
 }

@@ -9,6 +9,7 @@ use super::found::write_found;
 use super::lookup::get_held;
 use super::parse::{key_of, parse_document, parse_key};
 use super::source::Source;
+use crate::collections::on_write::collection_or_create;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::Held;
@@ -43,7 +44,7 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         body.release_bytes();
         let key = id.as_deref().map(parse_key).transpose()?;
         check_alias(engine, &params, &index)?;
-        let collection = engine.collection_or_create(&index)?;
+        let collection = collection_or_create(engine, &index)?;
         let index = collection.name();
         let (key, is_new) = key_of(engine, &collection, key, &document)?;
         // A random id is new, and checking that costs nothing.

@@ -9,6 +9,7 @@ use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, version_condition};
 use super::merge::merge;
 use super::parse::{document_failure, parse_key};
+use crate::collections::on_write::collection_or_create;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::LARGE_BYTES;
@@ -156,7 +157,7 @@ impl Update {
     /// The collection to update in. It is made if the update may put a new document.
     pub(crate) fn collection(&self, engine: &Engine, index: &str) -> Outcome<Collection> {
         if self.upsert.is_some() {
-            engine.collection_or_create(index)
+            collection_or_create(engine, index)
         } else {
             engine.collection_for_writes(index)
         }

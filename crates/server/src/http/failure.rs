@@ -295,6 +295,11 @@ impl Failure {
         self
     }
 
+    /// Whether what was named is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     /// The reason in words.
     pub(crate) fn reason(&self) -> &str {
         match &self.body {

@@ -98,5 +98,6 @@ folders! {
     indices_resolve: "indices.resolve";
     indices_mappings: "indices.mappings";
     indices_settings: "indices.settings";
+    indices_templates: "indices.templates";
     field_caps: "field_caps";
 }
