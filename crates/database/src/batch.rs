@@ -2,13 +2,14 @@
 
 use crate::collection::Collection;
 use crate::collection_state::CollectionState;
-use crate::one_key;
+use crate::settings::CollectionSettings;
 use crate::{Error, Result};
 use quire_collection::{Write, Written};
 use quire_model::{Document, Key};
 use quire_seeded::{Bug, seeded};
 use quire_store::Durability;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Writes that are gathered, then done together. [`Collection::batch`] begins one.
 ///
@@ -133,16 +134,16 @@ impl Batch<'_> {
     /// Does the writes and acknowledges them together. Returns a result for each write, in their
     /// order. Each is judged on its own: one that fails does not keep the others from being done.
     /// Writes to one key are done in their order. One whose document names another key in the key
-    /// field, or in `_id`, is `Invalid`.
+    /// field, or in `_id`, or contradicts the mapping, is `Invalid`.
     pub fn write(self) -> Vec<Result<Written>> {
         let durability = self.durability_or_default();
-        let key_field = self.key_field();
+        let rules = self.rules();
         let mut results: Vec<Option<Result<Written>>> = Vec::new();
         results.resize_with(self.writes.len(), || None);
         let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
         for (index, write) in self.writes.into_iter().enumerate() {
-            if let Some(field) = &key_field
-                && let Err(error) = one_key::check(field, &write)
+            if let Some(rules) = &rules
+                && let Err(error) = rules.check_write(&write)
             {
                 results[index] = Some(Err(error));
                 continue;
@@ -190,11 +191,8 @@ impl Batch<'_> {
         let Some(first) = self.writes.first() else {
             return Ok(Vec::new());
         };
-        if let Some(field) = self.key_field() {
-            let mut checks = self
-                .writes
-                .iter()
-                .map(|write| one_key::check(&field, write));
+        if let Some(rules) = self.rules() {
+            let mut checks = self.writes.iter().map(|write| rules.check_write(write));
             checks.try_for_each(|checked| checked)?;
         }
         let number = self.collection.partition_of(&first.key);
@@ -216,10 +214,9 @@ impl Batch<'_> {
         Ok(written)
     }
 
-    /// The collection's key field, if documents are checked.
-    fn key_field(&self) -> Option<String> {
-        let field = || self.collection.settings.read().key_field.clone();
-        (!self.is_copy).then(field)
+    /// The settings that documents are checked against, if they are checked.
+    fn rules(&self) -> Option<Arc<CollectionSettings>> {
+        (!self.is_copy).then(|| self.collection.settings.read().clone())
     }
 
     fn durability_or_default(&self) -> Durability {
@@ -255,22 +252,22 @@ impl Collection {
         }
         let settings = self.settings();
         let durability = durability.unwrap_or(settings.durability);
-        let is_right = |write: &Write| one_key::check(&settings.key_field, write).is_ok();
+        let is_right = |write: &Write| settings.check_write(write).is_ok();
         let are_right = |(_, writes): &(u32, &[Write])| writes.iter().all(is_right);
         if groups.iter().all(are_right) {
             return write_groups(self.state(), groups, durability);
         }
-        self.write_right_ones(groups, durability, &settings.key_field)
+        self.write_right_ones(groups, durability, &settings)
     }
 
-    /// Does the writes whose documents name no other key than their own; the others are refused.
+    /// Does the writes that keep the rules of the collection; the others are refused.
     fn write_right_ones(
         &self,
         groups: &[(u32, &[Write])],
         durability: Durability,
-        key_field: &str,
+        rules: &CollectionSettings,
     ) -> Vec<Vec<Result<Written>>> {
-        let check = |write: &Write| one_key::check(key_field, write);
+        let check = |write: &Write| rules.check_write(write);
         let right = |(number, writes): &(u32, &[Write])| {
             let right = writes.iter().filter(|write| check(write).is_ok());
             (*number, right.cloned().collect::<Vec<Write>>())

@@ -9,7 +9,8 @@
 //!    higher number counts; the opening then replaces the other.
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
-//! alias: a program that knows none must not lose them. Version 1 had one copy and no number.
+//! alias, or 4 if it has a template: a program that knows none must not lose them. Version 1 had
+//! one copy and no number.
 
 use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
@@ -29,7 +30,8 @@ pub const CATALOG_NAME: &str = "CATALOG";
 pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+const VERSION_NO_TEMPLATES: u32 = 3;
 const VERSION_NO_ALIASES: u32 = 2;
 const VERSION_ONE_COPY: u32 = 1;
 
@@ -51,7 +53,13 @@ pub struct Catalog {
     pub next_collection: u32,
     /// The collections, in the order in which they were created.
     pub collections: Vec<Entry>,
+    /// What servers make collections from.
+    #[serde(default, skip_serializing_if = "Templates::is_empty")]
+    pub templates: Templates,
 }
+
+/// Templates of collections by name. The database keeps them; servers give them their meaning.
+pub type Templates = BTreeMap<String, serde_json::Value>;
 
 /// A collection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +105,7 @@ impl Catalog {
             volumes: u32::try_from(volumes).unwrap_or(u32::MAX),
             next_collection: 1,
             collections: Vec::new(),
+            templates: Templates::new(),
         }
     }
 
@@ -150,11 +159,7 @@ impl Catalog {
 
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
-        let version = match self.has_alias() {
-            true => VERSION,
-            false => VERSION_NO_ALIASES,
-        };
-        seal(KIND, version, &serde_json::json!(self).to_string())
+        seal(KIND, self.version(), &serde_json::json!(self).to_string())
     }
 
     /// What bytes of the file say.
@@ -162,14 +167,15 @@ impl Catalog {
     /// # Errors
     /// What is wrong, in words, if they are damaged or of another version.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
-        let mut older = [VERSION_ONE_COPY, VERSION_NO_ALIASES].into_iter();
+        let older = [VERSION_ONE_COPY, VERSION_NO_ALIASES, VERSION_NO_TEMPLATES];
+        let mut older = older.into_iter();
         let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
         let version = older.find(is_of).unwrap_or(VERSION);
         let json = unseal(KIND, version, "catalog", bytes)?;
         let catalog: Catalog = serde_json::from_str(json)
             .map_err(|error| format!("the catalog is damaged: {error}"))?;
         // The checksum is of the second line alone.
-        if catalog.has_alias() != (version == VERSION) {
+        if catalog.version() != version.max(VERSION_NO_ALIASES) {
             return Err(format!(
                 "the catalog is damaged: version {version} is not its own"
             ));
@@ -179,8 +185,14 @@ impl Catalog {
         Ok(catalog)
     }
 
-    fn has_alias(&self) -> bool {
-        self.collections.iter().any(|one| !one.aliases.is_empty())
+    /// The least version that a program must know to keep all that is there.
+    fn version(&self) -> u32 {
+        let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
+        match (self.templates.is_empty(), has_alias) {
+            (false, _) => VERSION,
+            (true, true) => VERSION_NO_TEMPLATES,
+            (true, false) => VERSION_NO_ALIASES,
+        }
     }
 
     /// What a checksum does not say: that this is a catalog that could have been made.
@@ -395,6 +407,7 @@ mod tests {
                 index_generation: 0,
                 aliases: BTreeMap::new(),
             }],
+            templates: Templates::new(),
         }
     }
 
@@ -456,6 +469,19 @@ mod tests {
                 assert!(Catalog::decode(&bytes[..at]).is_err(), "cut at {at}");
             }
         }
+    }
+
+    #[test]
+    fn templates_round_trip_in_a_version_that_older_programs_refuse() {
+        let mut catalog = sample();
+        let template = serde_json::json!({"index_patterns": ["logs-*"]});
+        catalog.templates.insert("index/logs".into(), template);
+        let bytes = catalog.encode();
+        assert!(bytes.starts_with(b"quire-catalog 4 "));
+        assert_eq!(Catalog::decode(&bytes).unwrap(), catalog);
+        let older = String::from_utf8(bytes).unwrap();
+        let older = older.replacen("quire-catalog 4 ", "quire-catalog 3 ", 1);
+        assert!(Catalog::decode(older.as_bytes()).is_err());
     }
 
     #[test]

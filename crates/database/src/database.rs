@@ -1,7 +1,7 @@
 //! A database: a directory (or several, one a disk) of collections.
 
 use crate::alias::{Alias, AliasChange, Aliases, Resolved};
-use crate::catalog::{Catalog, Entry, FoundCatalog};
+use crate::catalog::{Catalog, Entry, FoundCatalog, Templates};
 use crate::collection::Collection;
 use crate::directory::{
     holds_database, holds_repair, partition_place, remove_collection, remove_leftovers,
@@ -390,6 +390,25 @@ impl Database {
         collection.set_settings(settings)?;
         collection.set_index(index.as_ref())?;
         Ok(collection)
+    }
+
+    /// The templates that the catalog has.
+    pub(crate) fn catalog_templates(&self) -> Templates {
+        self.inner.state.lock().catalog.templates.clone()
+    }
+
+    /// Replaces the templates of the catalog by what `change` makes of them.
+    pub(crate) fn replace_templates<E: From<Error>>(
+        &self,
+        change: impl FnOnce(&mut Templates) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut state = self.state()?;
+        let mut catalog = state.catalog.clone();
+        change(&mut catalog.templates)?;
+        match catalog.templates == state.catalog.templates {
+            true => Ok(()),
+            false => Ok(self.replace_catalog(&mut state, catalog)?),
+        }
     }
 
     /// The names of the collections, sorted, but for wide ones: these are

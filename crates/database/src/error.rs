@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::mapping::Violation;
+
 /// Result of a call to Quire.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -107,6 +109,9 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A document contradicts the mapping of its collection.
+    #[error("{}", .0.in_full())]
+    Mapping(Arc<Violation>),
     /// A restore into the directory did not end.
     #[error(
         "{path}: a restore into this directory did not end; run `quire restore` again to begin it \
@@ -237,6 +242,7 @@ impl Error {
             | Error::ForeignFollower { .. }
             | Error::Typed { .. }
             | Error::IsWide { .. }
+            | Error::Mapping(_)
             | Error::Invalid(_) => ErrorKind::Invalid,
             Error::Diverged(_) => ErrorKind::Conflict,
             Error::Leader(_) => ErrorKind::Io,

@@ -2,13 +2,14 @@
 //! changed later.
 
 use crate::codec::Codec;
-use crate::{Error, Result, one_key};
+use crate::{Error, Mapping, Result, one_key};
 use quire_collection::{IndexedFields, RetentionRule, Write};
 use quire_model::{Document, Key};
 use quire_store::{Durability, LogSettings};
 use quire_wide::Schema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The sizes that blocks of the log may have, before compression.
@@ -76,6 +77,10 @@ pub struct CollectionSettings {
     /// alters wide collections.
     #[serde(skip_serializing_if = "is_default")]
     pub wide: Option<Schema>,
+    /// Explicit types of fields, which documents must agree with. Fields may be added. Default:
+    /// none, so that every document is accepted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub mapping: Mapping,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -103,6 +108,7 @@ impl Default for CollectionSettings {
             retention_bytes: 0,
             index: IndexedFields::all(),
             wide: None,
+            mapping: Mapping::default(),
         }
     }
 }
@@ -157,6 +163,17 @@ impl CollectionSettings {
     /// `Invalid` if the key field, or `_id`, is there and is another key.
     pub fn check_key(&self, write: &Write) -> Result<()> {
         one_key::check(&self.key_field, write)
+    }
+
+    /// Refuses a write that breaks a rule of the collection: its document, or patch, names another
+    /// key than the write's, or contradicts the mapping.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub(crate) fn check_write(&self, write: &Write) -> Result<()> {
+        self.check_key(write)?;
+        let checked = self.mapping.check(write);
+        checked.map_err(|violation| Error::Mapping(Arc::new(violation)))
     }
 
     /// As a JSON object.
@@ -231,6 +248,7 @@ impl CollectionSettings {
         };
         let wrong = match () {
             () if !self.index.is_none() => "has no search index: index must be none",
+            () if !self.mapping.is_empty() => "has columns: it can't have a mapping",
             () if (self.retention_secs, self.retention_bytes) != (0, 0) => "has no retention",
             () if schema.column(&self.key_field).is_some() => {
                 "has its key beside the columns: no column has the name of key_field"
@@ -266,7 +284,17 @@ impl CollectionSettings {
             () if self.partitions != next.partitions => "partitions",
             () if self.key_field != next.key_field => "key_field",
             () if self.wide != next.wide => "the schema, but by `alter` of a wide collection,",
-            () => return Ok(()),
+            () => {
+                // Fields are added, and keep their types.
+                let merged = self.mapping.merged(&next.mapping);
+                let merged = merged.map_err(|error| Error::Invalid(error.to_string()))?;
+                return match merged == next.mapping {
+                    true => Ok(()),
+                    false => Err(Error::Invalid(
+                        "fields of a mapping can't be removed".into(),
+                    )),
+                };
+            }
         };
         let what = format!("{fixed} is fixed when a collection is made");
         Err(Error::Invalid(what))

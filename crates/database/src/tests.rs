@@ -3,6 +3,7 @@
 mod aliases;
 mod dead_space;
 mod indexes;
+mod templates;
 
 use crate::{Codec, CollectionSettings, Database, DatabaseOptions, ErrorKind};
 use quire_collection::Write;

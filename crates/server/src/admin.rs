@@ -1,6 +1,11 @@
 //! The server as a whole: what it is, how it is, what it holds.
 
 pub(crate) mod cat;
+pub(crate) mod cat_nodes;
 pub(crate) mod cluster;
+pub(crate) mod cluster_settings;
+pub(crate) mod nodes;
+pub(crate) mod state;
 pub(crate) mod stats;
 pub(crate) mod tokens;
+pub(crate) mod transient;

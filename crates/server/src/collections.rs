@@ -1,11 +1,19 @@
 //! Collections: create, describe, change, drop, flush, compact.
 
 pub(crate) mod aliases;
+pub(crate) mod coerce;
+pub(crate) mod drop;
+mod flat_settings;
 mod mapping;
+pub(crate) mod mapping_calls;
+pub(crate) mod on_write;
+pub(crate) mod resolve;
 pub(crate) mod selection;
 mod settings;
+pub(crate) mod settings_calls;
+pub(crate) mod template_calls;
+pub(crate) mod templates;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -27,7 +35,8 @@ pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
     let (engine, index) = (call.state.clone(), call.collection());
     let grant = Arc::clone(&call.grant);
     let body = call.take_small_body().await?;
-    let (settings, aliases) = settings::parse(&body.bytes)?;
+    let template = templates::applied(&engine.database().templates(), &index);
+    let (settings, aliases) = settings::parse(&body.bytes, &template)?;
     for alias in aliases.keys() {
         let allowed = grant.check(Action::Manage, alias);
         allowed.map_err(Failure::forbidden)?;
@@ -84,33 +93,9 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     call.state.read(work).await?
 }
 
-/// `GET /{collection}/_mapping`: with `quire` also what is known of each field beside its type.
-pub(crate) async fn mapping(call: Call<Engine>) -> Outcome<Answer> {
-    let is_detailed = call.params.flag("quire")?.unwrap_or(false);
-    let selection = Selection::of(&call)?;
-    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let mut all = Map::new();
-        for collection in selection.collections(engine)? {
-            let mut go_on = |_| match stop() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            };
-            let fields = collection.fields_with(&mut go_on);
-            let fields =
-                fields.map_err(|error| Failure::engine(&error, Some(collection.name())))?;
-            let mut shown = json!({"mappings": mapping::describe(&fields)});
-            if is_detailed {
-                shown["quire"] = mapping::details(&fields);
-            }
-            all.insert(collection.name().to_owned(), shown);
-        }
-        for wide in selection.wide(engine)? {
-            let shown = json!({"mappings": schema::mapping(&wide)});
-            all.insert(wide.name().to_owned(), shown);
-        }
-        Ok(Answer::ok(&Value::Object(all)))
-    };
-    call.state.search(work).await?
+/// A collection as `GET /{collection}` shows it.
+pub(crate) fn described(engine: &Engine, collection: &Collection) -> Value {
+    settings::describe(collection, &engine.database().aliases())
 }
 
 /// `GET /{collection}/_stats`: as OpenSearch counts, and in `quire` what `quire stats` shows.
@@ -153,55 +138,6 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
 
 fn figures(documents: u64, bytes: u64) -> Value {
     json!({"docs": {"count": documents, "deleted": 0}, "store": {"size_in_bytes": bytes}})
-}
-
-/// `PUT /{collection}/_settings`: segments made from then on follow the new settings.
-pub(crate) async fn change_settings(call: Call<Engine>) -> Outcome<Answer> {
-    let (engine, index) = (call.state.clone(), call.collection());
-    let body = call.take_small_body().await?;
-    let work = move |engine: &Engine| {
-        let refused = |error: quiredb::Error| match error.kind() {
-            ErrorKind::NotFound => Failure::index_not_found(&index),
-            ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
-            _ => Failure::engine(&error, Some(&index)),
-        };
-        let collection = engine.collection(&index)?;
-        let settings = settings::parse_change(&body.bytes, &collection.settings())?;
-        let changed = engine
-            .database()
-            .change_settings(collection.name(), settings);
-        changed.map_err(refused)?;
-        Ok(Answer::ok(&json!({"acknowledged": true})))
-    };
-    engine.write(work).await?
-}
-
-/// `DELETE /{collection}`
-pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
-    let index = call.collection();
-    if index == "_all" || index.contains(['*', ',']) {
-        return Err(Failure::illegal_argument(format!(
-            "collections are dropped one at a time: name one instead of [{index}]"
-        )));
-    }
-    let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);
-    if call.state.database().alias(&index).is_some() {
-        return Err(Failure::illegal_argument(format!(
-            "the provided expression [{index}] matches an alias, specify the corresponding \
-             concrete indices instead"
-        )));
-    }
-    let work = move |engine: &Engine| match engine.database().drop_collection(&index) {
-        Ok(()) => Ok(Answer::ok(&json!({"acknowledged": true}))),
-        Err(error) => match error.kind() {
-            ErrorKind::NotFound | ErrorKind::Invalid if ignore_missing => {
-                Ok(Answer::ok(&json!({"acknowledged": true})))
-            }
-            ErrorKind::NotFound | ErrorKind::Invalid => Err(Failure::index_not_found(&index)),
-            _ => Err(Failure::engine(&error, Some(&index))),
-        },
-    };
-    call.state.write(work).await?
 }
 
 /// `GET|POST /_refresh`: succeeds if the collections exist. It does nothing, because a read sees

@@ -27,6 +27,7 @@ use crate::http::failure::{Failure, Outcome};
 use crate::http::framing;
 use crate::http::metered::Metered;
 use crate::http::params::Params;
+use crate::http::product;
 use crate::limits::{Over, Share};
 use crate::net::idle::InService;
 use crate::net::lingering::Lingering;
@@ -127,7 +128,9 @@ fn served(
         async move {
             let begun = server.engine.now();
             let method = request.method().clone();
-            let response = answer(&server, guard, route, path, request).await;
+            let accepted = product::accepted(request.headers());
+            let mut response = answer(&server, guard, route, path, request).await;
+            product::sign(server.options.compat, &mut response, accepted);
             let took = server.engine.now().saturating_sub(begun);
             server
                 .requests
@@ -189,6 +192,7 @@ async fn answer(
     let by = Arc::clone(&grant);
     let running = Arc::new(server.begin_task(&route.endpoint, &parts, &grant));
     let call = || {
+        product::check(server.options.compat, &parts.headers)?;
         let path_params = path_params(path)?;
         if !path_params.iter().any(is_api) {
             let named = path_params.iter().find(|(name, _)| name == "collection");
@@ -376,7 +380,9 @@ async fn refuse(
         .requests
         .answered(NO_ROUTE, &parts.method, failure.status, Duration::ZERO);
     let answer = Answer::from(failure);
-    let response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+    let mut response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+    let accepted = product::accepted(&parts.headers);
+    product::sign(server.options.compat, &mut response, accepted);
     match body.is_end_stream() && framing::check(&parts.headers).is_ok() {
         true => response,
         false => closing(response, &parts),

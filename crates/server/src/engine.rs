@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use parking_lot::RwLock;
-use quiredb::{Collection, CollectionSettings, Database, ErrorKind};
+use quiredb::{Collection, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
 use crate::audit::AuditedGrant;
@@ -180,36 +180,6 @@ impl Engine {
             ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
             _ => Failure::engine(&error, Some(name)),
         })
-    }
-
-    /// A collection to write to, made with default settings if there is neither a collection nor an
-    /// alias of this name. That `by` made it is noted.
-    ///
-    /// # Errors
-    /// 400 if no collection can have this name, or it is an alias without a collection for writes.
-    pub(crate) fn collection_or_create(
-        &self,
-        name: &str,
-        by: &AuditedGrant,
-    ) -> Outcome<Collection> {
-        if self.database().alias(name).is_some() {
-            return self.collection_for_writes(name);
-        }
-        let mut is_new = false;
-        let settings = || {
-            is_new = true;
-            CollectionSettings::default()
-        };
-        let made = self.database().collection_or_create(name, settings);
-        let made = made.map_err(|error| match error.kind() {
-            _ if is_wide(&error) => Failure::engine(&error, Some(name)),
-            ErrorKind::Invalid => Failure::invalid_index_name(&error, name),
-            _ => Failure::engine(&error, Some(name)),
-        })?;
-        if is_new {
-            by.note_created(name);
-        }
-        Ok(made)
     }
 
     /// Whether there is a wide collection of this name.

@@ -15,4 +15,5 @@ pub(crate) mod metered;
 pub(crate) mod openapi;
 pub(crate) mod params;
 mod pretty;
+pub(crate) mod product;
 pub(crate) mod table;

@@ -51,6 +51,7 @@ mod audit;
 mod bulk;
 mod collections;
 mod command;
+mod compat;
 mod dispatch;
 mod documents;
 mod engine;
@@ -83,6 +84,7 @@ pub use command::{
     AggregateText, AnswerText, End, ExplainText, Line, QueryText, QueryTextError, Row, WriteAnswer,
     WriteLine, selected,
 };
+pub use compat::Compat;
 pub use error::{Error, ErrorKind, Result};
 pub use follow::{
     ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response, Session,

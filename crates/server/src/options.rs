@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::access::caller::Access;
 use crate::access::tokens::Tokens;
 use crate::audit::Audit;
+use crate::compat::Compat;
 use crate::limits::Limit;
 use crate::net::tls::Tls;
 use crate::slow::SlowLog;
@@ -73,6 +74,8 @@ pub struct ServerOptions {
     pub shutdown_timeout: Duration,
     /// The memcached protocol. Default none: it is not served.
     pub memcached: Option<MemcachedOptions>,
+    /// The product that the server says it is. Default OpenSearch.
+    pub compat: Compat,
 }
 
 /// The options of the memcached port. Its bounds and its token are those of [`ServerOptions`].
@@ -121,6 +124,7 @@ impl Default for ServerOptions {
             backup_dir: None,
             shutdown_timeout: Duration::from_secs(30),
             memcached: None,
+            compat: Compat::default(),
         }
     }
 }
@@ -149,6 +153,7 @@ impl fmt::Debug for ServerOptions {
             .field("backup_dir", &self.backup_dir)
             .field("shutdown_timeout", &self.shutdown_timeout)
             .field("memcached", &self.memcached)
+            .field("compat", &self.compat)
             .finish()
     }
 }

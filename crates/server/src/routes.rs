@@ -6,8 +6,11 @@ use axum::http::Method;
 use futures_util::future::BoxFuture;
 
 use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
-use crate::admin::{cat, cluster, stats, tokens};
-use crate::collections::aliases;
+use crate::admin::{cat, cat_nodes, cluster, cluster_settings, nodes, stats, tokens};
+use crate::collections::{
+    aliases, drop, mapping_calls as mapping, resolve, settings_calls as settings,
+    template_calls as templates,
+};
 use crate::command::{describe, query, read, write};
 use crate::documents::{by_query, changes, mget, one as documents, reindex, update};
 use crate::follow::leader;
@@ -152,6 +155,38 @@ const MAPPING: &[&str] = &[
     "master_timeout",
     "quire",
 ];
+const PUT_MAPPING: &[&str] = &[
+    "allow_no_indices",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "ignore_unavailable",
+    "master_timeout",
+    "timeout",
+    "write_index_only",
+];
+const FIELD_MAPPING: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "ignore_unavailable",
+    "include_defaults",
+    "local",
+];
+const FIELD_CAPS: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "fields",
+    "ignore_unavailable",
+    "include_unmapped",
+];
+const SETTINGS: &[&str] = &[
+    "allow_no_indices",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "flat_settings",
+    "ignore_unavailable",
+    "master_timeout",
+    "timeout",
+];
 const STATS: &[&str] = &[
     "allow_no_indices",
     "expand_wildcards",
@@ -263,6 +298,35 @@ const MERGE: &[&str] = &[
     "primary_only",
     "wait_for_completion",
 ];
+const CLUSTER_SETTINGS: &[&str] = &[
+    "cluster_manager_timeout",
+    "flat_settings",
+    "include_defaults",
+    "local",
+    "master_timeout",
+    "timeout",
+];
+const NODES: &[&str] = &["flat_settings", "level", "timeout"];
+const STATE: &[&str] = &[
+    "allow_no_indices",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "flat_settings",
+    "ignore_unavailable",
+    "local",
+    "master_timeout",
+];
+const TEMPLATES: &[&str] = &[
+    "cause",
+    "cluster_manager_timeout",
+    "create",
+    "flat_settings",
+    "local",
+    "master_timeout",
+    "order",
+    "timeout",
+];
+const RESOLVE: &[&str] = &["expand_wildcards"];
 const CHANGES: &[&str] = &["after", "limit", "partition", "prefix", "wait_ms"];
 const SCAN: &[&str] = &["from", "limit", "prefix", "to"];
 const BACKUP: &[&str] = &["keep", "rate_bytes"];
@@ -332,6 +396,54 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Whether the database serves";
     Named(Read), GET, "/_cluster/health/{collection}", HEALTH, cluster::health,
         "Whether collections are served";
+    Any, GET, "/_cluster/settings", CLUSTER_SETTINGS, cluster_settings::get,
+        "Settings that hold until the server stops";
+    Whole(Manage), &[Method::PUT], "/_cluster/settings", CLUSTER_SETTINGS, cluster_settings::put,
+        "Change settings that hold until the server stops";
+    Whole(Read), GET, "/_cluster/stats", NODES, nodes::cluster_stats,
+        "What the database holds, as of a cluster";
+    Whole(Read), GET, "/_cluster/state", STATE, nodes::cluster_state,
+        "A part of what OpenSearch says of its cluster";
+    Whole(Read), GET, "/_cluster/state/{name}", STATE, nodes::cluster_state,
+        "Some parts of it";
+    Named(Read), GET, "/_cluster/state/{name}/{collection}", STATE, nodes::cluster_state,
+        "Some parts of it, about some collections";
+    Any, GET, "/_nodes", NODES, nodes::info,
+        "The one node";
+    Any, GET, "/_nodes/{name}", NODES, nodes::info,
+        "The one node, its `http` alone";
+    Any, GET, "/_nodes/{id}/{name}", NODES, nodes::info,
+        "The one node, its `http` alone";
+    Whole(Read), GET, "/_nodes/stats", NODES, nodes::stats,
+        "What the one node holds";
+    Whole(Read), GET, "/_nodes/stats/{name}", NODES, nodes::stats,
+        "What the one node holds";
+    Named(Read), GET, "/_resolve/index/{collection}", RESOLVE, resolve::resolve,
+        "The collections and aliases that names stand for";
+    Any, GET, "/_cat/nodes", CAT, cat_nodes::nodes,
+        "The one node, as a table";
+    Any, GET, "/_cat/cluster_manager", CAT, cat_nodes::manager,
+        "The one node, as a table";
+    Any, GET, "/_cat/master", CAT, cat_nodes::manager,
+        "The one node, as a table";
+    Whole(Read), GET, "/_cat/shards", CAT, cat_nodes::shards,
+        "A table of partitions";
+    Named(Read), GET, "/_cat/shards/{collection}", CAT, cat_nodes::shards,
+        "A table of partitions";
+    Whole(Read), GET, "/_cat/allocation", CAT, cat_nodes::allocation,
+        "A table of nodes and what they hold";
+    Any, GET, "/_cat/plugins", CAT, cat_nodes::plugins,
+        "An empty table";
+    Any, GET, "/_cat/pending_tasks", CAT, cat_nodes::pending,
+        "An empty table";
+    Any, GET, "/_cat/fielddata", CAT, cat_nodes::fielddata,
+        "An empty table";
+    Any, GET, "/_cat/nodeattrs", CAT, cat_nodes::nodeattrs,
+        "An empty table";
+    Any, GET, "/_cat/repositories", CAT, cat_nodes::repositories,
+        "An empty table";
+    Whole(Read), GET, "/_cat/templates", CAT, cat_nodes::templates,
+        "A table of index templates and legacy templates";
     Whole(Read), GET, "/_cat/indices", CAT, cat::indices,
         "A table of collections";
     Named(Read), GET, "/_cat/indices/{collection}", CAT, cat::indices,
@@ -389,10 +501,46 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Create a collection";
     Named(Read), GET, "/{collection}", LOOKUP, collections::get,
         "A collection's settings; HEAD tells whether it exists";
-    Named(Manage), &[Method::DELETE], "/{collection}", DROP, collections::delete,
+    Named(Manage), &[Method::DELETE], "/{collection}", DROP, drop::delete,
         "Drop a collection and all that is in it";
-    Named(Manage), &[Method::PUT], "/{collection}/_settings", ADMIN, collections::change_settings,
+    Named(Manage), &[Method::PUT], "/{collection}/_settings", SETTINGS, settings::change,
         "Change a collection's settings";
+    Whole(Read), GET, "/_settings", LOOKUP, settings::get,
+        "The settings of all collections";
+    Whole(Read), GET, "/_settings/{name}", LOOKUP, settings::get,
+        "Some settings of all collections";
+    Named(Read), GET, "/{collection}/_settings", LOOKUP, settings::get,
+        "The settings of collections";
+    Named(Read), GET, "/{collection}/_settings/{name}", LOOKUP, settings::get,
+        "Some settings of collections";
+    Whole(Read), GET, "/_component_template", TEMPLATES, templates::get_component,
+        "All component templates";
+    Whole(Read), GET, "/_component_template/{name}", TEMPLATES, templates::get_component,
+        "A component template; HEAD tells whether it exists";
+    Whole(Manage), PUT_POST, "/_component_template/{name}", TEMPLATES, templates::put_component,
+        "Make a template that index templates are composed of";
+    Whole(Manage), DELETES, "/_component_template/{name}", TEMPLATES, templates::delete_component,
+        "Delete a component template";
+    Whole(Read), GET, "/_index_template", TEMPLATES, templates::get_index,
+        "All index templates";
+    Whole(Read), GET, "/_index_template/{name}", TEMPLATES, templates::get_index,
+        "An index template; HEAD tells whether it exists";
+    Whole(Manage), PUT_POST, "/_index_template/{name}", TEMPLATES, templates::put_index,
+        "Make a template of new collections whose names match";
+    Whole(Manage), DELETES, "/_index_template/{name}", TEMPLATES, templates::delete_index,
+        "Delete an index template";
+    Whole(Read), POST, "/_index_template/_simulate_index/{name}", TEMPLATES,
+        templates::simulate_index, "What a new collection of this name would have";
+    Whole(Read), POST, "/_index_template/_simulate/{name}", TEMPLATES, templates::simulate,
+        "What an index template says with its components";
+    Whole(Read), GET, "/_template", TEMPLATES, templates::get_legacy,
+        "All legacy templates";
+    Whole(Read), GET, "/_template/{name}", TEMPLATES, templates::get_legacy,
+        "A legacy template; HEAD tells whether it exists";
+    Whole(Manage), PUT_POST, "/_template/{name}", TEMPLATES, templates::put_legacy,
+        "Make a legacy template";
+    Whole(Manage), DELETES, "/_template/{name}", TEMPLATES, templates::delete_legacy,
+        "Delete a legacy template";
     Items(Manage), POST, "/_aliases", ADMIN, aliases::actions,
         "Add and remove aliases, and drop collections, all at one moment";
     Whole(Read), GET, "/_alias", LOOKUP, aliases::get,
@@ -407,10 +555,24 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Add an alias to collections";
     Named(Manage), DELETES, "/{collection}/_alias/{name}", ADMIN, aliases::delete,
         "Remove an alias from collections";
-    Whole(Read), GET, "/_mapping", MAPPING, collections::mapping,
+    Whole(Read), GET, "/_mapping", MAPPING, mapping::get,
         "The fields of documents and the types of their values";
-    Named(Read), GET, "/{collection}/_mapping", MAPPING, collections::mapping,
+    Named(Read), GET, "/{collection}/_mapping", MAPPING, mapping::get,
         "The fields of a collection's documents and the types of their values";
+    Named(Read), GET, "/{collection}/_mappings", MAPPING, mapping::get,
+        "As `_mapping`";
+    Named(Manage), PUT_POST, "/{collection}/_mapping", PUT_MAPPING, mapping::put,
+        "Give fields types, which documents must agree with";
+    Named(Manage), PUT_POST, "/{collection}/_mappings", PUT_MAPPING, mapping::put,
+        "As `_mapping`";
+    Whole(Read), GET, "/_mapping/field/{name}", FIELD_MAPPING, mapping::get_fields,
+        "Some fields and their types";
+    Named(Read), GET, "/{collection}/_mapping/field/{name}", FIELD_MAPPING, mapping::get_fields,
+        "Some fields of collections and their types";
+    Whole(Read), GET_POST, "/_field_caps", FIELD_CAPS, mapping::capabilities,
+        "The types of fields over all collections";
+    Named(Read), GET_POST, "/{collection}/_field_caps", FIELD_CAPS, mapping::capabilities,
+        "The types of fields over collections";
     Whole(Read), GET, "/_stats", STATS, collections::stats,
         "What collections hold";
     Named(Read), GET, "/{collection}/_stats", STATS, collections::stats,

@@ -38,6 +38,7 @@ use self::hits::Search;
 use self::request::Request;
 use self::state::SearchState;
 use crate::access::role::Action;
+use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Searched, Selection, searched};
 use crate::engine::Engine;
 use crate::http::answer::{Answer, SMALL_BYTES};
@@ -79,10 +80,11 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
             }
             let open = move |engine: &Engine| {
                 let (collections, filter) = selection.searched(engine)?;
-                Ok::<_, Failure>((views(&collections)?, filter))
+                let mappings = Mappings::of_searched(&collections);
+                Ok::<_, Failure>((views(&collections)?, filter, mappings))
             };
-            let (views, filter) = engine.read(open).await??;
-            limit_to(&mut request.query, filter);
+            let (views, filter, mappings) = engine.read(open).await??;
+            limit_to(&mut request.query, filter, &mappings)?;
             Arc::new(views)
         }
     };
@@ -177,7 +179,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     drop(body);
     let select = move |engine: &Engine| selection.searched(engine);
     let (collections, filter) = engine.read(select).await??;
-    limit_to(&mut query, filter);
+    limit_to(&mut query, filter, &Mappings::of_searched(&collections))?;
     if matches!(query.filter, Filter::All) {
         let work = move |_: &Engine| {
             let count: Outcome<u64> = collections.iter().map(Searched::count).sum();
@@ -204,15 +206,20 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     engine.search(work).await?
 }
 
-/// Limits a query to the documents that match `filter` too.
-pub(crate) fn limit_to(query: &mut Query, filter: Filter) {
-    if !matches!(filter, Filter::All) {
-        let own = std::mem::replace(&mut query.filter, Filter::All);
-        query.filter = match own {
-            Filter::All => filter,
-            own => own.and(filter),
-        };
-    }
+/// Limits a query to the documents that match `filter` too, and converts its values to the types of
+/// the collections.
+///
+/// # Errors
+/// 400 for a value that can't be one of its field.
+pub(crate) fn limit_to(query: &mut Query, filter: Filter, mappings: &Mappings) -> Outcome<()> {
+    let own = std::mem::replace(&mut query.filter, Filter::All);
+    let both = match (own, filter) {
+        (own, Filter::All) => own,
+        (Filter::All, filter) => filter,
+        (own, filter) => own.and(filter),
+    };
+    query.filter = mappings.convert(both)?;
+    Ok(())
 }
 
 fn counted(count: u64, collections: &[Searched]) -> Answer {

@@ -12,8 +12,10 @@ use tokio::sync::Semaphore;
 
 use crate::access::caller::Access;
 use crate::access::grant::Grant;
+use crate::admin::state::ClusterState;
 use crate::admin::stats::{MetricsState, StatsState};
 use crate::admin::tokens::TokensState;
+use crate::admin::transient::ClusterSettings;
 use crate::audit::Peer;
 use crate::bulk::BulkState;
 use crate::documents::changes::ChangesState;
@@ -63,6 +65,8 @@ pub(crate) struct Server {
     tasks: Arc<Tasks>,
     /// What each client may take.
     pub(crate) limits: Arc<Limits>,
+    /// Settings that hold until the server stops.
+    cluster_settings: Arc<ClusterSettings>,
 }
 
 impl Server {
@@ -109,6 +113,7 @@ impl Server {
             contexts: Contexts::default(),
             tasks,
             limits,
+            cluster_settings: Arc::default(),
         }
     }
 
@@ -138,6 +143,17 @@ impl Server {
 impl FromRef<Server> for Engine {
     fn from_ref(server: &Server) -> Engine {
         server.engine.clone()
+    }
+}
+
+impl FromRef<Server> for ClusterState {
+    fn from_ref(server: &Server) -> ClusterState {
+        ClusterState {
+            engine: server.engine.clone(),
+            compat: server.options.compat,
+            listen: server.options.listen,
+            settings: Arc::clone(&server.cluster_settings),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::logging::{LogFormat, LogLevel, LogOptions};
 use crate::size::{Size, counted};
 use crate::{Context, database, files, limit, millis};
 use quire_server::{
-    Audit, Limit, Listeners, LogFileOptions, MemcachedOptions, ServerOptions, SlowLog, Tls,
+    Audit, Compat, Limit, Listeners, LogFileOptions, MemcachedOptions, ServerOptions, SlowLog, Tls,
     TlsFiles, Tokens,
 };
 use quiredb::ErrorKind;
@@ -134,6 +134,14 @@ pub(super) struct Serving {
     /// can connect; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     listen_metrics: Option<SocketAddr>,
+    /// The product that the server says it is: elasticsearch lets clients of Elasticsearch 7 and 8
+    /// work
+    #[arg(
+        long,
+        value_name = "opensearch|elasticsearch",
+        default_value = "opensearch"
+    )]
+    compat: Compat,
     /// Memory that the database may use [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     pub(super) memory: Option<Size>,
@@ -295,6 +303,7 @@ impl Serving {
             token_limit: self.limit_token,
             backup_dir: self.backup_dir.clone(),
             memcached,
+            compat: self.compat,
             ..ServerOptions::default()
         })
     }

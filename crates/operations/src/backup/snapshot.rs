@@ -262,6 +262,7 @@ mod tests {
                     index_generation: 0,
                     aliases: std::collections::BTreeMap::new(),
                 }],
+                templates: Default::default(),
             },
             partitions: vec![PartitionFiles {
                 collection: 2,

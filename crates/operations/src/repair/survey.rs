@@ -7,7 +7,7 @@ use quire_database::catalog::{
     collection_dir, parse_collection_dir, parse_partition_dir, partition_dir,
 };
 use quire_database::directory::holds_database;
-use quire_database::{Alias, CollectionSettings, Damage, Error, Result, check_name};
+use quire_database::{Alias, CollectionSettings, Damage, Error, Result, Templates, check_name};
 use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
 use quire_store::{Durability, Place};
 use std::collections::{BTreeMap, BTreeSet};
@@ -244,6 +244,7 @@ fn guess(env: &dyn Env, volumes: &Volumes) -> Catalog {
             volumes: 1,
             next_collection: 1,
             collections: Vec::new(),
+            templates: Templates::new(),
         })
 }
 

@@ -4,21 +4,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::json;
 
+use super::state::ClusterState;
 use crate::collections::selection::Selection;
+use crate::compat::Compat;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::Outcome;
 use crate::ids::letters;
 
-/// The version of OpenSearch that this reports, for clients that check it.
-const API_VERSION: &str = "2.19.0";
-
 /// Length of a cluster's UUID in OpenSearch.
 const UUID_CHARS: usize = 22;
 
-/// `GET /`
-pub(crate) async fn info(call: Call<Engine>) -> Outcome<Answer> {
+/// The identity of the database, as clusters have one.
+pub(super) async fn uuid(engine: &Engine) -> Outcome<String> {
     let path = |engine: &Engine| {
         engine
             .database()
@@ -26,14 +25,40 @@ pub(crate) async fn info(call: Call<Engine>) -> Outcome<Answer> {
             .map(|stats| stats.path)
             .unwrap_or_default()
     };
-    let cluster_uuid = uuid_of(&call.state.read(path).await?);
+    Ok(uuid_of(&engine.read(path).await?))
+}
+
+/// `GET /`
+pub(crate) async fn info(call: Call<ClusterState>) -> Outcome<Answer> {
+    let (cluster_uuid, compat) = (uuid(&call.state.engine).await?, call.state.compat);
+    let quire = json!({"version": env!("CARGO_PKG_VERSION")});
+    if compat == Compat::Elasticsearch {
+        return Ok(Answer::ok(&json!({
+            "name": "quire",
+            "cluster_name": "quire",
+            "cluster_uuid": cluster_uuid,
+            "version": {
+                "number": compat.version(),
+                "build_flavor": "default",
+                "build_type": "quire",
+                "build_hash": "unknown",
+                "build_date": "unknown",
+                "build_snapshot": false,
+                "lucene_version": "none",
+                "minimum_wire_compatibility_version": "7.17.0",
+                "minimum_index_compatibility_version": "7.0.0",
+            },
+            "quire": quire,
+            "tagline": "You Know, for Search",
+        })));
+    }
     Ok(Answer::ok(&json!({
         "name": "quire",
         "cluster_name": "quire",
         "cluster_uuid": cluster_uuid,
         "version": {
             "distribution": "opensearch",
-            "number": API_VERSION,
+            "number": compat.version(),
             "build_type": "quire",
             "build_hash": "unknown",
             "build_date": "unknown",
@@ -42,7 +67,7 @@ pub(crate) async fn info(call: Call<Engine>) -> Outcome<Answer> {
             "minimum_wire_compatibility_version": "7.10.0",
             "minimum_index_compatibility_version": "7.0.0",
         },
-        "quire": {"version": env!("CARGO_PKG_VERSION")},
+        "quire": quire,
         "tagline": "The OpenSearch Project: https://opensearch.org/",
     })))
 }

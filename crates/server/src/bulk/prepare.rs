@@ -3,6 +3,7 @@
 use super::action::Op;
 use super::item::{Done, Item, Source};
 use crate::audit::AuditedGrant;
+use crate::collections::on_write::collection_or_create;
 use crate::documents::conditions::require_alias;
 use crate::documents::parse::{document_too_long, key_of, parse_document, parse_key};
 use crate::documents::update::Update;
@@ -130,7 +131,7 @@ fn prepare_item(
         Op::Index | Op::Create => {
             let document = parse_document(text)?;
             let key = id.map(parse_key).transpose()?;
-            let open = || engine.collection_or_create(index, by);
+            let open = || collection_or_create(engine, index, by);
             let (name, collection) = collections.open(index, open)?;
             let (key, is_new) = key_of(engine, collection, key, &document)?;
             let is_create = item.op == Op::Create || is_new && condition == Condition::Always;

@@ -1,14 +1,16 @@
 //! `_mapping`: the fields of documents, as OpenSearch shows a mapping.
 //!
-//! There is no mapping: the types are those of the values that documents have. A field with values
-//! of several types is shown as `keyword`, and as `double` if all are numbers; one with fields
-//! below it is shown by these alone. Nulls have no type.
+//! A field that the collection's mapping names has the type that it says. The types of others are
+//! those of the values that documents have: a field with values of several types is shown as
+//! `keyword`, and as `double` if all are numbers; one with fields below it is shown by these alone.
+//! Nulls have no type.
 
-use quiredb::{CollectionFields, FieldStats, FieldType};
+use quiredb::{CollectionFields, FieldKind, FieldStats, FieldType, Mapping};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
-/// The mapping of a collection with these fields.
-pub(super) fn describe(fields: &CollectionFields) -> Value {
+/// The mapping of a collection with these fields, which has this mapping.
+pub(super) fn describe(fields: &CollectionFields, mapping: &Mapping) -> Value {
     let mut properties = Map::new();
     for field in &fields.fields {
         // It is the document's id, which is no field of a mapping.
@@ -18,7 +20,85 @@ pub(super) fn describe(fields: &CollectionFields) -> Value {
             add(&mut properties, &field.path, name);
         }
     }
-    json!({"properties": properties})
+    let Value::Object(mut shown) = mapping.to_json() else {
+        return json!({"properties": properties});
+    };
+    if let Some(Value::Object(explicit)) = shown.remove("properties") {
+        overlay(&mut properties, explicit);
+    }
+    shown.insert("properties".into(), Value::Object(properties));
+    Value::Object(shown)
+}
+
+/// Puts explicit properties in place of derived ones, and sorts all by name.
+fn overlay(derived: &mut Map<String, Value>, explicit: Map<String, Value>) {
+    for (name, rule) in explicit {
+        match (derived.get_mut(&name), rule) {
+            (Some(Value::Object(shown)), Value::Object(mut rule))
+                if rule.contains_key("properties") =>
+            {
+                let below = rule.remove("properties");
+                shown.remove("type");
+                let known = shown.entry("properties").or_insert_with(|| json!({}));
+                if let (Value::Object(known), Some(Value::Object(below))) = (known, below) {
+                    overlay(known, below);
+                }
+                shown.extend(rule);
+            }
+            (_, rule) => drop(derived.insert(name, rule)),
+        }
+    }
+    derived.sort_keys();
+}
+
+/// The fields of a mapping as it is shown, each with its path: those with values, and objects.
+pub(super) fn leaves(shown: &Value) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    collect(shown, "", &mut found);
+    found
+}
+
+fn collect(shown: &Value, prefix: &str, found: &mut BTreeMap<String, Value>) {
+    let properties = shown.get("properties").and_then(Value::as_object);
+    for (name, rule) in properties.into_iter().flatten() {
+        let path = format!("{prefix}{name}");
+        if rule.get("properties").is_some() {
+            collect(rule, &format!("{path}."), found);
+        }
+        let sub_fields = rule.get("fields").and_then(Value::as_object);
+        for (sub_field, rule) in sub_fields.into_iter().flatten() {
+            found.insert(format!("{path}.{sub_field}"), rule.clone());
+        }
+        found.insert(path, rule.clone());
+    }
+}
+
+/// Why documents that are there already contradict a type that is given to their field.
+///
+/// # Errors
+/// The field, as OpenSearch says it.
+pub(super) fn check_types(fields: &CollectionFields, added: &Mapping) -> Result<(), String> {
+    for field in &fields.fields {
+        let Some(kind) = added.kind(&field.path) else {
+            continue;
+        };
+        let contradicts = |one: &FieldType| match one {
+            FieldType::Null => false,
+            FieldType::Boolean => kind.is_number() || kind.is_date(),
+            FieldType::Integer => kind == FieldKind::Boolean,
+            FieldType::Float => kind == FieldKind::Boolean || kind.is_date(),
+            FieldType::String => kind.is_number() || kind == FieldKind::Boolean,
+        };
+        if field.types.iter().any(contradicts)
+            && let Some(now) = type_name(&field.types)
+        {
+            let (path, kind) = (&field.path, kind.name());
+            return Err(format!(
+                "mapper [{path}] cannot be changed from type [{now}] to [{kind}]"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What the mapping does not say.

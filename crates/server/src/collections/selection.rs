@@ -1,6 +1,6 @@
 //! The collections that a request names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
 use quiredb::query::Filter;
@@ -112,6 +112,29 @@ impl Selection {
         Ok((opened.collect::<Outcome<_>>()?, filter_of(&first)?))
     }
 
+    /// The names and those that patterns match, sorted; aliases stand for nothing. A name that no
+    /// collection has is among them.
+    ///
+    /// # Errors
+    /// 404 for a pattern that matches none, where one must be.
+    pub(crate) fn named(&self, engine: &Engine) -> Outcome<BTreeSet<String>> {
+        let mut found = BTreeSet::new();
+        for name in &self.names {
+            let pattern = if name == "_all" { "*" } else { name };
+            if !pattern.contains('*') {
+                found.insert(name.clone());
+                continue;
+            }
+            let all = engine.database().collections().into_iter();
+            let before = found.len();
+            found.extend(all.filter(|one| glob(pattern.as_bytes(), one.as_bytes())));
+            if found.len() == before && !self.allow_none {
+                return Err(Failure::index_not_found(name));
+            }
+        }
+        Ok(found)
+    }
+
     /// The names of the collections, each with the filters by one of which it is searched; none if
     /// one of its names has no filter.
     fn chosen(&self, engine: &Engine) -> Outcome<BTreeMap<String, Vec<Value>>> {
@@ -172,6 +195,14 @@ impl Searched {
         match engine.is_wide(name) {
             true => wide::collection(engine, name).map(Searched::Wide),
             false => engine.collection_named(name).map(Searched::Plain),
+        }
+    }
+
+    /// The collection, unless it is a wide one.
+    pub(crate) fn plain(&self) -> Option<&Collection> {
+        match self {
+            Searched::Plain(collection) => Some(collection),
+            Searched::Wide(_) => None,
         }
     }
 

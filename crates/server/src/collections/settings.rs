@@ -3,24 +3,65 @@
 //! - `settings.index.number_of_shards` (nested or dotted, `index.` may be left out) is
 //!   `partitions`.
 //! - `settings.number_of_replicas` is a number, which is ignored: there are no replicas.
-//! - `settings.refresh_interval` is ignored: a write is seen as soon as it is acknowledged.
+//! - `settings.refresh_interval` is ignored: a write is seen as soon as it is acknowledged. So are
+//!   those of [`IGNORED`], which change no answer here.
 //! - `settings.quire.*` and `quire.*` are Quire's own settings: `partitions`, `key_field`,
 //!   `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`,
 //!   `retention_secs`, `retention_bytes` and `index` (an object only in a body's own `quire`).
-//! - `mappings` is accepted if it changes nothing of what is stored and returned: `properties`,
-//!   `dynamic` other than strict and others.
+//! - `mappings` gives fields types, which documents must agree with: see [`Mapping`].
 //! - `aliases` are those that the collection has from the start.
 //!
 //! Anything else is refused by name.
 
 use std::collections::BTreeMap;
 
-use quiredb::{Alias, Aliases, Collection, CollectionSettings};
+use quiredb::{Alias, Aliases, Collection, CollectionSettings, Mapping};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::aliases;
+use super::flat_settings::{flat, nest};
+use super::templates::Composed;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::glob;
+
+/// Settings of OpenSearch that change no answer here; those with a dot at the end stand for all
+/// below them.
+const IGNORED: [&str; 21] = [
+    "allocation.",
+    "auto_expand_replicas",
+    "gc_deletes",
+    "mapping.",
+    "max_docvalue_fields_search",
+    "max_inner_result_window",
+    "max_ngram_diff",
+    "max_refresh_listeners",
+    "max_result_window",
+    "max_terms_count",
+    "merge.",
+    "number_of_routing_shards",
+    "priority",
+    "query.default_field",
+    "refresh_interval",
+    "requests.cache.enable",
+    "routing.",
+    "search.idle.after",
+    "translog.",
+    "unassigned.node_left.delayed_timeout",
+    "write.wait_for_active_shards",
+];
+
+fn is_ignored(name: &str) -> bool {
+    let is_in = |ignored: &&str| match ignored.ends_with('.') {
+        true => name.starts_with(*ignored),
+        false => name == *ignored,
+    };
+    IGNORED.iter().any(|ignored| is_in(&ignored))
+}
+
+fn is_false(value: &Value) -> bool {
+    *value == false || *value == "false"
+}
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,26 +76,48 @@ struct Body {
     quire: Map<String, Value>,
 }
 
-/// Reads the body of a request that creates a collection: its settings, and its aliases.
-pub(super) fn parse(body: &[u8]) -> Outcome<(CollectionSettings, BTreeMap<String, Alias>)> {
+/// Reads the body of a request that creates a collection: its settings, and its aliases. What it
+/// says counts more than its templates.
+pub(crate) fn parse(
+    body: &[u8],
+    template: &Composed,
+) -> Outcome<(CollectionSettings, BTreeMap<String, Alias>)> {
     let body = if body.iter().all(u8::is_ascii_whitespace) {
         Body::default()
     } else {
         serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?
     };
-    let aliases = body.aliases.iter();
+    let mut whole = template.clone();
+    whole.add(body.settings, &body.mappings, &body.aliases);
+    let aliases = whole.aliases.iter();
     let aliases = aliases.map(|(name, options)| Ok((name.clone(), aliases::options(options)?)));
     let aliases = aliases.collect::<Outcome<_>>()?;
-    check_mappings(&body.mappings)?;
+    let mapping = Mapping::parse(&whole.mappings).map_err(|error| Failure::mapping(&error))?;
     let mut quire = body.quire;
-    for (name, value) in flat(body.settings) {
+    for (name, value) in whole.settings {
         set(&mut quire, &name, value)?;
     }
     // The text of an object is an object.
     let text = Value::Object(quire).to_string();
     let settings = CollectionSettings::from_json(text.as_bytes())
         .map_err(|error| Failure::illegal_argument(error.to_string()))?;
-    Ok((settings, aliases))
+    Ok((with_mapping(settings, &mapping)?, aliases))
+}
+
+/// Settings with what a mapping adds to theirs. A field with `index` false has no index.
+///
+/// # Errors
+/// 400 if a field has another type already.
+pub(super) fn with_mapping(
+    mut settings: CollectionSettings,
+    added: &Mapping,
+) -> Outcome<CollectionSettings> {
+    let merged = settings.mapping.merged(added);
+    settings.mapping = merged.map_err(|error| Failure::illegal_argument(error.to_string()))?;
+    for path in added.unindexed() {
+        settings.index = settings.index.with(&path, false);
+    }
+    Ok(settings)
 }
 
 /// Reads the body of a request that changes settings: given settings replace the present ones, and
@@ -85,7 +148,8 @@ fn set(quire: &mut Map<String, Value>, name: &str, value: Value) -> Outcome<()> 
     let (quire_name, value) = match short {
         "number_of_shards" => ("partitions", number(name, &value)?),
         "number_of_replicas" => return number(name, &value).map(|_| ()),
-        "refresh_interval" => return Ok(()),
+        "hidden" if is_false(&value) => return Ok(()),
+        ignored if is_ignored(ignored) => return Ok(()),
         _ => match short.strip_prefix("quire.") {
             Some(short) => (short, value),
             None => {
@@ -118,66 +182,53 @@ fn number(name: &str, value: &Value) -> Outcome<Value> {
     })
 }
 
-/// Nested settings as one list, with dots between the names.
-fn flat(settings: Map<String, Value>) -> Vec<(String, Value)> {
-    let mut out = Vec::new();
-    let mut left: Vec<(String, Value)> = settings.into_iter().collect();
-    while let Some((name, value)) = left.pop() {
-        match value {
-            Value::Object(object) => {
-                left.extend(
-                    object
-                        .into_iter()
-                        .map(|(inner, value)| (format!("{name}.{inner}"), value)),
-                );
-            }
-            value => out.push((name, value)),
-        }
-    }
-    out
-}
-
-/// Refuses mappings that would change which documents are accepted or what is returned.
-fn check_mappings(mappings: &Map<String, Value>) -> Outcome<()> {
-    for (name, value) in mappings {
-        let changes_nothing = match name.as_str() {
-            "properties"
-            | "_meta"
-            | "dynamic_templates"
-            | "dynamic_date_formats"
-            | "date_detection"
-            | "numeric_detection" => true,
-            "dynamic" => !value
-                .as_str()
-                .is_some_and(|text| text.starts_with("strict")),
-            "_source" => *value == json!({}) || *value == json!({"enabled": true}),
-            _ => false,
-        };
-        if !changes_nothing {
-            return Err(Failure::illegal_argument(format!(
-                "mappings.{name} [{value}] is not supported: documents with any fields are \
-                 accepted, and returned whole"
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// A collection as `GET /{collection}` shows it.
 pub(super) fn describe(collection: &Collection, aliases: &Aliases) -> Value {
-    let settings = collection.settings();
-    // The settings' own text is an object.
-    let quire: Value = serde_json::from_str(&settings.to_json()).unwrap_or_default();
+    let mapping = collection.settings().mapping.to_json();
     json!({
         "aliases": aliases::of_collection(aliases, collection.name()),
-        "mappings": {},
-        "settings": {
-            "index": {
-                "number_of_shards": settings.partitions.to_string(),
-                "number_of_replicas": "0",
-                "provided_name": collection.name(),
-            },
-            "quire": quire,
-        },
+        "mappings": mapping,
+        "settings": describe_settings(collection),
     })
+}
+
+/// The settings of a collection, as OpenSearch nests them.
+fn describe_settings(collection: &Collection) -> Value {
+    let settings = collection.settings();
+    // The settings' own text is an object.
+    let mut quire: Map<String, Value> =
+        serde_json::from_str(&settings.to_json()).unwrap_or_default();
+    quire.remove("mapping");
+    json!({
+        "index": {
+            "number_of_shards": settings.partitions.to_string(),
+            "number_of_replicas": "0",
+            "provided_name": collection.name(),
+        },
+        "quire": quire,
+    })
+}
+
+/// The settings of a collection whose names match one of `patterns`, all if there are none; as one
+/// flat object or nested.
+pub(super) fn chosen(collection: &Collection, patterns: &[String], is_flat: bool) -> Value {
+    let Value::Object(all) = describe_settings(collection) else {
+        return Value::Null;
+    };
+    let matches = |name: &str| {
+        let mut patterns = patterns.iter();
+        let matches = |pattern: &String| glob(pattern.as_bytes(), name.as_bytes());
+        patterns.len() == 0 || patterns.any(matches)
+    };
+    let mut kept: Vec<(String, Value)> = flat(all);
+    kept.retain(|(name, _)| matches(name));
+    kept.sort_by(|(one, _), (other, _)| one.cmp(other));
+    if is_flat {
+        return Value::Object(kept.into_iter().collect());
+    }
+    let mut nested = Map::new();
+    for (name, value) in kept {
+        nest(&mut nested, &name, value);
+    }
+    Value::Object(nested)
 }

@@ -16,6 +16,7 @@ use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 
 use super::ack::write_failure;
+use crate::collections::coerce::Mappings;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -200,7 +201,7 @@ impl Work {
                 to.name()
             )));
         }
-        limit_to(&mut query, filter);
+        limit_to(&mut query, filter, &Mappings::of(&collections))?;
         let view = |collection: Collection| {
             let view = collection.view().map_err(failed)?;
             Ok((collection, view))

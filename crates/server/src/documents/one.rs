@@ -11,6 +11,7 @@ use super::found::write_found;
 use super::lookup::get_held;
 use super::parse::{key_of, parse_document, parse_key};
 use super::source::Source;
+use crate::collections::on_write::collection_or_create;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::Held;
@@ -50,7 +51,7 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
             let (ack, id) = wide::documents::put(engine, &index, key, &document, condition)?;
             return Ok(acknowledge(ack.answered_to(&params), &index, &id));
         }
-        let collection = engine.collection_or_create(&index, &grant)?;
+        let collection = collection_or_create(engine, &index, &grant)?;
         let index = collection.name();
         let (key, is_new) = key_of(engine, &collection, key, &document)?;
         // A random id is new, and checking that costs nothing.

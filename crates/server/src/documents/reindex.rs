@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::batches::{Act, BATCH, Manner, Work};
 use crate::access::named::check_item;
 use crate::access::role::Action;
+use crate::collections::on_write::collection_or_create;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -51,7 +52,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         let selection = Selection::of_names(from, false);
         // What is to be copied is looked up before a collection is made for it.
         selection.plain(engine)?;
-        let to = engine.collection_or_create(&to, &grant)?;
+        let to = collection_or_create(engine, &to, &grant)?;
         Work::new(
             engine,
             &selection,

@@ -12,6 +12,7 @@ use super::conditions::{check_alias, check_write, version_condition};
 use super::merge::merge;
 use super::parse::{document_failure, parse_key};
 use crate::audit::AuditedGrant;
+use crate::collections::on_write::collection_or_create;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::LARGE_BYTES;
@@ -170,7 +171,7 @@ impl Update {
         by: &AuditedGrant,
     ) -> Outcome<Collection> {
         if self.upsert.is_some() {
-            engine.collection_or_create(index, by)
+            collection_or_create(engine, index, by)
         } else {
             engine.collection_for_writes(index)
         }

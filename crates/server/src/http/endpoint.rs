@@ -79,6 +79,11 @@ impl Endpoint {
         let writes = [
             "",
             "/_settings",
+            "/_mapping",
+            "/_mappings",
+            "/_component_template",
+            "/_index_template",
+            "/_template",
             "/_alias",
             "/_aliases",
             "/_doc",

@@ -18,7 +18,7 @@
 //! | damage, or the machine failed | 500 | `corrupt_index_exception`, `i_o_exception` |
 
 use axum::http::{Method, StatusCode};
-use quiredb::ErrorKind;
+use quiredb::{ErrorKind, MappingError, Violation};
 use serde_json::{Map, Value, json};
 
 use crate::access::grant::Refused;
@@ -96,6 +96,33 @@ impl Failure {
             StatusCode::BAD_REQUEST,
             "mapper_parsing_exception",
             "failed to parse",
+        )
+        .with("caused_by", caused_by)
+    }
+
+    /// A document that contradicts the mapping of its collection.
+    fn violation(violation: &Violation) -> Failure {
+        let kind = match violation {
+            Violation::Unnamed { .. } => "strict_dynamic_mapping_exception",
+            _ => "mapper_parsing_exception",
+        };
+        let failure = Failure::new(StatusCode::BAD_REQUEST, kind, violation.to_string());
+        match violation.cause() {
+            Some(why) => {
+                let caused_by = json!({"type": "illegal_argument_exception", "reason": why});
+                failure.with("caused_by", caused_by)
+            }
+            None => failure,
+        }
+    }
+
+    /// A mapping that can't be accepted.
+    pub(crate) fn mapping(error: &MappingError) -> Failure {
+        let caused_by = json!({"type": "mapper_parsing_exception", "reason": error.to_string()});
+        Failure::new(
+            StatusCode::BAD_REQUEST,
+            "mapper_parsing_exception",
+            format!("Failed to parse mapping [_doc]: {error}"),
         )
         .with("caused_by", caused_by)
     }
@@ -221,6 +248,9 @@ impl Failure {
     /// An error of the engine that has no more specific failure; `index` is the collection, if
     /// there is one.
     pub(crate) fn engine(error: &quiredb::Error, index: Option<&str>) -> Failure {
+        if let quiredb::Error::Mapping(violation) = error {
+            return Failure::violation(violation);
+        }
         let (status, kind) = match error.kind() {
             ErrorKind::NotFound | ErrorKind::Gone => {
                 (StatusCode::NOT_FOUND, "resource_not_found_exception")
@@ -270,6 +300,11 @@ impl Failure {
             Body::Cause(cause) => cause.reason.push_str(more),
         }
         self
+    }
+
+    /// Whether what was named is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
     }
 
     /// The reason in words.

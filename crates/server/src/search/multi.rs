@@ -14,6 +14,7 @@ use super::{hold, limit_to, point};
 use crate::access::named::check_own_item;
 use crate::access::role::Action;
 use crate::audit::AuditedGrant;
+use crate::collections::coerce::Mappings;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -162,7 +163,7 @@ fn answer(
             let ignores = search.header.get("ignore_unavailable") == Some(&Json::Bool(true));
             let selection = Selection::of_names(names, ignores);
             let (collections, filter) = selection.searched(engine)?;
-            limit_to(&mut request.query, filter);
+            limit_to(&mut request.query, filter, &Mappings::of_searched(&collections))?;
             Arc::new(views(&collections)?)
         }
     };

@@ -196,8 +196,7 @@ async fn the_description_lists_exactly_what_is_served() {
     for line in [
         "GET /jobs/_explain",
         "POST /_ingest/pipeline",
-        "PUT /_template/x",
-        "GET /_nodes",
+        "PUT /_scripts/x",
         "GET /a/b/c/d",
         "PUT /_x",
     ] {

@@ -29,6 +29,7 @@ mod memcached;
 mod mget;
 #[cfg(test)]
 mod reindex;
+mod rest;
 #[cfg(test)]
 mod search;
 #[cfg(test)]

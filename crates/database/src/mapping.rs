@@ -1,0 +1,214 @@
+//! [`Mapping`]: explicit types of fields, which every document that is written must agree with.
+//!
+//! A collection needs no mapping. Where one is given, it is written as OpenSearch writes it:
+//! `{"dynamic":"strict","properties":{"born":{"type":"date"}}}`.
+//!
+//! # Invariants
+//! 1. A write is refused if a value of its document contradicts the type of its field. What is
+//!    stored is what was sent: no value is converted.
+//! 2. The type of a field never changes; fields are only added.
+//! 3. A type, an option or a member that is not known is refused by name.
+
+mod check;
+mod error;
+mod field;
+mod merge;
+mod parse;
+mod violation;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+pub use error::MappingError;
+pub use field::FieldKind;
+pub use violation::Violation;
+
+/// Explicit types of fields. The default has none, and accepts every document. Cheap to clone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapping(Option<Arc<Rules>>);
+
+/// What a mapping says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Rules {
+    root: ObjectRule,
+    /// Members of the mapping that change nothing here, as they were given.
+    others: Map<String, Value>,
+}
+
+/// What is said of an object, or of the document itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct ObjectRule {
+    /// What becomes of a field that is not named; none if the object around it says that.
+    dynamic: Option<Dynamic>,
+    /// Nothing below an object that is not enabled is checked.
+    is_disabled: bool,
+    /// By name, without dots.
+    properties: BTreeMap<String, FieldRule>,
+}
+
+/// What is said of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum FieldRule {
+    Object(ObjectRule),
+    Value(ValueRule),
+}
+
+/// What is said of a field with values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ValueRule {
+    kind: FieldKind,
+    /// Options beside the type, as they were given.
+    options: Map<String, Value>,
+}
+
+/// What becomes of a field that a mapping does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dynamic {
+    /// It is accepted.
+    True,
+    /// It is accepted. (OpenSearch does not index it; here queries find it.)
+    False,
+    /// The document is refused.
+    Strict,
+}
+
+impl Dynamic {
+    fn name(self) -> &'static str {
+        match self {
+            Dynamic::True => "true",
+            Dynamic::False => "false",
+            Dynamic::Strict => "strict",
+        }
+    }
+}
+
+impl Mapping {
+    /// Reads a mapping as OpenSearch writes it. An empty object is no mapping.
+    ///
+    /// # Errors
+    /// What is wrong, in the words of OpenSearch where it has some.
+    pub fn parse(mapping: &Map<String, Value>) -> Result<Mapping, MappingError> {
+        let rules = Rules::parse(mapping)?;
+        Ok(Mapping(
+            (rules != Rules::default()).then(|| Arc::new(rules)),
+        ))
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// As OpenSearch writes it; fields are sorted by name.
+    pub fn to_json(&self) -> Value {
+        let Some(rules) = &self.0 else {
+            return Value::Object(Map::new());
+        };
+        let mut shown = rules.others.clone();
+        rules.root.show(&mut shown);
+        Value::Object(shown)
+    }
+
+    /// The type of a field; none if it is an object, or not named.
+    pub fn kind(&self, path: &str) -> Option<FieldKind> {
+        match self.0.as_ref()?.root.find(path)? {
+            FieldRule::Value(rule) => Some(rule.kind),
+            FieldRule::Object(_) => None,
+        }
+    }
+
+    /// Each field with a type: its path, its type and what is said of it, in the order of paths.
+    pub fn fields(&self) -> Vec<(String, FieldKind, Value)> {
+        let mut fields = Vec::new();
+        if let Some(rules) = &self.0 {
+            rules.root.collect("", &mut fields);
+        }
+        fields
+    }
+
+    /// The fields that are not to be indexed.
+    pub fn unindexed(&self) -> Vec<String> {
+        let is_unindexed = |shown: &Value| shown.get("index") == Some(&Value::Bool(false));
+        let fields = self.fields().into_iter();
+        fields
+            .filter(|(_, _, shown)| is_unindexed(shown))
+            .map(|(path, ..)| path)
+            .collect()
+    }
+}
+
+impl ObjectRule {
+    /// What is said of the field at a path.
+    fn find(&self, path: &str) -> Option<&FieldRule> {
+        match path.split_once('.') {
+            None => self.properties.get(path),
+            Some((name, rest)) => match self.properties.get(name)? {
+                FieldRule::Object(object) => object.find(rest),
+                FieldRule::Value(_) => None,
+            },
+        }
+    }
+
+    fn show(&self, shown: &mut Map<String, Value>) {
+        if let Some(dynamic) = self.dynamic {
+            shown.insert("dynamic".into(), dynamic.name().into());
+        }
+        if self.is_disabled {
+            shown.insert("enabled".into(), false.into());
+        }
+        if !self.properties.is_empty() {
+            let properties = self.properties.iter();
+            let properties = properties.map(|(name, rule)| (name.clone(), rule.to_json()));
+            shown.insert("properties".into(), Value::Object(properties.collect()));
+        }
+    }
+
+    fn collect(&self, prefix: &str, fields: &mut Vec<(String, FieldKind, Value)>) {
+        for (name, rule) in &self.properties {
+            let path = format!("{prefix}{name}");
+            match rule {
+                FieldRule::Object(object) => object.collect(&format!("{path}."), fields),
+                FieldRule::Value(value) => fields.push((path, value.kind, rule.to_json())),
+            }
+        }
+    }
+}
+
+impl FieldRule {
+    fn to_json(&self) -> Value {
+        let mut shown = Map::new();
+        match self {
+            FieldRule::Object(object) => {
+                object.show(&mut shown);
+                if !shown.contains_key("properties") {
+                    shown.insert("type".into(), "object".into());
+                }
+            }
+            FieldRule::Value(value) => {
+                shown.insert("type".into(), value.kind.name().into());
+                let options = value.options.iter();
+                shown.extend(options.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
+        Value::Object(shown)
+    }
+}
+
+impl Serialize for Mapping {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Mapping {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Mapping, D::Error> {
+        let mapping = Map::deserialize(deserializer)?;
+        Mapping::parse(&mapping).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! [`FieldKind`]: the types that a field can be given.
+
+use std::ops::RangeInclusive;
+
+use quire_model::ValueRef;
+use quire_query::Value;
+
+/// The type of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldKind {
+    /// Whole text.
+    Keyword,
+    /// Text, which is compared as a whole too: there is no analysis.
+    Text,
+    /// As `Keyword`.
+    Wildcard,
+    /// 64 bits, signed.
+    Long,
+    /// 32 bits, signed.
+    Integer,
+    /// 16 bits, signed.
+    Short,
+    /// 8 bits, signed.
+    Byte,
+    /// 64 bits, unsigned.
+    UnsignedLong,
+    /// A number that 64 bits of floating point hold.
+    Double,
+    /// A number that 32 bits of floating point hold.
+    Float,
+    /// A number that 16 bits of floating point hold.
+    HalfFloat,
+    /// A number. Its scaling factor changes nothing: it is compared as it is.
+    ScaledFloat,
+    /// True or false.
+    Boolean,
+    /// ISO 8601 text, or milliseconds since 1970 UTC.
+    Date,
+    /// As `Date`; parts of a millisecond are not compared.
+    DateNanos,
+    /// An object with any fields.
+    FlatObject,
+}
+
+const ALL: [(FieldKind, &str); 16] = [
+    (FieldKind::Keyword, "keyword"),
+    (FieldKind::Text, "text"),
+    (FieldKind::Wildcard, "wildcard"),
+    (FieldKind::Long, "long"),
+    (FieldKind::Integer, "integer"),
+    (FieldKind::Short, "short"),
+    (FieldKind::Byte, "byte"),
+    (FieldKind::UnsignedLong, "unsigned_long"),
+    (FieldKind::Double, "double"),
+    (FieldKind::Float, "float"),
+    (FieldKind::HalfFloat, "half_float"),
+    (FieldKind::ScaledFloat, "scaled_float"),
+    (FieldKind::Boolean, "boolean"),
+    (FieldKind::Date, "date"),
+    (FieldKind::DateNanos, "date_nanos"),
+    (FieldKind::FlatObject, "flat_object"),
+];
+
+impl FieldKind {
+    /// The type of this name.
+    pub fn named(name: &str) -> Option<FieldKind> {
+        let mut all = ALL.into_iter();
+        all.find(|(_, of)| *of == name).map(|(kind, _)| kind)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let mut all = ALL.into_iter();
+        let named = all.find(|(kind, _)| *kind == self);
+        named.map_or("object", |(_, name)| name)
+    }
+
+    /// Whether its values are numbers.
+    pub fn is_number(self) -> bool {
+        self.whole_numbers().is_some() || self.magnitude_max().is_some()
+    }
+
+    /// Whether its values are text.
+    pub fn is_text(self) -> bool {
+        use FieldKind::{Keyword, Text, Wildcard};
+        matches!(self, Keyword | Text | Wildcard)
+    }
+
+    /// Whether its values are dates.
+    pub fn is_date(self) -> bool {
+        matches!(self, FieldKind::Date | FieldKind::DateNanos)
+    }
+
+    /// The numbers that a type of whole numbers holds.
+    fn whole_numbers(self) -> Option<RangeInclusive<i128>> {
+        Some(match self {
+            FieldKind::Long => i64::MIN.into()..=i64::MAX.into(),
+            FieldKind::Integer => i32::MIN.into()..=i32::MAX.into(),
+            FieldKind::Short => i16::MIN.into()..=i16::MAX.into(),
+            FieldKind::Byte => i8::MIN.into()..=i8::MAX.into(),
+            FieldKind::UnsignedLong => 0..=u64::MAX.into(),
+            _ => return None,
+        })
+    }
+
+    /// How far from 0 a number of a type with fractions may be.
+    fn magnitude_max(self) -> Option<f64> {
+        match self {
+            FieldKind::Double | FieldKind::ScaledFloat => Some(f64::MAX),
+            FieldKind::Float => Some(f32::MAX.into()),
+            FieldKind::HalfFloat => Some(65_504.0),
+            _ => None,
+        }
+    }
+
+    /// Why a value, which is neither null nor an array, is none of this type.
+    pub(super) fn refuses(self, value: ValueRef<'_>) -> Option<String> {
+        if self == FieldKind::FlatObject {
+            let what = || format!("{} is no object", value.type_name());
+            return (!matches!(value, ValueRef::Object(_))).then(what);
+        }
+        if matches!(value, ValueRef::Object(_)) {
+            return Some("Can't get text on a START_OBJECT".to_owned());
+        }
+        if let Some(range) = self.whole_numbers() {
+            return self.refuses_whole(value, &range);
+        }
+        if let Some(most) = self.magnitude_max() {
+            let number = match number(value) {
+                Ok(number) => number,
+                Err(what) => return Some(self.no_number(&what)),
+            };
+            return (number.abs() > most).then(|| {
+                let name = self.name();
+                format!("[{name}] supports only finite values, but got [{number}]")
+            });
+        }
+        match self {
+            FieldKind::Boolean => (!matches!(value, ValueRef::Bool(_))).then(|| {
+                let shown = shown(value);
+                format!("Failed to parse value [{shown}] as only [true] or [false] are allowed.")
+            }),
+            FieldKind::Date | FieldKind::DateNanos => {
+                let date = match value {
+                    ValueRef::String(text) => Some(Value::from(text)),
+                    ValueRef::Int(millis) => Some(Value::from(millis)),
+                    _ => None,
+                };
+                let is_date = date.is_some_and(|date| date.as_date_millis().is_some());
+                (!is_date).then(|| {
+                    let shown = shown(value);
+                    format!(
+                        "failed to parse date field [{shown}] with format \
+                         [strict_date_optional_time||epoch_millis]"
+                    )
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn refuses_whole(self, value: ValueRef<'_>, range: &RangeInclusive<i128>) -> Option<String> {
+        let whole = match value {
+            ValueRef::Int(number) => i128::from(number),
+            ValueRef::UInt(number) => number.into(),
+            _ => match number(value) {
+                Ok(number) if number.fract() != 0.0 => {
+                    let name = self.name();
+                    return Some(format!(
+                        "Value [{number}] is not a whole number: type {name}"
+                    ));
+                }
+                // Numbers of this size are exact; greater ones are out of every range.
+                Ok(number) => number as i128,
+                Err(what) => return Some(self.no_number(&what)),
+            },
+        };
+        let name = self.name();
+        (!range.contains(&whole)).then(|| format!("Value [{whole}] is out of range for a {name}"))
+    }
+
+    fn no_number(self, what: &str) -> String {
+        match what.parse::<f64>() {
+            // OpenSearch calls the option that says so `coerce`.
+            Ok(_) => format!("{} value passed as String", self.name()),
+            Err(_) => format!("For input string: \"{what}\""),
+        }
+    }
+}
+
+/// The number, or what is there in its place.
+fn number(value: ValueRef<'_>) -> Result<f64, String> {
+    match value {
+        // Only the size is looked at, not the last digits.
+        ValueRef::Int(number) => Ok(number as f64),
+        ValueRef::UInt(number) => Ok(number as f64),
+        ValueRef::Float(number) => Ok(number.value()),
+        other => Err(shown(other)),
+    }
+}
+
+/// The value as OpenSearch shows it: text without quotes.
+pub(super) fn shown(value: ValueRef<'_>) -> String {
+    if let ValueRef::String(text) = value {
+        return text.to_owned();
+    }
+    let mut json = Vec::new();
+    value.write_json(&mut json);
+    String::from_utf8_lossy(&json).into_owned()
+}

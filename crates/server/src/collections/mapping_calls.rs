@@ -1,0 +1,195 @@
+//! `_mapping` and `_field_caps`: the fields of collections and their types.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use quiredb::{Collection, CollectionFields, ErrorKind, Mapping};
+use serde_json::{Map, Value, json};
+
+use super::selection::Selection;
+use super::{mapping, settings};
+use crate::engine::Engine;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::glob;
+use crate::search::filter::known;
+use crate::search::request::parse;
+use crate::wide::schema;
+
+/// `GET /{collection}/_mapping`: with `quire` also what is known of each field beside its type.
+pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
+    let is_detailed = call.params.flag("quire")?.unwrap_or(false);
+    let selection = Selection::of(&call)?;
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let mut all = Map::new();
+        for collection in selection.collections(engine)? {
+            let fields = fields(&collection, stop)?;
+            let described = mapping::describe(&fields, &collection.settings().mapping);
+            let mut shown = json!({"mappings": described});
+            if is_detailed {
+                shown["quire"] = mapping::details(&fields);
+            }
+            all.insert(collection.name().to_owned(), shown);
+        }
+        for wide in selection.wide(engine)? {
+            let shown = json!({"mappings": schema::mapping(&wide)});
+            all.insert(wide.name().to_owned(), shown);
+        }
+        Ok(Answer::ok(&Value::Object(all)))
+    };
+    call.state.search(work).await?
+}
+
+/// `GET /_mapping/field/{name}`, `/{collection}/_mapping/field/{name}`
+pub(crate) async fn get_fields(call: Call<Engine>) -> Outcome<Answer> {
+    call.params.flag("include_defaults")?;
+    let patterns = patterns(call.path_param("name").unwrap_or("*"));
+    let selection = Selection::of(&call)?;
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let mut all = Map::new();
+        for collection in selection.collections(engine)? {
+            let mut shown = Map::new();
+            for (path, rule) in leaves(&collection, stop)? {
+                if rule.get("type").is_none() || !matches(&patterns, &path) {
+                    continue;
+                }
+                let name = path.rsplit('.').next().unwrap_or_default().to_owned();
+                let rule = Map::from_iter([(name, rule)]);
+                shown.insert(path.clone(), json!({"full_name": path, "mapping": rule}));
+            }
+            all.insert(collection.name().to_owned(), json!({"mappings": shown}));
+        }
+        Ok(Answer::ok(&Value::Object(all)))
+    };
+    call.state.search(work).await?
+}
+
+/// `PUT|POST /{collection}/_mapping`: adds fields, and options of fields.
+pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
+    let engine = call.state.clone();
+    call.params.flag("write_index_only")?;
+    let selection = Selection::of(&call)?;
+    let body = call.take_small_body().await?;
+    let added = parse(&body.bytes)?;
+    let added = Mapping::parse(&added).map_err(|error| Failure::mapping(&error))?;
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let collections = selection.plain(engine)?;
+        // Nothing is changed unless all can be.
+        let mut changes = Vec::new();
+        for collection in &collections {
+            let changed = settings::with_mapping((*collection.settings()).clone(), &added)?;
+            let checked = mapping::check_types(&fields(collection, stop)?, &added);
+            checked.map_err(Failure::illegal_argument)?;
+            changes.push((collection.name(), changed));
+        }
+        for (name, changed) in changes {
+            let done = engine.database().change_settings(name, changed);
+            done.map_err(|error| match error.kind() {
+                ErrorKind::NotFound => Failure::index_not_found(name),
+                ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
+                _ => Failure::engine(&error, Some(name)),
+            })?;
+        }
+        Ok(Answer::ok(&json!({"acknowledged": true})))
+    };
+    engine.search(work).await?
+}
+
+/// `GET|POST /_field_caps`, `/{collection}/_field_caps`
+pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
+    let shows_unmapped = call.params.flag("include_unmapped")?.unwrap_or(false);
+    let named = call.params.text("fields").map(patterns);
+    let (engine, selection) = (call.state.clone(), Selection::of(&call)?);
+    let body = call.take_small_body().await?;
+    let body = parse(&body.bytes)?;
+    known(&body, "_field_caps", &["fields"])?;
+    let in_body = body.get("fields").and_then(Value::as_array);
+    let in_body = in_body.map(|names| {
+        let names = names.iter().filter_map(Value::as_str);
+        names.map(str::to_owned).collect()
+    });
+    let Some(named) = named.or(in_body) else {
+        return Err(Failure::illegal_argument(
+            "specified fields can't be null or empty",
+        ));
+    };
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let collections = selection.plain(engine)?;
+        let mut types: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+        for collection in &collections {
+            for (path, rule) in leaves(collection, stop)? {
+                if matches(&named, &path) {
+                    let kind = rule.get("type").and_then(Value::as_str);
+                    let of_field = types.entry(path).or_default();
+                    let of_type = of_field.entry(kind.unwrap_or("object").to_owned());
+                    of_type.or_default().push(collection.name().to_owned());
+                }
+            }
+        }
+        let names: Vec<&str> = collections.iter().map(Collection::name).collect();
+        let fields = types.into_iter();
+        let fields = fields.map(|(path, mut kinds)| {
+            if shows_unmapped {
+                let has = |name: &&str| kinds.values().any(|of| of.iter().any(|it| it == name));
+                let missing = names.iter().copied().filter(|name| !has(name));
+                let missing: Vec<String> = missing.map(str::to_owned).collect();
+                if !missing.is_empty() {
+                    kinds.insert("unmapped".into(), missing);
+                }
+            }
+            (path, described(kinds))
+        });
+        let fields: Map<String, Value> = fields.collect();
+        Ok(Answer::ok(&json!({"indices": names, "fields": fields})))
+    };
+    engine.search(work).await?
+}
+
+/// The types of a field, each with what it can do. Where there are several, each names the
+/// collections that have it.
+fn described(kinds: BTreeMap<String, Vec<String>>) -> Value {
+    let is_one = kinds.len() == 1;
+    let kinds = kinds.into_iter().map(|(kind, collections)| {
+        let has_values = !matches!(kind.as_str(), "object" | "unmapped" | "flat_object");
+        let mut shown = json!({
+            "type": kind,
+            "searchable": has_values,
+            "aggregatable": has_values && kind != "text",
+        });
+        if !is_one {
+            shown["indices"] = collections.into();
+        }
+        (kind, shown)
+    });
+    Value::Object(kinds.collect())
+}
+
+/// The fields of a collection, each with what its mapping says of it.
+fn leaves(
+    collection: &Collection,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Outcome<BTreeMap<String, Value>> {
+    let fields = fields(collection, stop)?;
+    let shown = mapping::describe(&fields, &collection.settings().mapping);
+    Ok(mapping::leaves(&shown))
+}
+
+/// What documents have, until the caller no longer waits.
+fn fields(collection: &Collection, stop: &(dyn Fn() -> bool + Sync)) -> Outcome<CollectionFields> {
+    let mut go_on = |_| match stop() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let fields = collection.fields_with(&mut go_on);
+    fields.map_err(|error| Failure::engine(&error, Some(collection.name())))
+}
+
+fn patterns(text: &str) -> Vec<String> {
+    text.split(',').map(str::to_owned).collect()
+}
+
+fn matches(patterns: &[String], path: &str) -> bool {
+    let mut patterns = patterns.iter();
+    patterns.any(|pattern| pattern == "_all" || glob(pattern.as_bytes(), path.as_bytes()))
+}
