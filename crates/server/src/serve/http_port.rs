@@ -72,6 +72,8 @@ impl HttpPort {
     pub(super) fn new(router: Router, server: &Server) -> Self {
         let options = &server.options;
         let slots = options.connections_max.min(Semaphore::MAX_PERMITS);
+        let idle = Arc::default();
+        server.buffers.watch(&idle);
         HttpPort {
             router,
             protocol: protocol(options),
@@ -79,7 +81,7 @@ impl HttpPort {
             idle_timeout: options.idle_timeout,
             counts: Arc::clone(&server.connections),
             limits: Arc::clone(&server.limits),
-            idle: Arc::default(),
+            idle,
             slots: Arc::new(Semaphore::new(slots)),
             kept: slots / KEPT_PART,
             is_closing: watch::Sender::new(false),
