@@ -14,6 +14,7 @@ mod access;
 mod backup;
 mod bad_clients;
 mod bad_input;
+mod cgroup;
 mod concurrency;
 mod crate_graph;
 mod docs;

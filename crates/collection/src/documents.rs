@@ -214,8 +214,16 @@ pub(crate) fn parse_docid(bytes: &[u8]) -> Option<DocId> {
 
 /// The position in a row, with or without a length after it.
 pub(crate) fn parse_position(bytes: &[u8]) -> Option<Position> {
+    Some(parse_row(bytes)?.position)
+}
+
+/// A row; the length is 0 if it has none.
+pub(crate) fn parse_row(bytes: &[u8]) -> Option<Row> {
     match bytes.try_into() {
-        Ok(position) => Some(Position(u64::from_le_bytes(position))),
-        Err(_) => Some(Row::decode(bytes)?.position),
+        Ok(position) => Some(Row {
+            position: Position(u64::from_le_bytes(position)),
+            bytes: 0,
+        }),
+        Err(_) => Row::decode(bytes),
     }
 }

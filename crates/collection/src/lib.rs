@@ -10,6 +10,7 @@ mod check;
 mod documents;
 mod error;
 mod fields;
+mod fitting;
 mod id_value;
 mod indexing;
 mod lookup;

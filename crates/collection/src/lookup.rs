@@ -1,6 +1,6 @@
 //! Looking documents up as of one position: key → docid → position → record.
 
-use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_position};
+use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_row};
 use crate::record::{Kind, Record, Row};
 use crate::{Error, Found, Result, Within};
 use bytes::Bytes;
@@ -187,15 +187,25 @@ impl<'a> DocumentLookup<'a> {
 
     /// The versions of documents that the keys tree names, so each must have one.
     pub(crate) fn versions(&self, docids: &[DocId]) -> Result<Vec<Position>> {
+        let rows = self.rows(docids)?;
+        Ok(rows.into_iter().map(|row| row.position).collect())
+    }
+
+    /// The rows of documents that the keys tree names, so each must have one.
+    pub(crate) fn rows(&self, docids: &[DocId]) -> Result<Vec<Row>> {
         let keys: Vec<_> = docids.iter().map(|docid| docid_bytes(*docid)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
         let rows = self.store.get_many(ROWS, &keys)?;
         let rows = rows.into_iter().zip(docids);
-        rows.map(|(row, docid)| self.version(*docid, row)).collect()
+        rows.map(|(row, docid)| self.row(*docid, row)).collect()
     }
 
     fn version(&self, docid: DocId, row: Option<SmallBytes>) -> Result<Position> {
-        row.as_deref().and_then(parse_position).ok_or_else(|| {
+        Ok(self.row(docid, row)?.position)
+    }
+
+    fn row(&self, docid: DocId, row: Option<SmallBytes>) -> Result<Row> {
+        row.as_deref().and_then(parse_row).ok_or_else(|| {
             let what = format!("document number {docid} has no row");
             self.corrupt(self.store.position(), &what)
         })

@@ -50,7 +50,10 @@ impl Partition {
             .derived
             .extend(index.map(|index| Arc::new(SearchIndex::new(index)) as Arc<dyn DerivedTrees>));
         let store = Store::open(Arc::clone(&shared), place, options, changed)?;
-        let search = Arc::new(SearchState::new(Arc::clone(shared.index_reads())));
+        let search = Arc::new(SearchState::new(
+            Arc::clone(shared.index_reads()),
+            Arc::clone(shared.index_changes()),
+        ));
         let _ = search.store.set(store.downgrade());
         let opened = index.filter(|index| store.tree_state(index.tree()).is_some());
         search.set_trees(opened.map(SearchTree::new).into_iter().collect());

@@ -4,9 +4,12 @@
 //! the log, so a scan reads the disk nearly in order, however little of it is in memory; in the
 //! order of keys it would not.
 
-use crate::documents::{ROWS, parse_docid, parse_position};
+use crate::documents::{ROWS, parse_docid, parse_row};
+use crate::fitting::fitting;
+use crate::record::Row;
 use crate::{Error, Found, PartitionView, Result};
 use quire_model::{DocId, Position};
+use std::collections::VecDeque;
 use std::ops::Bound;
 
 /// The number of documents read at a time, at first and at most.
@@ -21,6 +24,8 @@ const BATCH_BYTES: usize = 1 << 20;
 pub struct Rows {
     view: PartitionView,
     rows: quire_lsm::Scan,
+    /// Those that did not fit in the last batch, in their order.
+    rest: VecDeque<(DocId, Row)>,
     batch: usize,
 }
 
@@ -54,6 +59,7 @@ impl Rows {
         Rows {
             view,
             rows,
+            rest: VecDeque::new(),
             batch: BATCH_MIN,
         }
     }
@@ -64,17 +70,21 @@ impl Rows {
     /// Damage on disk, by file and offset.
     pub fn next_batch(&mut self) -> Result<Vec<(DocId, Found)>> {
         let lookup = self.view.lookup()?;
-        let mut rows: Vec<(DocId, Position)> = Vec::with_capacity(self.batch);
-        for item in self.rows.by_ref().take(self.batch) {
-            let (key, row) = item.map_err(quire_store::Error::from)?;
-            let row = parse_docid(&key).zip(parse_position(&row));
-            rows.push(row.ok_or_else(|| Error::Corrupt {
-                partition: self.view.number(),
-                position: self.view.position(),
-                what: "a row that is none in the rows tree".to_string(),
-            })?);
+        if self.rest.is_empty() {
+            for item in self.rows.by_ref().take(self.batch) {
+                let (key, row) = item.map_err(quire_store::Error::from)?;
+                let row = parse_docid(&key).zip(parse_row(&row));
+                self.rest.push_back(row.ok_or_else(|| Error::Corrupt {
+                    partition: self.view.number(),
+                    position: self.view.position(),
+                    what: "a row that is none in the rows tree".to_string(),
+                })?);
+            }
         }
-        let versions: Vec<Position> = rows.iter().map(|(_, version)| *version).collect();
+        let lengths = self.rest.iter().map(|(_, row)| row.bytes);
+        let count = fitting(lengths, BATCH_BYTES as u64);
+        let rows: Vec<(DocId, Row)> = self.rest.drain(..count).collect();
+        let versions: Vec<Position> = rows.iter().map(|(_, row)| row.position).collect();
         let records = lookup.records(&versions)?;
         let bytes: usize = records.iter().map(bytes::Bytes::len).sum();
         self.batch = match bytes {
@@ -83,8 +93,8 @@ impl Rows {
         };
         let found = rows.into_iter().zip(&records);
         found
-            .map(|((docid, version), record)| {
-                Ok((docid, lookup.found_by_docid(docid, version, record)?))
+            .map(|((docid, row), record)| {
+                Ok((docid, lookup.found_by_docid(docid, row.position, record)?))
             })
             .collect()
     }

@@ -1,6 +1,9 @@
 //! Documents of a partition in key order.
 
 use crate::documents::KEYS;
+use crate::fitting::fitting;
+use crate::lookup::DocumentLookup;
+use crate::record::Row;
 use crate::{Found, PartitionView, Result};
 use bytes::Bytes;
 use quire_lsm::SmallBytes;
@@ -22,6 +25,8 @@ pub struct PartitionScan {
     view: PartitionView,
     keys: quire_lsm::Scan,
     ahead: VecDeque<Found>,
+    /// Those that did not fit in what was read ahead, in their order.
+    rest: VecDeque<(SmallBytes, DocId, Row)>,
     ahead_count: usize,
     failed: bool,
 }
@@ -60,6 +65,7 @@ impl PartitionScan {
             view,
             keys,
             ahead: VecDeque::new(),
+            rest: VecDeque::new(),
             ahead_count: AHEAD_MIN,
             failed: false,
         }
@@ -67,22 +73,19 @@ impl PartitionScan {
 
     fn fill(&mut self) -> Result<()> {
         let lookup = self.view.lookup()?;
-        let mut encoded: Vec<SmallBytes> = Vec::with_capacity(self.ahead_count);
-        let mut docids: Vec<DocId> = Vec::with_capacity(self.ahead_count);
-        for item in self.keys.by_ref().take(self.ahead_count) {
-            let (key, value) = item.map_err(quire_store::Error::from)?;
-            docids.push(lookup.docid(&value)?);
-            encoded.push(key);
+        if self.rest.is_empty() {
+            self.rest = next_rows(&lookup, self.keys.by_ref().take(self.ahead_count))?;
         }
-        let versions = lookup.versions(&docids)?;
+        let lengths = self.rest.iter().map(|(.., row)| row.bytes);
+        let count = fitting(lengths, AHEAD_BYTES as u64);
+        let found: Vec<_> = self.rest.drain(..count).collect();
+        let versions: Vec<_> = found.iter().map(|(.., row)| row.position).collect();
         let records = lookup.records(&versions)?;
         let bytes: usize = records.iter().map(Bytes::len).sum();
-        for (((encoded, docid), version), record) in
-            encoded.iter().zip(docids).zip(versions).zip(records)
-        {
+        for ((encoded, docid, row), record) in found.iter().zip(records) {
             let key = Key::decode(encoded)?;
             self.ahead
-                .push_back(lookup.found(key, docid, version, &record)?);
+                .push_back(lookup.found(key, *docid, row.position, &record)?);
         }
         self.ahead_count = match bytes {
             0..AHEAD_BYTES => (self.ahead_count * 2).min(AHEAD_MAX),
@@ -90,6 +93,22 @@ impl PartitionScan {
         };
         Ok(())
     }
+}
+
+/// The keys that come next, with their rows.
+fn next_rows(
+    lookup: &DocumentLookup<'_>,
+    keys: impl Iterator<Item = quire_lsm::Result<(SmallBytes, SmallBytes)>>,
+) -> Result<VecDeque<(SmallBytes, DocId, Row)>> {
+    let (mut encoded, mut docids) = (Vec::new(), Vec::new());
+    for item in keys {
+        let (key, value) = item.map_err(quire_store::Error::from)?;
+        docids.push(lookup.docid(&value)?);
+        encoded.push(key);
+    }
+    let rows = lookup.rows(&docids)?;
+    let all = encoded.into_iter().zip(docids).zip(rows);
+    Ok(all.map(|((key, docid), row)| (key, docid, row)).collect())
 }
 
 impl Iterator for PartitionScan {

@@ -1,6 +1,7 @@
 //! Queries of a partition's view through its search index.
 
-use crate::documents::{ROWS, docid_bytes, parse_position};
+use crate::documents::{ROWS, docid_bytes, parse_row};
+use crate::fitting::fitting;
 use crate::record::{Kind, Record};
 use crate::search::{
     COLUMN_BLOCK_BITS, CachedChanges, Change, Changed, Documents, ID, LiveColumns, LiveShard,
@@ -20,6 +21,9 @@ use std::sync::Arc;
 /// Bytes of the documents that an index is behind; values that queries take out of them take as
 /// much again at most. Where there are more, queries read all documents, one after the other.
 const CHANGED_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of documents that are read at a time, if it is more than one.
+const READ_BYTES: u64 = 1 << 20;
 
 impl PartitionView {
     /// The view as a shard of a query, which finds documents by the search index; `None` if there
@@ -149,6 +153,10 @@ impl PartitionView {
             false => known.to,
         };
         let mut added: BTreeMap<u32, Change> = BTreeMap::new();
+        let bytes_max = self
+            .search_state()
+            .changed_bytes_max()
+            .min(CHANGED_BYTES_MAX);
         let mut bytes_kept = known.changed.bytes();
         for item in self.store_view().log_from(seen.next()) {
             let (position, bytes) = item?;
@@ -161,7 +169,7 @@ impl PartitionView {
             bytes_kept += change.bytes();
             let before = added.insert(record.docid.0, change);
             bytes_kept -= before.as_ref().map_or(0, Change::bytes);
-            if bytes_kept > CHANGED_BYTES_MAX {
+            if bytes_kept > bytes_max {
                 return Ok(None);
             }
         }
@@ -197,13 +205,15 @@ impl Documents for PartitionDocuments<'_> {
         let keys: Vec<_> = docids.iter().map(|docid| docid_bytes(*docid)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
         let trees = self.view.store_view().point_view(&[ROWS])?;
-        let mut positions = Vec::with_capacity(docids.len());
+        let mut rows = Vec::with_capacity(docids.len());
         for (docid, row) in docids.iter().zip(trees.get_many(ROWS, &keys)?) {
-            let position = row.as_deref().and_then(parse_position);
-            positions.push(position.ok_or_else(|| Error::Index {
+            let row = row.as_deref().and_then(parse_row);
+            rows.push(row.ok_or_else(|| Error::Index {
                 what: format!("it has document number {docid}, which has no row"),
             })?);
         }
+        let count = fitting(rows.iter().map(|row| row.bytes), READ_BYTES);
+        let positions: Vec<Position> = rows.iter().map(|row| row.position).take(count).collect();
         let records = trees.records(&positions)?;
         let found = positions.iter().zip(&records);
         found

@@ -15,7 +15,7 @@ use crate::wide::WideCollection;
 use crate::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, RwLock};
 use quire_collection::Partition;
-use quire_env::{Env, ErrorKind as EnvErrorKind, Gate, Volumes};
+use quire_env::{Budget, Env, ErrorKind as EnvErrorKind, Gate, Volumes};
 use quire_seeded::{Bug, seeded};
 use quire_store::{Place, Shared, StoreOptions};
 use quire_wide::{Schema, WidePartition};
@@ -219,6 +219,13 @@ impl Database {
     /// The machine that it runs on.
     pub fn env(&self) -> &Arc<dyn Env> {
         self.inner.shared.env()
+    }
+
+    /// The memory for work in progress. Requests of a server draw from it, and so does background
+    /// work with large documents: together they hold 48 MiB and a sixteenth of
+    /// [`memory_bytes`](crate::DatabaseOptions::memory_bytes) at most.
+    pub fn work(&self) -> &Arc<Budget> {
+        self.inner.shared.work()
     }
 
     /// Makes a collection. Durable when it returns.
@@ -603,7 +610,15 @@ impl Database {
             memory_bytes: shared.memory_bytes(),
             memory_used_bytes: memtables.used()
                 + cache.bytes()
-                + shared.filters().stats().resident_bytes,
+                + shared.filters().stats().resident_bytes
+                + shared.index_reads().used()
+                + shared.index_changes().used()
+                + shared.work().used(),
+            work_bytes: shared.work().used(),
+            work_peak_bytes: shared.work().peak(),
+            work_bytes_max: shared.work().limit(),
+            index_bytes: shared.index_reads().used() + shared.index_changes().used(),
+            anonymous_bytes: shared.env().anonymous_bytes().unwrap_or(0),
             resident_bytes: shared.env().resident_bytes().unwrap_or(0),
             memtable_bytes: memtables.used(),
             memtable_peak_bytes: memtables.peak(),

@@ -14,12 +14,24 @@ pub struct DatabaseStats {
     pub path: String,
     /// The memory budget in bytes.
     pub memory_bytes: u64,
-    /// Bytes that memtables and caches hold now.
+    /// Bytes that memtables, caches, and work in progress hold now.
     pub memory_used_bytes: u64,
     /// Bytes of the whole process that are in memory, its code included; 0 if the system does not
     /// tell.
     pub resident_bytes: u64,
-    /// Bytes of it held by memtables.
+    /// Bytes of these that are no pages of files: what the system can't take back. 0 if it does not
+    /// tell.
+    pub anonymous_bytes: u64,
+    /// Bytes reserved for requests, answers, and background work with large documents.
+    pub work_bytes: u64,
+    /// The most that were ever reserved.
+    pub work_peak_bytes: u64,
+    /// The most that can be.
+    pub work_bytes_max: u64,
+    /// Bytes that queries share of what they read of search indexes, and of documents that indexes
+    /// are behind.
+    pub index_bytes: u64,
+    /// Bytes held by memtables.
     pub memtable_bytes: u64,
     /// The most that memtables ever held.
     pub memtable_peak_bytes: u64,

@@ -54,6 +54,26 @@ impl Tail {
         self.seen.clone()
     }
 
+    /// Bytes of the documents that it holds: of each partition, the next one.
+    pub fn held_bytes(&self) -> u64 {
+        let changes = self
+            .sources
+            .iter()
+            .filter_map(|source| source.next.as_ref()?.as_ref().ok());
+        let documents = changes.filter_map(|change| change.document.as_ref());
+        documents
+            .map(|document| document.as_bytes().len() as u64)
+            .sum()
+    }
+
+    /// Bytes of the document that it returns next.
+    pub fn next_bytes(&self) -> u64 {
+        let source = self.oldest().and_then(|index| self.sources.get(index));
+        let change = source.and_then(|source| source.next.as_ref()?.as_ref().ok());
+        let document = change.and_then(|change| change.document.as_ref());
+        document.map_or(0, |document| document.as_bytes().len() as u64)
+    }
+
     /// The source whose next change is the oldest; one that failed comes first.
     fn oldest(&self) -> Option<usize> {
         let time = |source: &Source| match &source.next {

@@ -1,11 +1,15 @@
 //! The memory budget: the number of bytes that all large structures of the process share.
+//!
+//! # Invariants
+//! 1. A charge counts from when it is made or grown until it is dropped or shrunk, once.
+//! 2. [`try_charge`](Budget::try_charge) and [`try_resize`](Charge::try_resize) never take the
+//!    budget past its limit. `charge` and `resize` may.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A budget of bytes, shared by all that charge it. Charging never blocks and never fails. The
-/// caller decides who waits and who is refused, from [`used`](Budget::used) and
-/// [`limit`](Budget::limit).
+/// A budget of bytes, shared by all that charge it. Charging never blocks. The caller decides who
+/// waits and who is refused.
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
@@ -47,6 +51,28 @@ impl Budget {
         charge.resize(bytes);
         charge
     }
+
+    /// A charge of `bytes`, released when it is dropped; `None` if they are not free.
+    pub fn try_charge(self: &Arc<Self>, bytes: u64) -> Option<Charge> {
+        let mut charge = self.charge(0);
+        charge.try_resize(bytes).then_some(charge)
+    }
+
+    /// Takes `bytes` if they are free.
+    fn try_take(&self, bytes: u64) -> bool {
+        let taken = |used: u64| {
+            let used = used.checked_add(bytes)?;
+            (used <= self.limit).then_some(used)
+        };
+        let order = Ordering::Relaxed;
+        match self.used.fetch_update(order, order, taken) {
+            Ok(before) => {
+                self.peak.fetch_max(before + bytes, order);
+                true
+            }
+            Err(_) => false,
+        }
+    }
 }
 
 /// Bytes charged to a [`Budget`], released when this is dropped.
@@ -62,7 +88,20 @@ impl Charge {
         self.bytes
     }
 
-    /// Changes the charge to `bytes`.
+    /// Changes the charge to `bytes`; false, and no change, if it would grow by more than is free.
+    pub fn try_resize(&mut self, bytes: u64) -> bool {
+        if bytes <= self.bytes {
+            self.resize(bytes);
+            return true;
+        }
+        let is_free = self.budget.try_take(bytes - self.bytes);
+        if is_free {
+            self.bytes = bytes;
+        }
+        is_free
+    }
+
+    /// Changes the charge to `bytes`, past the limit if need be.
     pub fn resize(&mut self, bytes: u64) {
         if bytes > self.bytes {
             let grown = bytes - self.bytes;
@@ -105,6 +144,33 @@ mod tests {
         assert_eq!((budget.used(), budget.peak()), (25, 130));
         drop(first);
         assert_eq!((budget.used(), budget.peak()), (0, 130));
+    }
+
+    #[test]
+    fn what_is_tried_never_goes_past_the_limit() {
+        let budget = Budget::new(100);
+        let mut first = budget.try_charge(60).unwrap();
+        assert!(budget.try_charge(41).is_none());
+        assert!(!first.try_resize(101));
+        assert_eq!((first.bytes(), budget.used(), budget.peak()), (60, 60, 60));
+        assert!(first.try_resize(100) && first.try_resize(10));
+        // What was charged without a limit is in the way.
+        let second = budget.charge(500);
+        assert!(budget.try_charge(1).is_none() && budget.try_charge(0).is_some());
+        drop((first, second));
+        assert_eq!(budget.used(), 0);
+        assert!(budget.try_charge(u64::MAX).is_none());
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..10_000 {
+                        drop(budget.try_charge(n % 97));
+                        assert!(budget.used() <= 100);
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

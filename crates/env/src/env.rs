@@ -73,6 +73,11 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     fn resident_bytes(&self) -> Option<u64> {
         None
     }
+    /// Bytes of these that are no pages of files, which the system could take back; none if it does
+    /// not tell.
+    fn anonymous_bytes(&self) -> Option<u64> {
+        None
+    }
 
     /// Runs `job` in the background, after the delay `after`. Jobs of one class start in order of
     /// their due time. A job that has not started when the machine is dropped never starts; one

@@ -156,11 +156,11 @@ impl Env for OsEnv {
     }
 
     fn resident_bytes(&self) -> Option<u64> {
-        let status = std::fs::read_to_string("/proc/self/status").ok()?;
-        let mut lines = status.lines();
-        let resident = lines.find_map(|line| line.strip_prefix("VmRSS:"))?;
-        let kibibytes: u64 = resident.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        kibibytes.checked_mul(1024)
+        status_bytes("VmRSS:")
+    }
+
+    fn anonymous_bytes(&self) -> Option<u64> {
+        status_bytes("RssAnon:")
     }
 
     fn schedule(&self, class: JobClass, after: Duration, job: Job) {
@@ -170,4 +170,13 @@ impl Env for OsEnv {
     fn gate(&self) -> Arc<dyn Gate> {
         Arc::new(gate::OsGate::default())
     }
+}
+
+/// What the system says of the process, in bytes.
+fn status_bytes(name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mut lines = status.lines();
+    let found = lines.find_map(|line| line.strip_prefix(name))?;
+    let kibibytes: u64 = found.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
 }

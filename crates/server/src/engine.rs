@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use parking_lot::RwLock;
+use quire_model::DOCUMENT_BYTES_MAX;
 use quiredb::{Collection, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
@@ -19,6 +20,7 @@ use crate::audit::AuditedGrant;
 use crate::http::failure::{Failure, Outcome};
 use crate::ids::document_id;
 use crate::options::ServerOptions;
+use crate::search::execute::SEARCH_BYTES_MAX;
 
 /// The database that is served, and the bounds on its use. A clone is another handle to the same.
 #[derive(Clone)]
@@ -37,10 +39,11 @@ struct Inner {
 
 impl Engine {
     pub(crate) fn new(database: Database, options: &ServerOptions) -> Engine {
+        let searches = searches_within(database.work().limit()).min(options.searches_max);
         Engine(Arc::new(Inner {
             served: RwLock::new(database),
             reads: slots(options.reads_max),
-            searches: slots(options.searches_max),
+            searches: slots(searches),
             writes: slots(options.writes_max),
             request_timeout: options.request_timeout,
         }))
@@ -208,6 +211,12 @@ fn is_wide(error: &quiredb::Error) -> bool {
 /// The failure of a request that names an alias where it can't.
 fn of_alias(error: quiredb::Error) -> Failure {
     Failure::illegal_argument(error.to_string())
+}
+
+/// The number of searches that there is memory for while one document of the largest size is read.
+fn searches_within(work_bytes: u64) -> usize {
+    let bytes = work_bytes.saturating_sub(2 * DOCUMENT_BYTES_MAX as u64);
+    usize::try_from(bytes / SEARCH_BYTES_MAX as u64).map_or(usize::MAX, |searches| searches.max(1))
 }
 
 fn slots(count: usize) -> Arc<Semaphore> {

@@ -14,9 +14,6 @@ use crate::net::tls::Tls;
 use crate::slow::SlowLog;
 use crate::{Error, Result};
 
-/// The smallest bound on request buffers: twice the largest document with its envelope.
-const BUFFER_BYTES_LEAST: usize = 48 << 20;
-
 /// The options of a server. The defaults of the bounds suit a machine with a few cores.
 #[derive(Clone)]
 pub struct ServerOptions {
@@ -45,17 +42,13 @@ pub struct ServerOptions {
     /// The largest bulk body in bytes, counted after decompression. Default 100 MiB, as in
     /// OpenSearch. Any other body is one document or a list of keys, and at most 17 MiB.
     pub body_bytes_max: u64,
-    /// Bytes of requests and of long answers held in memory, for all connections together. Default
-    /// 64 MiB, at least 48 MiB. A request that begins while no memory is free waits up to
-    /// `request_timeout`; one that grows beyond the bound is refused with 429.
-    pub buffer_bytes_max: usize,
     /// Connections open at once. Default 1,024. More wait to be accepted.
     pub connections_max: usize,
     /// Reads of the database running at once; each holds a thread while it runs. Default 64. More
     /// wait.
     pub reads_max: usize,
     /// Searches, and counts with a query, running at once; they are not counted as reads. Each
-    /// reads every document, and holds up to 16 MiB of `buffer_bytes_max`. Default 2. More wait, up
+    /// reads every document, and holds up to 16 MiB of the database's memory for work. Default 2. More wait, up
     /// to `request_timeout`.
     pub searches_max: usize,
     /// Writes of the database running at once; each holds a thread until it is durable. Default
@@ -114,7 +107,6 @@ impl Default for ServerOptions {
             address_limit: None,
             token_limit: None,
             body_bytes_max: 100 << 20,
-            buffer_bytes_max: 64 << 20,
             connections_max: 1024,
             reads_max: 64,
             searches_max: 2,
@@ -143,7 +135,6 @@ impl fmt::Debug for ServerOptions {
             .field("address_limit", &self.address_limit)
             .field("token_limit", &self.token_limit)
             .field("body_bytes_max", &self.body_bytes_max)
-            .field("buffer_bytes_max", &self.buffer_bytes_max)
             .field("connections_max", &self.connections_max)
             .field("reads_max", &self.reads_max)
             .field("searches_max", &self.searches_max)
@@ -224,12 +215,6 @@ impl ServerOptions {
                     reason: "it must be the name of a field",
                 });
             }
-        }
-        if self.buffer_bytes_max < BUFFER_BYTES_LEAST {
-            return Err(Error::InvalidOption {
-                option: "buffer_bytes_max",
-                reason: "it must be at least 48 MiB",
-            });
         }
         Ok(())
     }

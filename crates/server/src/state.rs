@@ -76,7 +76,7 @@ impl Server {
         following: Option<Arc<FollowStatus>>,
     ) -> Server {
         let engine = Engine::new(database, &options);
-        let buffers = Buffers::new(options.buffer_bytes_max);
+        let buffers = Buffers::new(engine.database().work());
         let refusal = following.as_ref().map(|following| following.refusal());
         let access = Arc::new(options.access());
         let limits = Arc::new(Limits::new(

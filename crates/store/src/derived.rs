@@ -8,10 +8,13 @@
 //! that lies before a *cursor*, what exactly the records up to one position make of it; a manifest
 //! names cursor and position, and building goes on from there after a crash.
 
+use crate::shared::Shared;
 use crate::{BaseView, Result, TreeId};
+use quire_env::Charge;
 use quire_lsm::{Op, TreeSnapshot, TreeSpec};
 use quire_model::Position;
 use std::fmt;
+use std::sync::Arc;
 
 /// A batch is full at this number of bytes.
 const BATCH_BYTES: usize = 1 << 20;
@@ -83,6 +86,8 @@ pub struct TreeBatch {
     chunks: Vec<Vec<u8>>,
     bytes: usize,
     stored: Vec<(TreeId, TreeSnapshot)>,
+    /// Where room for large records is taken.
+    shared: Option<Arc<Shared>>,
 }
 
 /// What comes before a write's key and value.
@@ -129,9 +134,10 @@ impl Header {
 
 impl TreeBatch {
     /// One for these trees.
-    pub(crate) fn new(stored: Vec<(TreeId, TreeSnapshot)>) -> TreeBatch {
+    pub(crate) fn new(stored: Vec<(TreeId, TreeSnapshot)>, shared: Arc<Shared>) -> TreeBatch {
         TreeBatch {
             stored,
+            shared: Some(shared),
             ..TreeBatch::default()
         }
     }
@@ -140,6 +146,13 @@ impl TreeBatch {
     pub fn stored(&self, tree: TreeId) -> Option<&TreeSnapshot> {
         let found = self.stored.iter().find(|(id, _)| *id == tree);
         found.map(|(_, tree)| tree)
+    }
+
+    /// Room for records of `bytes` bytes that are read or held, for as long as it is held. Waits
+    /// while requests have it: the caller holds no other room.
+    pub fn room(&self, bytes: u64) -> Option<Charge> {
+        let shared = self.shared.as_ref();
+        shared.map(|shared| shared.room_for_work(bytes))
     }
 
     /// Sets `key` to `value` in a tree.

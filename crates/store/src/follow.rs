@@ -253,6 +253,7 @@ impl<M: Machine> Inner<M> {
             slots
                 .map(|slot| (slot.id, slot.tree.snapshot(all)))
                 .collect(),
+            std::sync::Arc::clone(&self.shared),
         )
     }
 

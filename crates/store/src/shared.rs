@@ -1,12 +1,20 @@
 //! What all partitions of a process share: the machine, the block cache and the memory for
 //! memtables.
 
-use quire_env::{BlockCache, Budget, Env, FileLock, Gate};
+use quire_env::{BlockCache, Budget, Charge, Env, FileLock, Gate};
 use quire_lsm::FilterPager;
 use quire_sync::Mutex;
 use quire_sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+/// Bytes of work in progress that there is room for, whatever the memory: handling one document of
+/// the largest size takes three times its bytes.
+const WORK_BYTES_MIN: u64 = 48 << 20;
+
+/// The longest that background work waits for room, and how often it looks for it.
+const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
+const ROOM_EVERY: Duration = Duration::from_millis(5);
 
 /// A store, as the one who frees memory sees it.
 pub(crate) trait Flushable: Send + Sync {
@@ -18,8 +26,8 @@ pub(crate) trait Flushable: Send + Sync {
 
 /// What all partitions of a process share. One memory budget is divided here: a quarter for
 /// memtables, seven sixteenths for the block cache, a sixteenth for filter pages, a 32nd for what
-/// queries share of what they read of indexes; the rest is for what requests and background work
-/// hold for a moment.
+/// queries share of what they read of indexes, an eighth for documents that indexes are behind, and
+/// a sixteenth, beside 48 MiB, for what requests and background work hold for a moment.
 #[derive(Debug)]
 pub struct Shared {
     env: Arc<dyn Env>,
@@ -29,6 +37,8 @@ pub struct Shared {
     filters: Arc<FilterPager>,
     memtables: Arc<Budget>,
     index_reads: Arc<Budget>,
+    index_changes: Arc<Budget>,
+    work: Arc<Budget>,
     memory_bytes: u64,
     /// Told whenever a flush has freed memory or failed to.
     pub(crate) freed: Arc<dyn Gate>,
@@ -70,6 +80,8 @@ impl Shared {
             filters: FilterPager::new(Arc::clone(&env), eighth),
             memtables: Budget::new(memtable_bytes),
             index_reads: Budget::new(memory_bytes / 32),
+            index_changes: Budget::new(memory_bytes / 8),
+            work: Budget::new(WORK_BYTES_MIN + memory_bytes / 16),
             memory_bytes,
             freed: env.gate(),
             opened: (env.now_micros(), env.monotonic()),
@@ -133,6 +145,31 @@ impl Shared {
     /// What queries may keep of what they read of indexes, to share it.
     pub fn index_reads(&self) -> &Arc<Budget> {
         &self.index_reads
+    }
+
+    /// What queries may keep of the documents that indexes are behind.
+    pub fn index_changes(&self) -> &Arc<Budget> {
+        &self.index_changes
+    }
+
+    /// What requests and background work draw from while they hold documents.
+    pub fn work(&self) -> &Arc<Budget> {
+        &self.work
+    }
+
+    /// Room for background work with large records, which holds none before. It waits while
+    /// requests have the room; after 10 s it goes on without, as it must end some time.
+    pub(crate) fn room_for_work(&self, bytes: u64) -> Charge {
+        let end = self.env.monotonic() + ROOM_WAIT_MAX;
+        loop {
+            if let Some(room) = self.work.try_charge(bytes.min(self.work.limit())) {
+                return room;
+            }
+            if self.env.monotonic() >= end {
+                return self.work.charge(0);
+            }
+            self.env.sleep(ROOM_EVERY);
+        }
     }
 
     /// The whole budget in bytes.

@@ -4,6 +4,7 @@
 //! 1. A document is given once for each field whose values changed, with all that it has there now.
 //! 2. A block is known by a number of the field, which the caller chooses, and by its place.
 
+use super::key::is_long;
 use quire_index::ColumnBlockWriter;
 use quire_model::DocId;
 use std::collections::BTreeMap;
@@ -28,8 +29,8 @@ impl ColumnChanges {
         }
     }
 
-    /// Takes the values that a document has now in a field: none if it has none any more. Numbers
-    /// of fields are small.
+    /// Takes the values that a document has now in a field: none if it has none any more. One with
+    /// a long value is marked. Numbers of fields are small.
     pub(crate) fn add<'t>(
         &mut self,
         field: u32,
@@ -49,8 +50,12 @@ impl ColumnChanges {
             ColumnBlockWriter::new()
         });
         let before = writer.bytes();
-        terms.for_each(|term| writer.push(term));
-        writer.end_document(low, false);
+        let mut has_long = false;
+        terms.for_each(|term| match is_long(term) {
+            true => has_long = true,
+            false => writer.push(term),
+        });
+        writer.end_document(low, has_long);
         self.bytes += writer.bytes() - before;
     }
 

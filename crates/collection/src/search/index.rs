@@ -14,24 +14,27 @@ use super::merger::MergePostings;
 use super::new_documents::{NewChanges, NewDocuments};
 use super::values::{Slot, Values, each_changed};
 use super::{FieldSet, IndexSettings, Indexer};
-use crate::documents::{ROWS, docid_bytes, parse_docid, parse_position};
-use crate::record::{Kind, Record};
+use crate::documents::{ROWS, docid_bytes, parse_docid, parse_row};
+use crate::fitting::fitting;
+use crate::record::{Kind, Record, Row};
 use bytes::Bytes;
+use quire_env::Charge;
 use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Document, Key, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::{BaseView, DerivedTrees, Difference, Error, Result, TreeBatch, TreeId};
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// Documents that are read at a time, at most; fewer if they are large.
 const READ_AT_ONCE: usize = 256;
 
-/// Documents of unknown size that are read at a time.
-const READ_AT_ONCE_MIN: usize = 32;
-
-/// Bytes of documents that are read at a time, about.
+/// Bytes of documents that are read at a time, if it is more than one.
 const READ_BYTES: usize = 1 << 20;
+
+/// Reading records takes their bytes, and once more while they are decompressed.
+const READ_COPIES: u64 = 2;
 
 /// Changes of about this many bytes are written out.
 const CHANGES_BYTES_MAX: usize = 4 << 20;
@@ -219,28 +222,27 @@ impl DerivedTrees for SearchIndex {
             .tree(ROWS)?
             .scan(Bound::Included(cursor), Bound::Unbounded)?;
         let mut changes = self.begin();
-        let mut at_once = READ_AT_ONCE_MIN;
+        let mut left: VecDeque<(DocId, Row)> = VecDeque::new();
         loop {
-            let mut found: Vec<(DocId, Position)> = Vec::with_capacity(at_once);
-            for item in rows.by_ref().take(at_once) {
-                let (docid, row) = item?;
-                let row = parse_docid(&docid).zip(parse_position(&row));
-                found.push(row.ok_or_else(|| {
-                    Error::derived(view.position(), "a row that makes no sense".into())
-                })?);
+            if left.is_empty() {
+                for item in rows.by_ref().take(READ_AT_ONCE) {
+                    let (docid, row) = item?;
+                    let row = parse_docid(&docid).zip(parse_row(&row));
+                    left.push_back(row.ok_or_else(|| {
+                        Error::derived(view.position(), "a row that makes no sense".into())
+                    })?);
+                }
             }
+            let count = fitting(left.iter().map(|(_, row)| row.bytes), READ_BYTES as u64);
+            let found: Vec<(DocId, Row)> = left.drain(..count).collect();
             let Some((last, _)) = found.last().copied() else {
                 changes.write(self, batch);
                 return Ok(None);
             };
-            let positions: Vec<Position> = found.iter().map(|(_, position)| *position).collect();
+            let (positions, _room) = room_for(batch, found.iter().map(|(_, row)| *row));
             let records = view.records(&positions)?;
-            at_once = match records.iter().map(Bytes::len).sum::<usize>() {
-                0..READ_BYTES => (2 * at_once).min(READ_AT_ONCE),
-                _ => (at_once / 2).max(1),
-            };
-            for ((docid, position), record) in found.iter().zip(records) {
-                changes.add_new(*docid, *position, &record)?;
+            for ((docid, row), record) in found.iter().zip(records) {
+                changes.add_new(*docid, row.position, &record)?;
             }
             if changes.is_full() {
                 changes.write(self, batch);
@@ -276,7 +278,7 @@ impl DerivedTrees for SearchIndex {
                 return Ok(None);
             };
             let next = last.next();
-            self.follow_records(difference, &records, &mut changes)?;
+            self.follow_records(difference, &records, &mut changes, batch)?;
             if changes.is_full() {
                 changes.write(self, batch);
                 return Ok(Some(next));
@@ -299,6 +301,7 @@ impl SearchIndex {
         difference: &Difference<'_>,
         records: &[(Position, Bytes)],
         changes: &mut Changes,
+        batch: &TreeBatch,
     ) -> Result<()> {
         let mut heads = Vec::with_capacity(records.len());
         for (position, bytes) in records {
@@ -315,7 +318,7 @@ impl SearchIndex {
             let (docid, is_deleted, created) = head;
             let old = if created { None } else { old.next().flatten() };
             let is_newest = match newest {
-                Some(newest) => newest == *position,
+                Some(newest) => newest.position == *position,
                 None => is_deleted,
             };
             let is_built = difference
@@ -333,8 +336,13 @@ impl SearchIndex {
             }
         }
         let mut after = after.into_iter();
-        for positions in before.chunks(READ_AT_ONCE_MIN) {
-            let records = difference.old.records(positions)?;
+        let mut before = before.as_slice();
+        while !before.is_empty() {
+            let count = fitting(before.iter().map(|row| row.bytes), READ_BYTES as u64);
+            let (now, later) = before.split_at(count);
+            before = later;
+            let (positions, _room) = room_for(batch, now.iter().copied());
+            let records = difference.old.records(&positions)?;
             for ((position, record), (docid, new)) in positions.iter().zip(records).zip(&mut after)
             {
                 let old = changes.values_of(*position, &record)?;
@@ -345,11 +353,21 @@ impl SearchIndex {
     }
 }
 
-/// The positions of the newest records of documents in a view.
-fn rows(view: &BaseView, docids: impl Iterator<Item = DocId>) -> Result<Vec<Option<Position>>> {
+/// The positions of records that are read together, and the room for them if they are large.
+fn room_for(batch: &TreeBatch, rows: impl Iterator<Item = Row>) -> (Vec<Position>, Option<Charge>) {
+    let (positions, lengths): (Vec<_>, Vec<_>) =
+        rows.map(|row| (row.position, u64::from(row.bytes))).unzip();
+    let bytes: u64 = lengths.iter().sum();
+    let is_large = bytes > READ_BYTES as u64;
+    let room = is_large.then(|| batch.room(READ_COPIES * bytes)).flatten();
+    (positions, room)
+}
+
+/// The rows of documents in a view.
+fn rows(view: &BaseView, docids: impl Iterator<Item = DocId>) -> Result<Vec<Option<Row>>> {
     let keys: Vec<_> = docids.map(docid_bytes).collect();
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
     let rows = view.tree(ROWS)?.get_many(&keys)?;
-    let position = |row: SmallBytes| parse_position(&row);
-    Ok(rows.into_iter().map(|row| row.and_then(position)).collect())
+    let parsed = |row: SmallBytes| parse_row(&row);
+    Ok(rows.into_iter().map(|row| row.and_then(parsed)).collect())
 }

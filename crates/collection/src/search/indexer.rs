@@ -7,7 +7,6 @@ use super::values::{Slot, Values};
 use super::{FieldSet, key};
 use crate::id_value::id_value;
 use hashbrown::HashMap;
-use quire_index::term;
 use quire_model::{Document, ValueRef};
 use quire_query::Path;
 use std::hash::BuildHasherDefault;
@@ -73,7 +72,7 @@ impl Indexer {
             let at = self.find(path, last);
             last = Some(at);
             if let Some(slot) = self.known.get(at).and_then(|known| known.slot) {
-                values.push(slot, |out| term::encode(value, out));
+                values.push(slot, |out| key::encode_entry(value, out));
             }
         };
         Path::each_value_in(document.root(), &mut |path, value| {

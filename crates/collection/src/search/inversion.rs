@@ -101,8 +101,8 @@ impl Inversion {
         if terms.len() > 1 {
             self.push(slot, &[SEVERAL], enters);
         }
-        let suffixes = terms.iter().map(key::of_term);
-        suffixes.for_each(|suffix| self.push(slot, &suffix, enters));
+        let suffixes = terms.suffixes();
+        suffixes.for_each(|suffix| self.push(slot, suffix, enters));
     }
 
     /// Takes the values of a document before and after. Documents may come in any order.
@@ -126,12 +126,12 @@ impl Inversion {
                 self.push(slot, &[SEVERAL], moved);
             }
             if before.len() == 0 {
-                let terms = after.iter().map(key::of_term);
-                return terms.for_each(|suffix| self.push(slot, &suffix, enters));
+                let suffixes = after.suffixes();
+                return suffixes.for_each(|suffix| self.push(slot, suffix, enters));
             }
             if after.len() == 0 {
-                let terms = before.iter().map(key::of_term);
-                return terms.for_each(|suffix| self.push(slot, &suffix, leaves));
+                let suffixes = before.suffixes();
+                return suffixes.for_each(|suffix| self.push(slot, suffix, leaves));
             }
             self.add_difference(slot, (before, leaves), (after, enters));
         });
@@ -145,7 +145,7 @@ impl Inversion {
         (after, enters): (Terms<'_>, Move),
     ) {
         let (before, after) = (before.suffixes(), after.suffixes());
-        let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
+        let (mut before, mut after) = (before.peekable(), after.peekable());
         loop {
             let order = match (before.peek(), after.peek()) {
                 (Some(old), Some(new)) => old.cmp(new),

@@ -20,9 +20,17 @@ use quire_index::term;
 use quire_model::ValueRef;
 use quire_model::ordered::{Direction, OrderedValue};
 use std::borrow::Cow;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 /// Terms up to this many bytes are kept as they are; of longer ones only a hash is.
 pub(crate) const TERM_BYTES_MAX: usize = 256;
+
+/// Texts longer than this are hashed piece by piece.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// What the term of a text has before its bytes, and behind them.
+const TEXT_BEGIN_BYTES: usize = 1;
+const TEXT_END_BYTES: usize = 2;
 
 pub(crate) const PRESENT: u8 = 0x00;
 pub(crate) const SEVERAL: u8 = 0xfd;
@@ -44,13 +52,77 @@ pub(crate) fn push_present(key: &mut Vec<u8>) {
     key.push(PRESENT);
 }
 
-/// What the documents with a value of this term are kept under, after the field.
+/// What the documents with a value of this term are kept under, after the field: its *entry*.
 pub(crate) fn of_term(term: &[u8]) -> Cow<'_, [u8]> {
     if term.len() <= TERM_BYTES_MAX {
         return Cow::Borrowed(term);
     }
-    let hash = xxhash_rust::xxh3::xxh3_128(term).to_be_bytes();
-    Cow::Owned([&[LONG], hash.as_slice()].concat())
+    Cow::Owned(long_entry(xxh3_128(term)).to_vec())
+}
+
+/// Whether an entry stands for a long value.
+pub(crate) fn is_long(entry: &[u8]) -> bool {
+    entry.first() == Some(&LONG)
+}
+
+/// Appends the entry of a value, as [`of_term`] makes it of the term; false, and nothing appended,
+/// for an array or an object. The term of a long text is hashed in pieces: it is never in memory
+/// whole.
+pub(crate) fn encode_entry(value: ValueRef<'_>, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    let hash = match value {
+        ValueRef::String(text) if text.len() > PIECE_BYTES => hash_of_text(text, out),
+        value => {
+            if !term::encode(value, out) {
+                return false;
+            }
+            let term = out.get(start..).unwrap_or_default();
+            if term.len() <= TERM_BYTES_MAX {
+                return true;
+            }
+            xxh3_128(term)
+        }
+    };
+    out.truncate(start);
+    out.extend_from_slice(&long_entry(hash));
+    true
+}
+
+/// The hash of a text's term. The end of `out` is used meanwhile.
+fn hash_of_text(text: &str, out: &mut Vec<u8>) -> u128 {
+    let (start, mut hasher) = (out.len(), Xxh3Default::new());
+    let (mut rest, mut begin) = (text, 0);
+    while !rest.is_empty() {
+        let (piece, others) = split_at_char(rest, PIECE_BYTES);
+        out.truncate(start);
+        let is_term = term::encode(ValueRef::String(piece), out);
+        assert!(is_term, "a string has a term");
+        // The terms of all pieces are that of the text, but for where they begin and end.
+        let end = match others {
+            "" => 0,
+            _ => TEXT_END_BYTES,
+        };
+        let inner = start + begin..out.len() - end;
+        hasher.update(out.get(inner).unwrap_or_default());
+        (rest, begin) = (others, TEXT_BEGIN_BYTES);
+    }
+    hasher.digest128()
+}
+
+/// The first characters of a text that has more bytes, up to this number of them, and the others.
+fn split_at_char(text: &str, bytes: usize) -> (&str, &str) {
+    let mut at = bytes.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    text.split_at(at)
+}
+
+fn long_entry(hash: u128) -> [u8; 17] {
+    let mut entry = [LONG; 17];
+    let (_, of_hash) = entry.split_at_mut(1);
+    of_hash.copy_from_slice(&hash.to_be_bytes());
+    entry
 }
 
 /// What the keys of the list of fields begin with.
@@ -120,5 +192,27 @@ pub(crate) fn entry_words(entry: &[u8]) -> String {
         [SEVERAL] => format!("several values of field {path:?}"),
         [LONG, ..] => format!("a long value of field {path:?}"),
         _ => value().unwrap_or_else(|| format!("no value of field {path:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_that_of_the_term_however_long_the_text_is() {
+        let texts = ["", "a", "\0", "é\0€x"];
+        for text in texts {
+            for times in [0, 1, 80, 130, 5_000, 20_000] {
+                let text = text.repeat(times);
+                let (mut term, mut entry) = (Vec::new(), vec![7]);
+                assert!(term::encode(ValueRef::String(&text), &mut term));
+                assert!(encode_entry(ValueRef::String(&text), &mut entry));
+                assert_eq!(entry[1..], *of_term(&term), "{} bytes", text.len());
+                assert_eq!(is_long(&entry[1..]), term.len() > TERM_BYTES_MAX);
+            }
+        }
+        let mut entry = Vec::new();
+        assert!(encode_entry(ValueRef::Int(5), &mut entry) && !is_long(&entry));
     }
 }

@@ -15,7 +15,7 @@ use quire_index::{BLOCK_LOWS, InvertedBlock, TERM_BYTES_MAX, VALUES_MAX, encode_
 use quire_model::DocId;
 
 /// A block has the docids of a cluster.
-const _: () = assert!(BLOCK_LOWS == 1 << 16 && TERM_BYTES_MAX <= key::TERM_BYTES_MAX);
+const _: () = assert!(BLOCK_LOWS == 1 << 16 && TERM_BYTES_MAX == key::TERM_BYTES_MAX);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub(crate) trait NewChanges {
 impl NewDocuments {
     /// Takes what a document has in a field. False if it is refused.
     pub(crate) fn add(&mut self, slot: Slot, docid: DocId, terms: Terms<'_>) -> bool {
-        if terms.len() > VALUES_MAX || terms.iter().any(|term| term.len() > TERM_BYTES_MAX) {
+        if terms.len() > VALUES_MAX || terms.has_long() {
             return false;
         }
         let (cluster, low) = ((docid.0 >> 16) as u16, docid.0 as u16);

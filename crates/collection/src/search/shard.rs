@@ -50,8 +50,8 @@ pub(super) const NARROW: Found = Found(Some([0, 0]));
 
 /// Reads documents by docid.
 pub(crate) trait Documents: Send + Sync {
-    /// The documents of docids, in the order of the docids; the key is in the field `_id` of a
-    /// document that has none.
+    /// The documents of the first docids, in their order: of all, unless they are large, and of one
+    /// at least. The key is in the field `_id` of a document that has none.
     ///
     /// # Errors
     /// IndexDamage, by file and offset.
@@ -349,8 +349,14 @@ impl<'v> LiveShard<'v> {
                 return Ok(());
             };
             let ids: Vec<DocId> = docids.iter().copied().map(DocId).collect();
-            for (doc, document) in docids.iter().zip(self.documents.documents(&ids)?) {
-                see(*doc, &document);
+            let mut rest = ids.as_slice();
+            while !rest.is_empty() {
+                let documents = self.documents.documents(rest)?;
+                let (read, others) = rest.split_at(documents.len().clamp(1, rest.len()));
+                for (doc, document) in read.iter().zip(&documents) {
+                    see(doc.0, document);
+                }
+                rest = others;
             }
         }
     }

@@ -5,7 +5,8 @@
 //! 1. A tree indexes the same fields as long as it exists: other fields get another tree, under
 //!    another id.
 //! 2. The list of trees is changed before trees are dropped, so a tree that is not in it may go.
-//! 3. What is cached is of the records between two positions, and of nothing else.
+//! 3. What is cached is of the records between two positions, and of nothing else. All partitions
+//!    together cache as much as their budget has room for.
 
 use super::IndexedFields;
 use super::changed::{Change, Changed};
@@ -13,7 +14,7 @@ use super::shared_reads::SharedReads;
 use crate::Result;
 use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
-use quire_env::Budget;
+use quire_env::{Budget, Charge};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_store::{TreeId, WeakStore};
@@ -78,13 +79,15 @@ pub(crate) struct SearchState {
     trees: RwLock<Arc<Vec<SearchTree>>>,
     /// Held while trees of the store are added or dropped by the list.
     pub(crate) changing: Mutex<()>,
-    changed: Mutex<Option<CachedChanges>>,
+    changed: Mutex<Option<(CachedChanges, Charge)>>,
     /// Whether a tree refused fields, at a position.
     refuses: Mutex<Option<(TreeId, Position, bool)>>,
     /// What queries have read of the newest tree that they read.
     reads: Mutex<Option<Arc<SharedReads>>>,
     /// The memory that it draws from.
     budget: Arc<Budget>,
+    /// The memory that cached changes draw from.
+    changes_budget: Arc<Budget>,
     /// The store that the trees are of.
     pub(crate) store: OnceLock<WeakStore<Documents>>,
 }
@@ -100,8 +103,9 @@ pub(crate) struct CachedChanges {
 }
 
 impl SearchState {
-    /// Of no trees. What queries share draws from `budget`.
-    pub(crate) fn new(budget: Arc<Budget>) -> SearchState {
+    /// Of no trees. What queries share of a tree draws from `budget`, and what they share of the
+    /// documents that it is behind from `changes_budget`.
+    pub(crate) fn new(budget: Arc<Budget>, changes_budget: Arc<Budget>) -> SearchState {
         SearchState {
             trees: RwLock::default(),
             changing: Mutex::default(),
@@ -109,6 +113,7 @@ impl SearchState {
             refuses: Mutex::default(),
             reads: Mutex::default(),
             budget,
+            changes_budget,
             store: OnceLock::new(),
         }
     }
@@ -179,7 +184,11 @@ impl SearchState {
         let is_of = |cached: &&CachedChanges| {
             cached.with_keys == with_keys && cached.after <= after && cached.to >= after
         };
-        let known = self.changed.lock().as_ref().filter(is_of).cloned();
+        let known = {
+            let cached = self.changed.lock();
+            let known = cached.as_ref().map(|(changes, _)| changes);
+            known.filter(is_of).cloned()
+        };
         let mut known = known.unwrap_or_else(|| CachedChanges {
             after,
             to: after,
@@ -210,15 +219,26 @@ impl SearchState {
         Ok(Some(changed))
     }
 
-    /// Keeps changes, unless what is there is newer, or begins later.
+    /// Bytes of documents that a query may hold of those that the index is behind, where values
+    /// that are taken out of them take as much again.
+    pub(crate) fn changed_bytes_max(&self) -> usize {
+        usize::try_from(self.changes_budget.limit() / 2).unwrap_or(usize::MAX)
+    }
+
+    /// Keeps changes, unless what is there is newer, or begins later, or there is no memory.
     fn cache_changes(&self, changes: CachedChanges) {
+        let bytes = 2 * changes.changed.bytes() as u64;
         let mut cached = self.changed.lock();
-        let is_newer = cached
-            .as_ref()
-            .is_none_or(|cached| cached.after <= changes.after && cached.to <= changes.to);
-        if is_newer {
-            *cached = Some(changes);
-        }
+        let charge = match cached.take() {
+            Some((old, charge)) if old.after > changes.after || old.to > changes.to => {
+                *cached = Some((old, charge));
+                return;
+            }
+            Some((_, charge)) => charge,
+            None => self.changes_budget.charge(0),
+        };
+        let mut charge = charge;
+        *cached = charge.try_resize(bytes).then_some((changes, charge));
     }
 }
 

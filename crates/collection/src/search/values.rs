@@ -1,13 +1,13 @@
-//! [`Values`]: the terms of a document, field by field.
+//! [`Values`]: the terms of a document, field by field. Of a long one it is the [entry](key), so
+//! they are small, however large the document.
 //!
 //! # Invariants
 //! 1. Fields ascend by slot, each once, and have one term or more.
-//! 2. The terms of a field ascend, each once, and are whole, however long.
+//! 2. The terms of a field ascend, each once; those of long values come last.
 //! 3. Values of the same document by the same [`Indexer`](super::Indexer) are equal.
 
 use super::key;
 use quire_index::term;
-use std::borrow::Cow;
 use std::ops::Range;
 
 /// A field's number in the [`Indexer`](super::Indexer) that gave it. It means nothing elsewhere.
@@ -122,14 +122,14 @@ impl<'a> Terms<'a> {
 
     /// The *suffixes* of the postings of these terms, ascending, each once: what a key has behind
     /// the field and before the cluster.
-    pub(crate) fn suffixes(self) -> Vec<Cow<'a, [u8]>> {
-        let mut suffixes: Vec<_> = self.iter().map(key::of_term).collect();
-        // Hashes come in another order than what they are of, and two may be the same.
-        if self.iter().any(|term| term.len() > key::TERM_BYTES_MAX) {
-            suffixes.sort_unstable();
-            suffixes.dedup();
-        }
-        suffixes
+    pub(crate) fn suffixes(self) -> impl Iterator<Item = &'a [u8]> {
+        self.iter()
+    }
+
+    /// Whether one is of a long value.
+    pub(crate) fn has_long(self) -> bool {
+        // They come last.
+        self.iter().next_back().is_some_and(key::is_long)
     }
 
     /// Shows the suffix of each posting that a document with these terms is in, each once.
@@ -140,7 +140,7 @@ impl<'a> Terms<'a> {
         if self.len() > 1 {
             see(&[key::SEVERAL]);
         }
-        self.suffixes().iter().for_each(|suffix| see(suffix));
+        self.suffixes().for_each(see);
     }
 }
 

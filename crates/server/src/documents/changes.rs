@@ -30,6 +30,9 @@ const CHANGES_READ_MAX: usize = 100_000;
 /// What reading changes holds: their lines, in a buffer that may grow to twice as much.
 const HELD_BYTES: usize = 2 * ANSWER_BYTES;
 
+/// What a large document takes: itself, and its line in a buffer that may grow to twice as much.
+const LARGE_COPIES: u64 = 3;
+
 /// The longest that a caller may wait.
 const WAIT_MS_MAX: u64 = 60_000;
 
@@ -76,19 +79,30 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
         )));
     }
     let end = Instant::now() + Duration::from_millis(wait);
+    let mut large_bytes = 0;
     loop {
         let (collection, name) = (opened.clone(), name.clone());
-        let mut held = call.buffers.hold(HELD_BYTES, call.body_timeout).await?;
+        let bytes = HELD_BYTES
+            .saturating_add(large_bytes)
+            .min(call.buffers.bytes());
+        let mut held = call.buffers.hold(bytes, call.body_timeout).await?;
         // The semaphore is never closed.
         let turn = Arc::clone(reading).acquire_owned().await.ok();
-        let read = engine.read(move |_| {
+        let read_changes = engine.read(move |_| {
             let _turn = turn;
-            let read = read(&collection, &mut wanted);
+            let read = read(&collection, &mut wanted, large_bytes);
             read.map(|lines| (lines, wanted))
                 .map_err(|error| Failure::engine(&error, Some(&name)))
         });
-        let lines;
-        (lines, wanted) = read.await??;
+        let read;
+        (read, wanted) = read_changes.await??;
+        let lines = match read {
+            Read::Lines(lines) => lines,
+            Read::Large(bytes) => {
+                large_bytes = bytes;
+                continue;
+            }
+        };
         // No request waits for new changes while it holds memory.
         held.resize(lines.capacity())?;
         while lines.is_empty() && !is_new(&opened, &wanted) {
@@ -149,8 +163,20 @@ fn is_new(collection: &Collection, wanted: &Wanted) -> bool {
     })
 }
 
-/// Reads the changes after those seen, as lines, and advances what was seen.
-fn read(collection: &Collection, wanted: &mut Wanted) -> quiredb::Result<Vec<u8>> {
+/// What reading changes gave.
+enum Read {
+    Lines(Vec<u8>),
+    /// Nothing, as there are large documents: reading takes so many bytes more.
+    Large(usize),
+}
+
+/// Reads the changes after those seen, as lines, and advances what was seen. Documents that take
+/// more than `large_bytes_max` together are not read, and a large one ends the answer.
+fn read(
+    collection: &Collection,
+    wanted: &mut Wanted,
+    large_bytes_max: usize,
+) -> quiredb::Result<Read> {
     let mut lines = Vec::new();
     let mut from = wanted.seen.clone();
     if let Some(only) = wanted.partition {
@@ -162,8 +188,19 @@ fn read(collection: &Collection, wanted: &mut Wanted) -> quiredb::Result<Vec<u8>
         }
     }
     let mut changes = collection.tail_after(&from)?;
+    let large_bytes = match changes.held_bytes() {
+        bytes if bytes <= ANSWER_BYTES as u64 => 0,
+        bytes => usize::try_from(LARGE_COPIES * bytes).unwrap_or(usize::MAX),
+    };
+    if large_bytes > large_bytes_max {
+        return Ok(Read::Large(large_bytes));
+    }
     let (mut found, mut read_count) = (0, 0);
     while found < wanted.limit && read_count < CHANGES_READ_MAX && lines.len() < ANSWER_BYTES {
+        let is_large = changes.next_bytes() > ANSWER_BYTES as u64;
+        if is_large && read_count > 0 {
+            break;
+        }
         let Some(change) = changes.next() else { break };
         let change = change?;
         read_count += 1;
@@ -173,6 +210,9 @@ fn read(collection: &Collection, wanted: &mut Wanted) -> quiredb::Result<Vec<u8>
             write_change(&change, &mut lines);
             found += 1;
         }
+        if is_large {
+            break;
+        }
     }
     for (number, seen) in changes.seen().into_iter().enumerate() {
         if wanted.partition.is_none_or(|only| only as usize == number)
@@ -181,7 +221,7 @@ fn read(collection: &Collection, wanted: &mut Wanted) -> quiredb::Result<Vec<u8>
             *place = seen;
         }
     }
-    Ok(lines)
+    Ok(Read::Lines(lines))
 }
 
 fn write_change(change: &Change, out: &mut Vec<u8>) {

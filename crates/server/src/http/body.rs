@@ -451,7 +451,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_too_large_to_hold_is_refused_whatever_its_limit() {
-        let buffers = Buffers::new(64 << 20);
+        let buffers = Buffers::new(&quire_env::Budget::new(64 << 20));
         let timeout = Duration::from_secs(5);
         let body = reader(vec![b' '; WHOLE_BYTES_MAX + 1], "identity", u64::MAX);
         let failure = body.whole(&buffers, timeout).await.err().unwrap();

@@ -1,21 +1,26 @@
-//! One bound on the memory that requests hold: bodies as they arrive, and long answers.
+//! The room for requests: bodies as they arrive, documents that are handled, and long answers until
+//! they are read. It is the part of the database's memory for work in progress, which background
+//! work with large documents draws from too.
 //!
 //! # Invariants
 //! 1. The bytes of all [`Held`] together never exceed the bound.
 //! 2. A request waits for memory only while it holds none. A reservation grows at once or not at
 //!    all. So requests never wait for each other in a circle (no deadlock).
+//! 3. While requests wait, clients that have stalled for long are cut off: what they hold is not
+//!    waited for.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use parking_lot::RwLock;
+use quire_env::{Budget, Charge};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
 
 use super::failure::{Failure, Outcome};
-
-/// Memory is reserved in pieces of this many bytes.
-const PIECE_BYTES: usize = 16 << 10;
+use crate::net::idle::IdleConnections;
 
 /// A document whose record is longer has its memory reserved before it is read.
 pub(crate) const LARGE_BYTES: u64 = 256 << 10;
@@ -24,82 +29,90 @@ pub(crate) const LARGE_BYTES: u64 = 256 << 10;
 /// same before decompression or the document that is made of it, and the answer or the new record.
 pub(crate) const COPIES: usize = 3;
 
-/// How often memory for a large document is looked for while it is not free.
-const LARGE_EVERY: Duration = Duration::from_millis(5);
+/// A request that wants more than this waits behind those that came before it.
+const HEAVY_BYTES: usize = 1 << 20;
 
-/// The memory of all requests. A clone is another handle to the same.
+/// How long a heavy request waits for its turn; then it takes what is free, too.
+const TURN_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// How often memory is looked for while it is not free.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// The room for requests. A clone is another handle to the same.
 #[derive(Debug, Clone)]
 pub(crate) struct Buffers {
-    free: Arc<Semaphore>,
-    pieces: usize,
-    /// Has one permit: of the requests that wait for a large document's memory, the one whose turn
-    /// it is.
+    budget: Arc<Budget>,
+    /// Each has one permit: of the requests that wait, the one whose turn it is.
     turn: Arc<Semaphore>,
+    heavy_turn: Arc<Semaphore>,
+    /// Those who may hold memory and not take what they hold it for.
+    clients: Arc<RwLock<Vec<Weak<IdleConnections>>>>,
 }
 
 /// Memory reserved by one request; released on drop.
 #[derive(Debug)]
-pub(crate) struct Held {
-    free: Arc<Semaphore>,
-    permit: OwnedSemaphorePermit,
-}
+pub(crate) struct Held(Charge);
 
 impl Buffers {
-    pub(crate) fn new(bytes: usize) -> Buffers {
-        let pieces = (bytes / PIECE_BYTES).min(Semaphore::MAX_PERMITS);
+    pub(crate) fn new(budget: &Arc<Budget>) -> Buffers {
         Buffers {
-            free: Arc::new(Semaphore::new(pieces)),
-            pieces,
+            budget: Arc::clone(budget),
             turn: Arc::new(Semaphore::new(1)),
+            heavy_turn: Arc::new(Semaphore::new(1)),
+            clients: Arc::default(),
         }
+    }
+
+    /// Has stalled clients of a port cut off while others wait for memory.
+    pub(crate) fn watch(&self, clients: &Arc<IdleConnections>) {
+        self.clients.write().push(Arc::downgrade(clients));
     }
 
     /// Bytes that can be reserved in all.
     pub(crate) fn bytes(&self) -> usize {
-        self.pieces * PIECE_BYTES
+        usize::try_from(self.budget.limit()).unwrap_or(usize::MAX)
     }
 
     /// Bytes reserved now.
     pub(crate) fn used_bytes(&self) -> u64 {
-        let free = self.free.available_permits();
-        assert!(free <= self.pieces, "memory is released once at most");
-        let used = self.pieces.saturating_sub(free);
-        (used * PIECE_BYTES) as u64
+        self.budget.used()
     }
 
-    /// Reserves `bytes`, waiting up to `timeout` for them.
+    /// Reserves `bytes`, waiting up to `timeout` for them. Smaller requests do not wait behind one
+    /// that wants more than a MiB.
     ///
     /// # Errors
-    /// 429 if they are not free in time.
-    pub(crate) async fn hold(&self, bytes: usize, timeout: Duration) -> Outcome<Held> {
-        let wanted = Arc::clone(&self.free).acquire_many_owned(pieces_of(bytes));
-        match tokio::time::timeout(timeout, wanted).await {
-            Ok(Ok(permit)) => Ok(Held {
-                free: Arc::clone(&self.free),
-                permit,
-            }),
-            _ => Err(no_memory(bytes)),
+    /// 413 if there is never room for them, 429 if they are not free in time.
+    pub(crate) async fn hold(&self, bytes: usize, time: Duration) -> Outcome<Held> {
+        if bytes > self.bytes() {
+            return Err(self.never(bytes));
         }
+        let found = async {
+            let turn = match bytes > HEAVY_BYTES {
+                // The semaphores are never closed.
+                true => timeout(TURN_TIME_MAX, self.heavy_turn.acquire()).await.ok(),
+                false => Some(self.turn.acquire().await),
+            };
+            loop {
+                if let Ok(held) = self.hold_now(bytes) {
+                    drop(turn);
+                    return held;
+                }
+                self.cut_stalled();
+                sleep(LOOK_EVERY).await;
+            }
+        };
+        timeout(time, found)
+            .await
+            .map_err(|_| self.none_free(bytes))
     }
 
     /// Reserves what handling a document of `document_bytes` takes, waiting up to `timeout` for it.
-    /// Smaller requests do not wait behind this one.
     ///
     /// # Errors
     /// 429 if it is not free in time.
     pub(crate) async fn hold_large(&self, document_bytes: u64, timeout: Duration) -> Outcome<Held> {
-        let found = async {
-            // The semaphore is never closed.
-            let _turn = self.turn.acquire().await;
-            loop {
-                if let Ok(held) = self.hold_large_now(document_bytes) {
-                    return held;
-                }
-                tokio::time::sleep(LARGE_EVERY).await;
-            }
-        };
-        let found = tokio::time::timeout(timeout, found).await;
-        found.map_err(|_| no_memory(self.large(document_bytes)))
+        self.hold(self.large(document_bytes), timeout).await
     }
 
     /// As [`hold_large`](Self::hold_large), if the memory is free.
@@ -121,13 +134,35 @@ impl Buffers {
     /// # Errors
     /// 429 if they are not.
     pub(crate) fn hold_now(&self, bytes: usize) -> Outcome<Held> {
-        let permit = Arc::clone(&self.free)
-            .try_acquire_many_owned(pieces_of(bytes))
-            .map_err(|_| no_memory(bytes))?;
-        Ok(Held {
-            free: Arc::clone(&self.free),
-            permit,
-        })
+        let charge = self.budget.try_charge(bytes as u64);
+        charge.map(Held).ok_or_else(|| self.none_free(bytes))
+    }
+
+    fn cut_stalled(&self) {
+        let clients = self.clients.read();
+        for port in clients.iter().filter_map(Weak::upgrade) {
+            port.evict_stalled();
+        }
+    }
+
+    fn none_free(&self, bytes: usize) -> Failure {
+        if bytes > self.bytes() {
+            return self.never(bytes);
+        }
+        no_memory(bytes)
+    }
+
+    fn never(&self, bytes: usize) -> Failure {
+        let reason = format!(
+            "this request needs {bytes} bytes of memory, and there are {} for requests: send it in \
+             smaller parts, or give the server more (--memory)",
+            self.bytes()
+        );
+        Failure::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "circuit_breaking_exception",
+            reason,
+        )
     }
 }
 
@@ -137,21 +172,10 @@ impl Held {
     /// # Errors
     /// 429 if that many are not free; the reservation is then as it was.
     pub(crate) fn resize(&mut self, bytes: usize) -> Outcome<()> {
-        let (has, wanted) = (self.permit.num_permits(), pieces_of(bytes) as usize);
-        if wanted < has {
-            drop(self.permit.split(has - wanted));
-        } else if wanted > has {
-            let more = pieces_of(bytes.saturating_sub(has * PIECE_BYTES));
-            let more = Arc::clone(&self.free)
-                .try_acquire_many_owned(more)
-                .map_err(|_| no_memory(bytes))?;
-            self.permit.merge(more);
+        match self.0.try_resize(bytes as u64) {
+            true => Ok(()),
+            false => Err(no_memory(bytes)),
         }
-        debug_assert!(
-            self.permit.num_permits() == wanted,
-            "a reservation has the size that was set"
-        );
-        Ok(())
     }
 }
 
@@ -187,10 +211,6 @@ impl Held {
     }
 }
 
-fn pieces_of(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(PIECE_BYTES)).unwrap_or(u32::MAX)
-}
-
 fn no_memory(bytes: usize) -> Failure {
     let reason = format!(
         "no memory for {bytes} bytes of this request: other requests hold it; send this one \
@@ -207,20 +227,28 @@ fn no_memory(bytes: usize) -> Failure {
 mod tests {
     use super::*;
 
+    const PIECE_BYTES: usize = 1 << 20;
+
     #[tokio::test]
     async fn memory_is_bounded_and_released() {
-        let buffers = Buffers::new(10 * PIECE_BYTES);
+        let buffers = Buffers::new(&Budget::new(10 * PIECE_BYTES as u64));
         let mut first = buffers.hold(6 * PIECE_BYTES, Duration::ZERO).await.unwrap();
         let refused = buffers
             .hold(5 * PIECE_BYTES, Duration::from_millis(5))
             .await
             .unwrap_err();
         assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+        let never = buffers
+            .hold(11 * PIECE_BYTES, Duration::MAX)
+            .await
+            .unwrap_err();
+        assert_eq!(never.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(never.to_json().to_string().contains("--memory"));
         assert!(first.resize(11 * PIECE_BYTES).is_err());
         assert_eq!(buffers.used_bytes(), 6 * PIECE_BYTES as u64);
         first.resize(10 * PIECE_BYTES).unwrap();
         first.resize(1).unwrap();
-        assert_eq!(buffers.used_bytes(), PIECE_BYTES as u64);
+        assert_eq!(buffers.used_bytes(), 1);
         drop(buffers.hold(9 * PIECE_BYTES, Duration::ZERO).await.unwrap());
         drop(first);
         assert_eq!(buffers.used_bytes(), 0);
@@ -228,7 +256,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_document_waits_for_its_memory_and_no_small_request_waits_behind_it() {
-        let buffers = Buffers::new(10 * PIECE_BYTES);
+        let buffers = Buffers::new(&Budget::new(10 * PIECE_BYTES as u64));
         let answer = buffers.hold_now(5 * PIECE_BYTES).unwrap();
         let document_bytes = 2 * PIECE_BYTES as u64;
         let mut large = std::pin::pin!(buffers.hold_large(document_bytes, Duration::MAX));
@@ -237,7 +265,7 @@ mod tests {
         let small = buffers.hold(1, Duration::ZERO).await.unwrap();
         drop(answer);
         let large = large.await.unwrap();
-        assert_eq!(buffers.used_bytes(), 7 * PIECE_BYTES as u64);
+        assert_eq!(buffers.used_bytes(), 6 * PIECE_BYTES as u64 + 1);
         drop((large, small));
         // More than there is in all is as much as there is.
         drop(buffers.hold_large_now(u64::MAX).unwrap());

@@ -156,7 +156,7 @@ mod tests {
     async fn lines_of(pieces: Vec<Vec<u8>>) -> Vec<Line> {
         let stream = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
         let body = Body::from_stream(stream);
-        let held = Buffers::new(64 << 20)
+        let held = Buffers::new(&quire_env::Budget::new(64 << 20))
             .hold(1, Duration::ZERO)
             .await
             .unwrap();

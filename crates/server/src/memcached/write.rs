@@ -12,7 +12,7 @@ use super::request::{Change, Write};
 use super::value::{Stored, Values};
 use super::words::number;
 use crate::access::role::Action;
-use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
+use crate::http::buffers::{Buffers, COPIES, Held, LARGE_BYTES};
 
 /// The most tries. Each failed try means that another write to the same key succeeded.
 const ROUNDS_MAX: u32 = 1000;
@@ -187,8 +187,9 @@ fn round<'w, 'a>(
 /// Reserves what storing a large value takes beside the input that it is in.
 fn room_for(write: &Write<'_>, buffers: &Buffers) -> Result<Option<Held>, Outcome> {
     match write.change {
+        // The value itself is one of the copies.
         Change::Store { value, .. } if value.len() as u64 > LARGE_BYTES => buffers
-            .hold_large_now(value.len() as u64)
+            .hold_now(value.len().saturating_mul(COPIES - 1))
             .map(Some)
             .map_err(|_| Outcome::Refused(NO_ROOM)),
         _ => Ok(None),

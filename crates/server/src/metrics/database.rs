@@ -7,7 +7,7 @@ use super::exposition::{Exposition, Metric, counter, gauge, histogram};
 /// A metric and how its value is taken from statistics.
 type Column<S, V> = (Metric, fn(&S) -> V);
 
-const MEMORY: [Column<DatabaseStats, u64>; 6] = [
+const MEMORY: [Column<DatabaseStats, u64>; 10] = [
     (
         gauge(
             "quire_memory_limit_bytes",
@@ -28,6 +28,31 @@ const MEMORY: [Column<DatabaseStats, u64>; 6] = [
             "Memory of the whole process, its code included",
         ),
         |stats| stats.resident_bytes,
+    ),
+    (
+        gauge(
+            "process_anonymous_memory_bytes",
+            "Memory of the process that is no pages of files",
+        ),
+        |stats| stats.anonymous_bytes,
+    ),
+    (
+        gauge(
+            "quire_work_bytes",
+            "Memory reserved for requests, answers and background work",
+        ),
+        |stats| stats.work_bytes,
+    ),
+    (
+        gauge("quire_work_bytes_max", "What of it can be reserved"),
+        |stats| stats.work_bytes_max,
+    ),
+    (
+        gauge(
+            "quire_index_reads_bytes",
+            "Memory that queries share of what they read of indexes",
+        ),
+        |stats| stats.index_bytes,
     ),
     (
         gauge("quire_memtable_bytes", "Bytes in memtables"),

@@ -3,7 +3,7 @@
 //!
 //! hyper bounds the time for a header and for an idle connection. It bounds neither the time until
 //! a new connection has sent enough to tell HTTP/1 from HTTP/2, nor the time during which a client
-//! reads none of its answer. This socket bounds both.
+//! reads none of its answer, or little. This socket bounds both.
 
 use std::future::Future;
 use std::io;
@@ -23,6 +23,10 @@ use super::stream::Stream;
 /// Length of the HTTP/2 connection preface: hyper needs these bytes to tell HTTP/2 from HTTP/1.
 const PREFACE_BYTES: u64 = 24;
 
+/// A client that keeps the server waiting must read at least so many bytes a second, in the end: its
+/// answer takes memory.
+const RATE_BYTES_MIN: u64 = 16 << 10;
+
 /// A client's socket.
 pub(crate) struct ClientIo {
     stream: Stream,
@@ -34,6 +38,9 @@ pub(crate) struct ClientIo {
     /// The timer of a write that waits for the client; it counts only while `is_stalled`.
     stalled: Pin<Box<Sleep>>,
     is_stalled: bool,
+    /// How long the client may still keep the server waiting: each wait takes of it, and what it
+    /// reads adds to it, up to the timeout.
+    patience: Patience,
     lingering: Lingering,
     presence: Arc<Presence>,
     /// How long, and how many bytes, are still discarded of a connection that is being closed.
@@ -59,6 +66,7 @@ impl ClientIo {
             received_bytes: 0,
             stalled: Box::pin(sleep(timeout)),
             is_stalled: false,
+            patience: Patience::new(timeout),
         }
     }
 
@@ -91,6 +99,7 @@ impl ClientIo {
         self.opening = None;
         if let Ok(bytes) = &result {
             self.connections.sent(*bytes as u64);
+            self.patience.sent(*bytes as u64);
         }
         Poll::Ready(result)
     }
@@ -105,6 +114,7 @@ impl ClientIo {
         match result {
             Poll::Ready(result) => {
                 if std::mem::take(&mut self.is_stalled) {
+                    self.patience.waited_until(Instant::now());
                     self.presence.set_reads_nothing(false);
                 }
                 Poll::Ready(result)
@@ -113,10 +123,11 @@ impl ClientIo {
                 if !self.is_stalled {
                     self.is_stalled = true;
                     self.presence.set_reads_nothing(true);
-                    self.stalled.as_mut().reset(Instant::now() + self.timeout);
+                    let end = self.patience.wait_from(Instant::now());
+                    self.stalled.as_mut().reset(end);
                 }
                 ready!(self.stalled.as_mut().poll(cx));
-                Poll::Ready(Err(too_slow("the client reads none of its answer")))
+                Poll::Ready(Err(too_slow("the client reads too little of its answer")))
             }
         }
     }
@@ -197,6 +208,70 @@ impl AsyncWrite for ClientIo {
     }
 }
 
+/// See [`ClientIo::patience`].
+#[derive(Debug)]
+struct Patience {
+    left: Duration,
+    most: Duration,
+    /// Since when the server waits.
+    since: Option<Instant>,
+}
+
+impl Patience {
+    fn new(most: Duration) -> Patience {
+        Patience {
+            left: most,
+            most,
+            since: None,
+        }
+    }
+
+    /// The server begins to wait. Returns when it has waited long enough.
+    fn wait_from(&mut self, now: Instant) -> Instant {
+        self.since = Some(now);
+        now + self.left
+    }
+
+    fn waited_until(&mut self, now: Instant) {
+        let since = self.since.take().unwrap_or(now);
+        self.left = self
+            .left
+            .saturating_sub(now.saturating_duration_since(since));
+    }
+
+    fn sent(&mut self, bytes: u64) {
+        let earned = Duration::from_micros(bytes.saturating_mul(1_000_000) / RATE_BYTES_MIN);
+        self.left = self.left.saturating_add(earned).min(self.most);
+    }
+}
+
 fn too_slow(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_reads_little_is_cut_and_one_that_reads_enough_is_not() {
+        let minute = Duration::from_secs(60);
+        let waits = |bytes: u64| {
+            let (mut patience, mut now) = (Patience::new(minute), Instant::now());
+            // A second passes between one piece and the next.
+            (0..600).all(|_| {
+                let end = patience.wait_from(now);
+                now += Duration::from_secs(1);
+                patience.waited_until(now);
+                patience.sent(bytes);
+                now <= end
+            })
+        };
+        assert!(!waits(RATE_BYTES_MIN / 2));
+        assert!(waits(RATE_BYTES_MIN));
+        // One that has read much may stop for as long as one that has just begun, no longer.
+        let (mut patience, now) = (Patience::new(minute), Instant::now());
+        patience.sent(1 << 40);
+        assert_eq!(patience.wait_from(now), now + minute);
+    }
 }

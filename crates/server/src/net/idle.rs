@@ -18,6 +18,9 @@ use tokio::time::Instant;
 /// One that keeps the server waiting for less than this is not told to go.
 const STALLED_FOR: Duration = Duration::from_millis(500);
 
+/// One that keeps the server waiting for less than this may hold memory that others wait for.
+const HOLDS_MEMORY_FOR: Duration = Duration::from_secs(5);
+
 /// The connections of a port that may be told to go.
 #[derive(Debug, Default)]
 pub(crate) struct IdleConnections {
@@ -93,6 +96,18 @@ impl IdleConnections {
                 None => tell_first(&mut waiting.idle),
             }
         }
+    }
+
+    /// Tells a connection to go that has kept the server waiting for long, as others wait for the
+    /// memory that it may hold. False if there is none.
+    pub(crate) fn evict_stalled(&self) -> bool {
+        let waiting = &mut *self.waiting.lock();
+        let first = waiting.stalled.first_entry();
+        let is_old = |entry: &(Instant, Arc<Notify>)| entry.0.elapsed() >= HOLDS_MEMORY_FOR;
+        let stalled = first.filter(|stalled| is_old(stalled.get()));
+        stalled
+            .map(|stalled| stalled.remove().1.notify_one())
+            .is_some()
     }
 
     /// Tells the stranger that came first to give up its place. False if there is none.

@@ -8,14 +8,14 @@ use std::ops::Bound;
 use super::execute::failed;
 use crate::http::failure::Outcome;
 
-/// A page ends when its documents have this many bytes.
+/// The most bytes of the documents of a page, if they are more than one.
 pub(crate) const PAGE_BYTES_MAX: usize = 8 << 20;
 
 /// How often a search checks whether its caller still waits.
 const CHECK_EVERY: u64 = 1024;
 
-/// The first `size` documents after a key that match, or fewer if they are large; true if these are
-/// the last.
+/// The first `size` documents after a key that match, or fewer: those that fit in
+/// [`PAGE_BYTES_MAX`], or a larger one alone; true if these are the last.
 ///
 /// # Errors
 /// Of damage; and if the caller no longer waits.
@@ -47,7 +47,12 @@ pub(crate) fn page_by_key(
             false => query.accepts(&found.document),
         };
         if is_match {
-            bytes += found.document.as_bytes().len();
+            let length = found.document.as_bytes().len();
+            // One that does not fit begins the next page.
+            if bytes + length > PAGE_BYTES_MAX && !page.is_empty() {
+                return Ok((page, false));
+            }
+            bytes += length;
             page.push(found);
         }
     }

@@ -52,7 +52,7 @@ impl Scroll {
         mut held: Held,
         buffers: &Buffers,
         begun: Instant,
-    ) -> Outcome<(Scroll, Vec<u8>)> {
+    ) -> Outcome<(Scroll, (Vec<u8>, Held))> {
         let size = request.query.limit.unwrap_or_default();
         if size == 0 {
             return Err(Failure::validation(
@@ -68,16 +68,14 @@ impl Scroll {
             answer,
             query,
         } = find_hits(&views, &request, stop, begun)?;
-        let (rest, held) = match is_ordered {
+        let (rest, of_places) = match is_ordered {
             true => {
                 let hits = hits.into_places();
-                held.resize(size_of_val(hits.as_slice()))?;
-                (Rest::Places(hits), Some(held))
+                // The first page is made with what finding the hits needs no more.
+                let places = buffers.hold_now(size_of_val(hits.as_slice()))?;
+                (Rest::Places(hits), Some(places))
             }
-            false => {
-                drop(held);
-                (Rest::of_keys(find(filter))?, None)
-            }
+            false => (Rest::of_keys(find(filter))?, None),
         };
         let mut scroll = Scroll {
             views,
@@ -89,17 +87,19 @@ impl Scroll {
             count: answer.count,
             total_as_int: request.total_as_int,
             rest,
-            _held: held,
+            _held: of_places,
         };
         let tail = tail(&scroll.views, &request, answer)?;
         let page = scroll.page(id, &tail, stop, buffers, begun)?;
-        Ok((scroll, page))
+        held.resize(page.capacity())?;
+        Ok((scroll, (page, held)))
     }
 
-    /// The next page, whole. Blocks.
+    /// The next page, whole: with the memory that the caller holds, and more for large documents. It
+    /// ends before one that there is no memory for. Blocks.
     ///
     /// # Errors
-    /// 429 if it has a large document and there is no memory for that.
+    /// 429 if it would begin with such a document; then it can be requested again.
     pub(crate) fn page(
         &mut self,
         id: &str,
@@ -108,7 +108,7 @@ impl Scroll {
         buffers: &Buffers,
         begun: Instant,
     ) -> Outcome<Vec<u8>> {
-        let mut hits = Vec::new();
+        let (mut hits, mut rooms) = (Vec::new(), Vec::new());
         match &mut self.rest {
             Rest::Places(places) => {
                 let mut left = self.size;
@@ -125,10 +125,14 @@ impl Scroll {
                         writer.write_places(views, some, bytes_max, is_first, &mut hits)
                     };
                     let count = match write(some, LARGE_BYTES)? {
-                        (0, Some(bytes)) => {
-                            let _room = buffers.hold_large_now(bytes)?;
-                            write(first, bytes)?.0
-                        }
+                        (0, Some(bytes)) => match buffers.hold_large_now(bytes) {
+                            Ok(room) => {
+                                rooms.push(room);
+                                write(first, bytes)?.0
+                            }
+                            Err(failure) if is_first => return Err(failure),
+                            Err(_) => break,
+                        },
                         (count, _) => count,
                     };
                     left -= count;
@@ -142,6 +146,17 @@ impl Scroll {
                     && let Some(of) = self.views.get(*view)
                 {
                     let (page, is_last) = page_by_key(of, query, after.as_ref(), left, stop)?;
+                    let bytes: usize = page
+                        .iter()
+                        .map(|found| found.document.as_bytes().len())
+                        .sum();
+                    if bytes > PAGE_BYTES_MAX {
+                        match buffers.hold_large_now(bytes as u64) {
+                            Ok(room) => rooms.push(room),
+                            Err(failure) if hits.is_empty() => return Err(failure),
+                            Err(_) => break,
+                        }
+                    }
                     left -= page.len();
                     for found in &page {
                         if !hits.is_empty() {

@@ -43,9 +43,9 @@ pub(crate) async fn begin(
     let work = move |_: &_, stop: &(dyn Fn() -> bool + Sync)| {
         Scroll::begin(views, request, &scroll_id, stop, held, &buffers, begun)
     };
-    let (scroll, page) = engine.search(work).await??;
+    let (scroll, (page, held)) = engine.search(work).await??;
     contexts.open(&id, Context::Scroll(Arc::new(Mutex::new(scroll))), lease)?;
-    Ok(Answer::json(StatusCode::OK, page))
+    Ok(Answer::held_json(StatusCode::OK, page, Some(held)))
 }
 
 /// `GET|POST /_search/scroll`

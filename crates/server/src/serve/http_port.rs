@@ -73,6 +73,8 @@ impl HttpPort {
     pub(super) fn new(router: Router, server: &Server, connections_max: usize) -> Self {
         let options = &server.options;
         let slots = connections_max.min(Semaphore::MAX_PERMITS);
+        let idle = Arc::default();
+        server.buffers.watch(&idle);
         HttpPort {
             router,
             protocol: protocol(options),
@@ -80,7 +82,7 @@ impl HttpPort {
             idle_timeout: options.idle_timeout,
             counts: Arc::clone(&server.connections),
             limits: Arc::clone(&server.limits),
-            idle: Arc::default(),
+            idle,
             slots: Arc::new(Semaphore::new(slots)),
             kept: slots / KEPT_PART,
             is_closing: watch::Sender::new(false),

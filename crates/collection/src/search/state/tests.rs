@@ -130,7 +130,7 @@ proptest! {
     fn changes_are_those_of_the_log_whatever_was_queried_before(
         steps in proptest::collection::vec(any_step(), 0..80),
     ) {
-        let state = SearchState::new(Budget::new(0));
+        let state = SearchState::new(Budget::new(0), Budget::new(1 << 20));
         let (mut log, mut built): (Vec<Logged>, usize) = (Vec::new(), 0);
         for step in steps {
             match step {
@@ -148,7 +148,7 @@ proptest! {
 
 #[test]
 fn a_query_of_a_new_position_shares_the_layers_of_the_one_before() {
-    let state = SearchState::new(Budget::new(0));
+    let state = SearchState::new(Budget::new(0), Budget::new(1 << 20));
     let log: Vec<Logged> = (0..1000).map(|place| (place % 900, Some(2))).collect();
     let find = |to: usize| {
         let log = &log;
