@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
 /// A predicate on one path: it holds for a document if the test does for any of its values there.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Leaf {
     /// The field.
     pub path: Path,
@@ -22,7 +22,7 @@ pub struct Leaf {
 }
 
 /// A test of one value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Test {
     /// It equals this one.
     Eq(Value),

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Bound;
 
 /// Terms between two bounds, bytewise. The bounds are prefixes of terms and need not be terms.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TermRange {
     /// The lower bound.
     pub lower: Bound<Box<[u8]>>,

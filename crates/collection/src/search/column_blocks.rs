@@ -40,11 +40,17 @@ struct Layer {
     bytes: SmallBytes,
     range: Range<usize>,
     contained: DocSet,
+    /// Of these, the documents that no newer layer contains.
+    live: DocSet,
     /// It is a packed one, of at least one document.
     is_packed: bool,
 }
 
 impl Layer {
+    fn docs_bytes(&self) -> usize {
+        self.contained.heap_bytes() + self.live.heap_bytes()
+    }
+
     fn bytes(&self) -> &[u8] {
         self.bytes.get(self.range.clone()).unwrap_or_default()
     }
@@ -61,6 +67,8 @@ pub(crate) struct FieldBlock {
     pub(crate) first: u32,
     /// The oldest first.
     layers: Vec<Layer>,
+    /// The documents that are live in layers that are not packed.
+    pub(crate) unpacked: DocSet,
     /// Documents whose values must be read from themselves.
     pub(crate) marked: DocSet,
 }
@@ -99,15 +107,29 @@ impl FieldBlock {
                 block.push(bytes.clone(), range).map_err(damaged)?;
             }
         }
+        block.find_live();
         Ok(block)
+    }
+
+    /// Finds which documents are live in each layer.
+    fn find_live(&mut self) {
+        let (mut newer, mut unpacked) = (DocSet::empty(), DocSet::empty());
+        for layer in self.layers.iter_mut().rev() {
+            layer.live = &layer.contained - &newer;
+            newer |= &layer.contained;
+            if !layer.is_packed {
+                unpacked |= &layer.live;
+            }
+        }
+        self.unpacked = unpacked;
     }
 
     /// Memory that it keeps, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let layers = self.layers.iter();
-        let of_layers = layers
-            .map(|layer| size_of::<Layer>() + layer.range.len() + layer.contained.heap_bytes());
-        of_layers.sum::<usize>() + self.marked.heap_bytes()
+        let of_layers =
+            layers.map(|layer| size_of::<Layer>() + layer.range.len() + layer.docs_bytes());
+        of_layers.sum::<usize>() + self.marked.heap_bytes() + self.unpacked.heap_bytes()
     }
 
     fn push(
@@ -119,6 +141,7 @@ impl FieldBlock {
             bytes,
             range,
             contained: DocSet::empty(),
+            live: DocSet::empty(),
             is_packed: false,
         };
         let (mut contained, mut marked) = (DocSet::empty(), DocSet::empty());
@@ -147,19 +170,18 @@ impl FieldBlock {
     /// Of some documents, those whose values each layer has: the layer's place, the documents, and
     /// whether it is packed. Others have no values, or are marked.
     pub(crate) fn by_layer(&self, docs: &DocSet) -> Vec<(usize, DocSet, bool)> {
-        let mut found = Vec::new();
-        let mut left = docs - &self.marked;
-        for (place, layer) in self.layers.iter().enumerate().rev() {
-            if left.is_empty() {
-                break;
-            }
-            let own = &left & &layer.contained;
-            if !own.is_empty() {
-                left -= &own;
-                found.push((place, own, layer.is_packed));
-            }
-        }
-        found
+        let wanted = docs - &self.marked;
+        let layers = self.layers.iter().enumerate().rev();
+        let own = layers.map(|(place, layer)| (place, &wanted & &layer.live, layer.is_packed));
+        own.filter(|(_, own, _)| !own.is_empty()).collect()
+    }
+
+    /// The same of the packed layers alone.
+    pub(crate) fn by_packed_layer(&self, docs: &DocSet) -> Vec<(usize, DocSet)> {
+        let layers = self.layers.iter().enumerate().rev();
+        let packed = layers.filter(|(_, layer)| layer.is_packed);
+        let own = packed.map(|(place, layer)| (place, docs & &layer.live));
+        own.filter(|(_, own)| !own.is_empty()).collect()
     }
 
     /// A packed layer.

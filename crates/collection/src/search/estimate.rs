@@ -4,14 +4,19 @@
 //! the least and the greatest value of the field, and from how dense the range begins.
 
 use super::COLUMN_BLOCK_BITS;
+use super::column_blocks::damaged;
 use super::key;
+use super::looked::{Looked, Seen, scaled};
 use super::postings::FoundPosting;
+use super::sample::Sample;
 use super::shard::{BROAD, FEW_PART, LiveShard, NARROW, takes_strings, term_keys};
+use super::shared_reads::Ends;
 use crate::Result;
 use quire_index::{DocSet, term};
 use quire_model::ordered::OrderedValue;
-use quire_query::{Access, AccessCost, AccessCosts, Cost, Estimate, Leaf, Test};
-use std::ops::{Bound, ControlFlow};
+use quire_query::{Access, AccessCost, AccessCosts, Cost, Estimate, Leaf, Path, TermRange, Test};
+use std::ops::{Bound, ControlFlow, Range};
+use std::sync::Arc;
 
 /// Postings that an estimate looks at: of one value, which it then knows exactly, and of a range.
 const POSTINGS_MAX: u64 = 256;
@@ -20,69 +25,53 @@ const RANGE_POSTINGS_MAX: u64 = 32;
 /// Documents of one value that are kept for its execution.
 const KEPT_DOCS_MAX: u64 = 1 << 16;
 
+/// About how many documents a sample has, from at most how many blocks; and of how many on it is
+/// believed.
+const SAMPLE_DOCS: u32 = 512;
+const SAMPLE_BLOCKS: u32 = 8;
+const SAMPLED_MIN: u64 = 16;
+
 /// Values of a list that are looked up.
 const VALUES_MAX: usize = 8;
 
 // Nanoseconds, as `quire-bench converged --parts choice` measured them: see docs/lab/planner.md.
 
-/// To find where postings begin, to visit one, to fold one with its changes, and to add a document
-/// of one.
+/// To find where postings begin.
 const SEEK_NANOS: u64 = 2_000;
-const POSTING_NANOS: u64 = 100;
-const FOLD_NANOS: u64 = 250;
-const DOC_NANOS: u64 = 1;
-/// To add a posting of many documents, which is bits.
-const BITS_NANOS: u64 = 3_000;
 /// To read a document among others, and one alone.
 const READ_NANOS: u64 = 800;
 const READ_ALONE_NANOS: u64 = 6_000;
-/// To come to a block of a column, and to test a document of it, among all or alone.
+/// To come to a block of a column, or to one that some queries share, and to test a document of it, among all or alone.
 const BLOCK_NANOS: u64 = 8_000;
+const SHARED_BLOCK_NANOS: u64 = 2_000;
 const COLUMN_NANOS: u64 = 1;
 const TESTED_NANOS: u64 = 20;
 const BLOCK_DOCS: u64 = 1 << COLUMN_BLOCK_BITS;
+const CLUSTER_DOCS: u64 = 1 << 16;
 
 /// Documents are read among others if there are more than one in this number.
 const DENSE: u64 = 16;
 
-/// What was seen of postings.
-#[derive(Debug, Default, Clone, Copy)]
-struct Seen {
-    postings: u64,
-    docs: u64,
-    /// Of the postings, those that have changes to fold.
-    folded: u64,
-    /// There are more that were not looked at.
-    has_more: bool,
-}
-
-impl Seen {
-    /// What adding the documents to a set costs, without the seek. A posting of many is bits, which
-    /// cost the same however many they are.
-    fn nanos(&self) -> u64 {
-        let by_documents = self.docs.saturating_mul(DOC_NANOS);
-        let by_documents = by_documents.min(self.postings.saturating_mul(BITS_NANOS));
-        let folding = self.folded.saturating_mul(FOLD_NANOS);
-        let visiting = self.postings.saturating_mul(POSTING_NANOS);
-        by_documents
-            .saturating_add(folding)
-            .saturating_add(visiting)
-    }
-
-    /// As many postings more as documents are.
-    fn scale_to(&mut self, docs: u64) {
-        self.postings = scaled(self.postings, docs, self.docs);
-        self.folded = scaled(self.folded, docs, self.docs);
-        self.docs = docs;
-    }
-}
-
 impl LiveShard<'_> {
-    pub(super) fn estimated(&self, leaf: &Leaf) -> Result<Estimate> {
+    /// Looks at a few postings for a leaf, unless another query did at this position.
+    fn looked(&self, leaf: &Leaf) -> Result<Looked> {
+        let shared = self.columns.shared.as_deref();
+        let known = shared.and_then(|shared| shared.leaf(leaf)?.looked);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let looked = self.look(leaf)?;
+        if let Some(shared) = shared {
+            shared.keep_leaf(leaf, size_of::<Looked>(), |reads| {
+                reads.looked = Some(looked);
+            });
+        }
+        Ok(looked)
+    }
+
+    fn look(&self, leaf: &Leaf) -> Result<Looked> {
         let field = key::field(leaf.path.as_str());
-        let (all, changed) = (self.all_count()?, self.all_changed().len() as u64);
         let long = self.seen_long(&field, &leaf.test)?;
-        let (has_more_long, long) = (long.has_more, long.docs);
         let (seen, values, is_exact) = match &leaf.test {
             Test::Exists => {
                 let prefix = [field.as_slice(), &[key::PRESENT]].concat();
@@ -110,18 +99,38 @@ impl LiveShard<'_> {
                 sum.has_more |= step > 1;
                 (sum, values.len() as u64, false)
             }
+            Test::Range(range) if let Some(seen) = self.seen_in_sample(leaf, range)? => {
+                (seen, 1, false)
+            }
             test @ Test::Range(_) => {
                 let (from, to) = term_keys(&field, test);
                 let mut last = Vec::new();
                 let mut seen = self.seen_up_to(&from, &to, RANGE_POSTINGS_MAX, &mut last)?;
                 if seen.has_more {
                     let last = last.get(field.len()..).unwrap_or_default();
-                    let docs = self.in_range_expected(&field, test, seen.docs, last)?;
+                    let docs = self.in_range_expected(leaf, &field, seen.docs, last)?;
                     seen.scale_to(docs);
                 }
                 (seen, 1, false)
             }
         };
+        Ok(Looked {
+            seen,
+            long,
+            values,
+            is_exact,
+        })
+    }
+
+    pub(super) fn estimated(&self, leaf: &Leaf) -> Result<Estimate> {
+        let Looked {
+            seen,
+            long,
+            values,
+            is_exact,
+        } = self.looked(leaf)?;
+        let (all, changed) = (self.all_count()?, self.all_changed().len() as u64);
+        let (has_more_long, long) = (long.has_more, long.docs);
         let is_exact = is_exact && long == 0 && !seen.has_more;
         let at_most = match seen.has_more || has_more_long {
             true => all,
@@ -189,7 +198,11 @@ impl LiveShard<'_> {
                 Cost::Stored | Cost::Built => 0,
             };
             let blocks = all / BLOCK_DOCS + 1;
-            let nanos = of_docs + blocks * BLOCK_NANOS;
+            let of_block = match self.columns.shared {
+                Some(_) => SHARED_BLOCK_NANOS,
+                None => BLOCK_NANOS,
+            };
+            let nanos = of_docs + blocks * of_block;
             (Access::Column, nanos.saturating_add(long))
         });
         let paths = [Some(by_postings), by_column, Some(by_documents)];
@@ -276,14 +289,69 @@ impl LiveShard<'_> {
         Ok(seen)
     }
 
+    /// What the postings of a range have by a sample of the field; none if the sample has little of
+    /// it. Without queries that share the sample it is not made.
+    fn seen_in_sample(&self, leaf: &Leaf, range: &TermRange) -> Result<Option<Seen>> {
+        let Some(shared) = self.columns.shared.as_deref() else {
+            return Ok(None);
+        };
+        let sample = match shared.sample(&leaf.path) {
+            Some(sample) => sample,
+            None => {
+                let sample = Arc::new(self.sample(&leaf.path)?);
+                shared.keep_sample(&leaf.path, &sample);
+                sample
+            }
+        };
+        let found = sample.between(range);
+        if found.found < SAMPLED_MIN {
+            return Ok(None);
+        }
+        let all = u64::from(quire_query::Shard::doc_end(self));
+        let docs = scaled(all, found.found, found.docs);
+        // Where hardly a value was found twice, there are many more that were not found.
+        let again = found.found - found.different + 1;
+        let clusters = all.div_ceil(CLUSTER_DOCS);
+        let values = found.different.saturating_mul(1 + found.different / again);
+        let postings = values.saturating_mul(clusters).min(docs);
+        Ok(Some(Seen {
+            postings,
+            docs,
+            // It is not known which have changes.
+            folded: postings,
+            has_more: true,
+        }))
+    }
+
+    /// The values of a field that some documents have, a few blocks of them, as the index has them.
+    fn sample(&self, path: &Path) -> Result<Sample> {
+        let doc_end = quire_query::Shard::doc_end(self);
+        let step = (doc_end / SAMPLE_DOCS).max(1);
+        let block_count = doc_end.div_ceil(1 << self.columns.block_bits);
+        let (mut terms, mut docs) = (Vec::new(), 0);
+        let apart = block_count.div_ceil(SAMPLE_BLOCKS).max(1);
+        // The documents of a block that is left out are looked for in the one that stands for it.
+        let step = (step / apart).max(1) as usize;
+        for block in (0..block_count).step_by(apart as usize) {
+            let first = block << self.columns.block_bits;
+            let end = first.saturating_add(1 << self.columns.block_bits);
+            let wanted: DocSet = (first..end.min(doc_end)).step_by(step).collect();
+            docs += wanted.len();
+            let see = &mut |_: u32, term: &[u8]| terms.push(Box::from(term));
+            let block = self.columns.block(path, block)?;
+            block.each_term(&wanted, see).map_err(damaged)?;
+        }
+        Ok(Sample::new(terms, docs))
+    }
+
     /// How many documents a range has of whose first terms, up to `last`, `seen` were counted.
     ///
     /// Two guesses: the values are spread evenly over the field, or over the range as where it
     /// begins. The truth is in between where few values are frequent, so their geometric mean is
     /// taken.
-    fn in_range_expected(&self, field: &[u8], test: &Test, seen: u64, last: &[u8]) -> Result<u64> {
-        let (docs, evenly) = self.spread(field, test)?;
-        let (Bound::Included(lower) | Bound::Excluded(lower), upper) = test.bounds() else {
+    fn in_range_expected(&self, leaf: &Leaf, field: &[u8], seen: u64, last: &[u8]) -> Result<u64> {
+        let (docs, evenly) = self.spread(leaf, field)?;
+        let (Bound::Included(lower) | Bound::Excluded(lower), upper) = leaf.test.bounds() else {
             return Ok(evenly.max(seen));
         };
         let (Bound::Included(upper) | Bound::Excluded(upper)) = upper else {
@@ -303,35 +371,45 @@ impl LiveShard<'_> {
 
     /// How many documents have a value, and how many of them a range has if the values of the field
     /// are spread evenly.
-    fn spread(&self, field: &[u8], test: &Test) -> Result<(u64, u64)> {
-        let docs = self.seen_under(&[field, &[key::PRESENT]].concat())?.docs;
-        let (lower, upper) = test.bounds();
+    fn spread(&self, leaf: &Leaf, field: &[u8]) -> Result<(u64, u64)> {
+        let docs = self.field_docs(&leaf.path)?.present.len();
+        let (lower, upper) = leaf.test.bounds();
         let bound = match (lower, upper) {
             (Bound::Included(bound) | Bound::Excluded(bound), _)
             | (_, Bound::Included(bound) | Bound::Excluded(bound)) => bound,
             (Bound::Unbounded, Bound::Unbounded) => return Ok((docs, docs)),
         };
-        let types = term::type_range(bound);
-        let from = [field, &[types.start]].concat();
-        let to = [field, &[types.end]].concat();
-        let mut ends = [Vec::new(), Vec::new()];
-        for (end, is_last) in ends.iter_mut().zip([false, true]) {
-            self.end_of_postings(&from, &to, is_last, &mut |entry| {
-                *end = entry.get(field.len()..).unwrap_or_default().to_vec();
-            })?;
-        }
-        let [first, last] = ends;
+        let ends = self.ends(&leaf.path, field, term::type_range(bound))?;
+        let [first, last] = &*ends;
         let part_below = |bound: Bound<&[u8]>, open: f64| match bound {
-            Bound::Included(term) | Bound::Excluded(term) => part_below(term, &first, &last),
+            Bound::Included(term) | Bound::Excluded(term) => part_below(term, first, last),
             Bound::Unbounded => open,
         };
         let share = part_below(upper, 1.0) - part_below(lower, 0.0);
         Ok((docs, (docs as f64 * share.clamp(0.0, 1.0)).round() as u64))
     }
-}
 
-fn scaled(count: u64, part: u64, whole: u64) -> u64 {
-    (u128::from(count) * u128::from(part) / u128::from(whole.max(1))) as u64
+    /// The least and the greatest value of a type in a field, whose terms begin with one of these
+    /// bytes.
+    fn ends(&self, path: &Path, field: &[u8], types: Range<u8>) -> Result<Arc<Ends>> {
+        let shared = self.columns.shared.as_deref();
+        if let Some(known) = shared.and_then(|shared| shared.ends(path, types.start)) {
+            return Ok(known);
+        }
+        let from = [field, &[types.start]].concat();
+        let to = [field, &[types.end]].concat();
+        let mut ends = Ends::default();
+        for (end, is_last) in ends.iter_mut().zip([false, true]) {
+            self.end_of_postings(&from, &to, is_last, &mut |entry| {
+                *end = entry.get(field.len()..).unwrap_or_default().to_vec();
+            })?;
+        }
+        let ends = Arc::new(ends);
+        if let Some(shared) = shared {
+            shared.keep_ends(path, types.start, &ends);
+        }
+        Ok(ends)
+    }
 }
 
 /// The part of the values between two terms that lies below a third, if they are spread evenly.

@@ -30,20 +30,31 @@ impl LiveShard<'_> {
         let mut segments = Vec::new();
         let mut listed = DocSet::empty();
         let unchanged = docs - self.changed_docs();
-        for block in self.columns.blocks_of(&unchanged) {
+        let blocks = self.columns.blocks_of(&unchanged);
+        for block in blocks.iter().copied() {
             let fields = paths.iter().map(|path| self.columns.block(path, block));
             let fields: Vec<Arc<FieldBlock>> = fields.collect::<Result<_>>()?;
-            let mut classes: Vec<Class> =
-                vec![(&unchanged & &self.columns.docids(block), SmallVec::new())];
+            let of_block = match blocks.len() {
+                1 => unchanged.clone(),
+                _ => &unchanged & &self.columns.docids(block),
+            };
+            let mut classes: Vec<Class> = vec![(of_block, SmallVec::new())];
             for field in &fields {
                 let mut split = Vec::with_capacity(classes.len());
                 for (mut left, layers) in classes {
-                    let marked = &left & &field.marked;
-                    left -= &marked;
-                    listed |= &marked;
-                    for (place, own, is_packed) in field.by_layer(&left) {
-                        left -= &own;
-                        match is_packed && own.len() >= self.columns.layer_docs_min {
+                    for apart in [&field.marked, &field.unpacked] {
+                        let own = &left & apart;
+                        if !own.is_empty() {
+                            left -= &own;
+                            listed |= &own;
+                        }
+                    }
+                    for (place, own) in field.by_packed_layer(&left) {
+                        match own.len() == left.len() {
+                            true => left = DocSet::empty(),
+                            false => left -= &own,
+                        }
+                        match own.len() >= self.columns.layer_docs_min {
                             true => {
                                 let mut layers = layers.clone();
                                 layers.push(Some(place));

@@ -10,7 +10,7 @@
 use super::changed::Changed;
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings};
-use super::shared_reads::FieldDocs;
+use super::shared_reads::{FieldDocs, InRange};
 use super::{key, postings::SeePosting};
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -427,9 +427,49 @@ impl<'v> LiveShard<'v> {
     }
 
     fn matching_by_columns(&self, leaf: &Leaf, range: &TermRange) -> Result<DocSet> {
-        let (mut docs, marked) = self.in_range(&leaf.path, range)?;
-        docs |= &self.read_and_test(&marked, leaf)?;
+        let found = self.by_columns(leaf, range)?;
+        let mut docs = found.docs.clone();
+        docs |= &self.read_and_test(&found.marked, leaf)?;
         Ok(self.accepting(docs, leaf))
+    }
+
+    /// The documents with a value in the leaf's range, by the columns, unless another query found
+    /// them at this position.
+    fn by_columns(&self, leaf: &Leaf, range: &TermRange) -> Result<Arc<InRange>> {
+        let shared = self.columns.shared.as_deref();
+        let known = shared.and_then(|shared| shared.leaf(leaf)?.by_columns);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let (docs, marked) = self.in_range(&leaf.path, range)?;
+        let found = Arc::new(InRange { docs, marked });
+        if let Some(shared) = shared {
+            let bytes = found.docs.heap_bytes() + found.marked.heap_bytes();
+            let keep = Arc::clone(&found);
+            shared.keep_leaf(leaf, bytes, |reads| reads.by_columns = Some(keep));
+        }
+        Ok(found)
+    }
+
+    /// The documents that the postings of terms give for a leaf, unless another query found them at
+    /// this position.
+    fn by_postings(&self, field: &[u8], leaf: &Leaf) -> Result<DocSet> {
+        let shared = self.columns.shared.as_deref();
+        let known = shared.and_then(|shared| shared.leaf(leaf)?.by_postings);
+        if let Some(known) = known {
+            return Ok(DocSet::clone(&known));
+        }
+        let found = self.matches_terms(field, &leaf.test)?;
+        if let Some(shared) = shared {
+            let keep = Arc::new(found.clone());
+            shared.keep_leaf(leaf, found.heap_bytes(), |reads| {
+                if let Some(looked) = &mut reads.looked {
+                    looked.find(keep.len());
+                }
+                reads.by_postings = Some(keep);
+            });
+        }
+        Ok(found)
     }
 
     fn matching(&self, leaf: &Leaf, found: Found) -> Result<DocSet> {
@@ -437,7 +477,7 @@ impl<'v> LiveShard<'v> {
             return self.matching_by_columns(leaf, range);
         }
         let field = key::field(leaf.path.as_str());
-        let mut docs = self.matches_terms(&field, &leaf.test)?;
+        let mut docs = self.by_postings(&field, leaf)?;
         let candidates = self.long_candidates(&field, &leaf.test)?;
         if !candidates.is_empty() {
             if matches!(&leaf.test, Test::Eq(_) | Test::In(_)) {
@@ -451,7 +491,7 @@ impl<'v> LiveShard<'v> {
     }
 
     /// The documents that have a field, by the postings alone.
-    fn field_docs(&self, path: &Path) -> Result<Arc<FieldDocs>> {
+    pub(super) fn field_docs(&self, path: &Path) -> Result<Arc<FieldDocs>> {
         let shared = self.columns.shared.as_deref();
         if let Some(read) = shared.and_then(|shared| shared.field(path)) {
             return Ok(read);

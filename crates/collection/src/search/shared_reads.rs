@@ -9,17 +9,26 @@
 //!    themselves.
 
 use super::column_blocks::FieldBlock;
+use super::looked::Looked;
+use super::sample::Sample;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_index::DocSet;
 use quire_model::Position;
-use quire_query::Path;
+use quire_query::{Leaf, Path, Test};
 use quire_store::TreeId;
-use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3Default;
 
 /// What an entry takes besides what it holds, about.
 const ENTRY_BYTES: usize = 256;
+
+/// Predicates of one partition take at most one in this number of the bytes of the budget.
+const LEAVES_PART: u64 = 4;
+
+/// What is read for longer lists of values is not shared.
+const SHARED_VALUES_MAX: usize = 64;
 
 /// The documents that have a field.
 #[derive(Debug)]
@@ -28,6 +37,29 @@ pub(crate) struct FieldDocs {
     pub(crate) present: DocSet,
     /// Whether any has several values.
     pub(crate) has_several: bool,
+}
+
+type HashMap<K, V> = hashbrown::HashMap<K, V, BuildHasherDefault<Xxh3Default>>;
+
+/// The least and the greatest value of a type in a field, as terms; empty if there is none.
+pub(crate) type Ends = [Vec<u8>; 2];
+
+/// The documents whose values lie in a range, by the columns.
+#[derive(Debug)]
+pub(crate) struct InRange {
+    pub(crate) docs: DocSet,
+    /// Those that must be read to know.
+    pub(crate) marked: DocSet,
+}
+
+/// What was read for a predicate.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LeafReads {
+    /// By its estimate.
+    pub(crate) looked: Option<Looked>,
+    /// The documents that the postings of terms give.
+    pub(crate) by_postings: Option<Arc<DocSet>>,
+    pub(crate) by_columns: Option<Arc<InRange>>,
 }
 
 /// See the module.
@@ -43,6 +75,12 @@ pub(crate) struct SharedReads {
 struct Kept {
     blocks: HashMap<(Path, u32), Arc<FieldBlock>>,
     fields: HashMap<Path, Arc<FieldDocs>>,
+    /// By field, and the first byte of the terms of a type.
+    ends: HashMap<(Path, u8), Arc<Ends>>,
+    samples: HashMap<Path, Arc<Sample>>,
+    leaves: HashMap<Leaf, LeafReads>,
+    /// What the leaves take, of what is charged.
+    leaf_bytes: u64,
     charge: Charge,
 }
 
@@ -53,8 +91,12 @@ impl SharedReads {
             built,
             budget: Arc::clone(budget),
             kept: Mutex::new(Kept {
-                blocks: HashMap::new(),
-                fields: HashMap::new(),
+                blocks: HashMap::default(),
+                fields: HashMap::default(),
+                ends: HashMap::default(),
+                samples: HashMap::default(),
+                leaves: HashMap::default(),
+                leaf_bytes: 0,
                 charge: budget.charge(0),
             }),
         }
@@ -96,6 +138,67 @@ impl SharedReads {
             kept.fields.insert(path.clone(), Arc::clone(read));
         }
     }
+
+    /// The ends of a type of a field, if they are kept.
+    pub(crate) fn ends(&self, path: &Path, first: u8) -> Option<Arc<Ends>> {
+        let kept = self.kept.lock();
+        kept.ends.get(&(path.clone(), first)).map(Arc::clone)
+    }
+
+    /// Keeps the ends of a type of a field, if there is room.
+    pub(crate) fn keep_ends(&self, path: &Path, first: u8, read: &Arc<Ends>) {
+        let mut kept = self.kept.lock();
+        if kept.takes(&self.budget, read.iter().map(Vec::len).sum()) {
+            kept.ends.insert((path.clone(), first), Arc::clone(read));
+        }
+    }
+
+    /// The sample of a field, if it is kept.
+    pub(crate) fn sample(&self, path: &Path) -> Option<Arc<Sample>> {
+        self.kept.lock().samples.get(path).map(Arc::clone)
+    }
+
+    /// Keeps the sample of a field, if there is room.
+    pub(crate) fn keep_sample(&self, path: &Path, sample: &Arc<Sample>) {
+        let mut kept = self.kept.lock();
+        if kept.takes(&self.budget, sample.bytes()) {
+            kept.samples.insert(path.clone(), Arc::clone(sample));
+        }
+    }
+
+    /// What was read for a predicate.
+    pub(crate) fn leaf(&self, leaf: &Leaf) -> Option<LeafReads> {
+        match is_shared(leaf) {
+            true => self.kept.lock().leaves.get(leaf).cloned(),
+            false => None,
+        }
+    }
+
+    /// Keeps more of what was read for a predicate, of this many bytes, if there is room. Leaves
+    /// take a part of the budget: past that all of them are given up.
+    pub(crate) fn keep_leaf(&self, leaf: &Leaf, bytes: usize, keep: impl FnOnce(&mut LeafReads)) {
+        let bytes_max = self.budget.limit() / LEAVES_PART;
+        let charged = (bytes + ENTRY_BYTES) as u64;
+        if !is_shared(leaf) || charged > bytes_max {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        if kept.leaf_bytes + charged > bytes_max {
+            kept.leaves.clear();
+            let rest = kept.charge.bytes() - kept.leaf_bytes;
+            kept.charge.resize(rest);
+            kept.leaf_bytes = 0;
+        }
+        if kept.takes(&self.budget, bytes) {
+            kept.leaf_bytes += charged;
+            keep(kept.leaves.entry(leaf.clone()).or_default());
+        }
+    }
+}
+
+/// Whether a predicate is short enough to be looked up.
+fn is_shared(leaf: &Leaf) -> bool {
+    !matches!(&leaf.test, Test::In(values) if values.len() > SHARED_VALUES_MAX)
 }
 
 impl Kept {
@@ -107,5 +210,52 @@ impl Kept {
             self.charge.resize(self.charge.bytes() + bytes);
         }
         is_free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(number: i64) -> Leaf {
+        Leaf {
+            path: "n".into(),
+            test: Test::Eq(number.into()),
+        }
+    }
+
+    #[test]
+    fn predicates_are_given_up_past_their_part_of_the_budget_and_what_they_took_is_free() {
+        let budget = Budget::new(64 << 10);
+        let shared = SharedReads::new(TreeId(1), Position(1), &budget);
+        let bytes = 1000;
+        for number in 0..500 {
+            let docs = Arc::new(DocSet::full(number));
+            let keep = Arc::clone(&docs);
+            shared.keep_leaf(&leaf(number.into()), bytes, |reads| {
+                reads.by_postings = Some(keep);
+            });
+            let known = shared.leaf(&leaf(number.into())).unwrap();
+            assert_eq!(known.by_postings.as_deref(), Some(&*docs));
+            assert!(budget.used() <= budget.limit() / LEAVES_PART);
+        }
+        assert!(shared.leaf(&leaf(0)).is_none());
+        drop(shared);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_is_larger_than_its_part_and_long_lists_are_not_kept() {
+        let budget = Budget::new(64 << 10);
+        let shared = SharedReads::new(TreeId(1), Position(1), &budget);
+        shared.keep_leaf(&leaf(1), 17 << 10, |_| panic!("it is kept"));
+        let values = (0..=SHARED_VALUES_MAX as i64).map(Into::into).collect();
+        let long = Leaf {
+            path: "n".into(),
+            test: Test::In(values),
+        };
+        shared.keep_leaf(&long, 1, |_| panic!("it is kept"));
+        assert!(shared.leaf(&long).is_none());
+        assert_eq!(budget.used(), 0);
     }
 }
