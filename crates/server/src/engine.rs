@@ -16,7 +16,6 @@ use quire_model::DOCUMENT_BYTES_MAX;
 use quiredb::{Collection, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
-use crate::audit::AuditedGrant;
 use crate::http::failure::{Failure, Outcome};
 use crate::ids::document_id;
 use crate::options::ServerOptions;
