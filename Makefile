@@ -136,7 +136,7 @@ test:
 	@$(MAKE) --no-print-directory test-threads
 	$(call timed,cargo doc --workspace --no-deps --locked)
 
-# `quire pipe` against a real search server, killed again and again: `make test-pipeline URL=http://HOST:9200`; without a URL
+# `quire pipe` and `quire reindex` against a real search server, killed again and again: `make test-pipeline URL=http://HOST:9200`; without a URL
 # OpenSearch is fetched from Maven Central and started on loopback.
 .PHONY: test-pipeline
 test-pipeline:

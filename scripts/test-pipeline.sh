@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The test of `quire pipe` against a search server: test-pipeline.sh TARGET [URL]. Without a URL it starts OpenSearch.
+# The tests of `quire pipe` and `quire reindex` against a search server: test-pipeline.sh TARGET [URL]. Without a URL it starts OpenSearch.
 set -euo pipefail
 target=$1 url=${2-}
 if [ -z "$url" ]; then
@@ -12,3 +12,4 @@ if [ -z "$url" ]; then
     url=http://127.0.0.1:$port
 fi
 python3 scripts/test-pipeline.py "$target/debug/quire" "$url"
+python3 scripts/test-reindex.py "$target/debug/quire" "$url"

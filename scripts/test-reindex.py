@@ -3,7 +3,7 @@
 
     test-reindex.py QUIRE URL [--kills N] [--documents N] [--seed N]
 
-QUIRE is the command, URL the cluster: OpenSearch, Elasticsearch 5 to 8, or Quire. `make test-reindex` starts one first.
+QUIRE is the command, URL the cluster: OpenSearch, Elasticsearch 5 to 8, or Quire. `make test-pipeline` starts one first.
 An index is built by a pipe, then anew by `quire reindex run`, while documents are put, replaced and deleted; the command is killed
 (SIGKILL) again and again, by turns during the run, the switch and the way back, and each time begun anew or cleaned up. After each
 clean-up every setting of the cluster must be what it was. In the end both indexes must equal the source.

@@ -133,7 +133,7 @@ mod tests {
         );
         // Not even the end of a run forgets what is to be put back.
         history.apply(&Record::End);
-        assert_eq!(history.places(), [place.clone()]);
+        assert_eq!(history.places(), std::slice::from_ref(&place));
         history.apply(&Record::PutBack {
             place: place.clone(),
             settings: vec!["a".to_owned()],

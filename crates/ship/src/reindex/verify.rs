@@ -138,7 +138,8 @@ fn patiently<T>(session: &Session<'_>, mut call: impl FnMut() -> Result<T>) -> R
 }
 
 /// Search servers have the position as the version, so changes at random places do: a later version
-/// shows itself, and whether a document that is not there was deleted later the source knows. Otherwise the source is read whole, and what is written meanwhile too.
+/// shows itself, and the source knows whether a document that is not there was deleted later.
+/// Otherwise the source is read whole, and what is written meanwhile too.
 fn compare_sample(
     session: &mut Session<'_>,
     source: &dyn Source,
@@ -296,7 +297,11 @@ mod tests {
             document: document.map(Into::into),
         };
         let put = change(Some(r#"{"_id":"k","b":1,"a":[1]}"#));
-        let read = |version: u64, source: Value| json!({"found": true, "_version": version, "_source": source});
+        let read = |version: u64, source: Value| {
+            let mut read = json!({"found": true, "_version": version});
+            read["_source"] = source;
+            read
+        };
         let same = json!({"a": [1], "b": 1});
         let of = |change: &Change, read: &Value| difference(&server("opensearch"), change, read);
         assert_eq!(of(&put, &read(7, same.clone())), None);
