@@ -70,6 +70,7 @@ fn any_options() -> impl Strategy<Value = LogOptions> {
                     pending_bytes_max,
                     reserve_bytes,
                     rotate_unsynced,
+                    obsolete_bytes_kept: 0,
                 }
             },
         )

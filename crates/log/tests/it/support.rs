@@ -58,6 +58,7 @@ pub(crate) fn tiny() -> LogOptions {
         pending_bytes_max: 400,
         reserve_bytes: 300,
         rotate_unsynced: ROTATE_UNSYNCED.get(),
+        obsolete_bytes_kept: 0,
     }
 }
 

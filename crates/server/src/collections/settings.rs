@@ -97,6 +97,10 @@ pub(crate) fn parse(
     for (name, value) in whole.settings {
         set(&mut quire, &name, value)?;
     }
+    if quire.contains_key("wide") {
+        // There is none of a wide collection: that need not be said.
+        quire.entry("index").or_insert_with(|| json!("none"));
+    }
     // The text of an object is an object.
     let text = Value::Object(quire).to_string();
     let settings = CollectionSettings::from_json(text.as_bytes())
