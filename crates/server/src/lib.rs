@@ -12,9 +12,9 @@
 //!    script. Nothing is ignored silently, except what could not change an answer, such as the
 //!    number of replicas.
 //! 4. **Memory is bounded** whatever clients do. Bodies and long answers share one bound
-//!    ([`ServerOptions::buffer_bytes_max`]). Bulk bodies are applied as they arrive, and answers to
-//!    multi-gets and searches are made as the client reads them. The number of connections is
-//!    bounded, and a client that neither sends nor reads is disconnected.
+//!    ([`Database::work`](quiredb::Database::work)). Bulk bodies are applied as they arrive, and
+//!    answers to multi-gets and searches are made as the client reads them. The number of
+//!    connections is bounded, and a client that neither sends nor reads is disconnected.
 //! 5. **The engine never runs on the threads that drive connections**: reads, searches and writes
 //!    each have a bounded set of threads, and each memcached connection has a thread.
 //!

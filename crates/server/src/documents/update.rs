@@ -40,12 +40,17 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
     let (engine, buffers, timeout) = (call.state.clone(), call.buffers.clone(), call.body_timeout);
     let (params, grant) = (call.params.clone(), Arc::clone(&call.grant));
     let mut body = call.take_body().await?;
-    let mut bytes_max = LARGE_BYTES;
+    let (mut parsed, mut bytes_max) = (None, LARGE_BYTES);
     loop {
         let (name, at, own_params) = (named.clone(), id.clone(), params.clone());
         let by = Arc::clone(&grant);
         let work = move |engine: &Engine| {
-            let update = Update::parse(&body.bytes, version, retries)?;
+            let update = match parsed {
+                Some(update) => update,
+                None => Update::parse(&body.bytes, version, retries)?,
+            };
+            // The memory is for the documents from here on.
+            body.release_bytes();
             check_alias(engine, &own_params, &name)?;
             if engine.is_wide(&name) {
                 let ack = wide::documents::update(engine, &name, &parse_key(&at)?, &update)?;
@@ -53,10 +58,10 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
             }
             let collection = update.collection(engine, &name, &by)?;
             let ran = update.run(&collection, &parse_key(&at)?, bytes_max)?;
-            Ok::<_, Failure>((body, collection.name().to_owned(), ran))
+            Ok::<_, Failure>((body, Some(update), collection.name().to_owned(), ran))
         };
         let (ran, index);
-        (body, index, ran) = engine.write(work).await??;
+        (body, parsed, index, ran) = engine.write(work).await??;
         match ran {
             Ran::Done(ack) => return Ok(acknowledge(ack.answered_to(&params), &index, &id)),
             Ran::Longer(bytes) => {

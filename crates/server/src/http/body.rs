@@ -108,6 +108,8 @@ impl Drop for BodyReader {
 /// A body held whole, with the memory reserved for it.
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
+    /// The length of the body, also once the bytes are released.
+    length: u64,
     held: Held,
     /// The memory reserved for a document that is read because of it.
     room: Option<Held>,
@@ -131,8 +133,8 @@ impl Whole {
         timeout: Duration,
     ) -> Outcome<()> {
         self.room = None;
-        if self.bytes.len() as u64 > LARGE_BYTES {
-            let both = document_bytes.saturating_add(self.bytes.len() as u64);
+        if self.length > LARGE_BYTES {
+            let both = document_bytes.saturating_add(self.length);
             return self.held.resize_large(buffers, both);
         }
         self.room = Some(buffers.hold_large(document_bytes, timeout).await?);
@@ -314,6 +316,7 @@ impl BodyReader {
             next = self.piece_held(&mut held, all.len()).await?;
         }
         Ok(Whole {
+            length: all.len() as u64,
             bytes: all.into(),
             held,
             room: None,

@@ -31,7 +31,6 @@ const RATE_BYTES_MIN: u64 = 16 << 10;
 pub(crate) struct ClientIo {
     stream: Stream,
     connections: Arc<Connections>,
-    timeout: Duration,
     /// The timer of a new connection; none once the preface was read or anything was written.
     opening: Option<Pin<Box<Sleep>>>,
     received_bytes: u64,
@@ -61,7 +60,6 @@ impl ClientIo {
             linger: None,
             stream,
             connections,
-            timeout,
             opening: Some(Box::pin(sleep(timeout))),
             received_bytes: 0,
             stalled: Box::pin(sleep(timeout)),
