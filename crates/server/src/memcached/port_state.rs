@@ -21,7 +21,7 @@ use crate::tasks::registry::Tasks;
 const ACTIVE_MAX: usize = 64;
 
 /// How long clients that do not read may make others wait for a thread, all of them together.
-const UNREAD_DELAY_MAX: Duration = Duration::from_millis(200);
+const UNREAD_DELAY_MAX: Duration = Duration::from_millis(100);
 
 /// The shortest time that a client has to read something.
 const UNREAD_LEAST: Duration = Duration::from_millis(5);
