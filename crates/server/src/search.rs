@@ -7,7 +7,7 @@ mod after;
 mod aggregations;
 pub(crate) mod by_key;
 pub(crate) mod contexts;
-mod dates;
+pub(crate) mod dates;
 pub(crate) mod execute;
 pub(crate) mod filter;
 mod hit_writer;
@@ -72,7 +72,14 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
                 "[pit] names what is searched: no collection and no scroll can be beside it",
             ));
         }
-        Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
+        Some((id, lease)) => {
+            let views = point::views_of(&state.contexts, id, *lease)?;
+            let of = Arc::clone(&views);
+            let mappings = move |engine: &Engine| Mappings::of_views(engine, &of);
+            let mappings = engine.read(mappings).await?;
+            limit_to(&mut request.query, Filter::All, &mappings)?;
+            views
+        }
         None => {
             if !names_collection {
                 let allowed = grant.check_all(Action::Read);
@@ -80,7 +87,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
             }
             let open = move |engine: &Engine| {
                 let (collections, filter) = selection.searched(engine)?;
-                let mappings = Mappings::of_searched(&collections);
+                let mappings = Mappings::of_searched(engine, &collections);
                 Ok::<_, Failure>((views(&collections)?, filter, mappings))
             };
             let (views, filter, mappings) = engine.read(open).await??;
@@ -177,9 +184,13 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let body = call.take_small_body().await?;
     let mut query = Request::count(&body.bytes)?;
     drop(body);
-    let select = move |engine: &Engine| selection.searched(engine);
-    let (collections, filter) = engine.read(select).await??;
-    limit_to(&mut query, filter, &Mappings::of_searched(&collections))?;
+    let select = move |engine: &Engine| {
+        let (collections, filter) = selection.searched(engine)?;
+        let mappings = Mappings::of_searched(engine, &collections);
+        Ok::<_, Failure>((collections, filter, mappings))
+    };
+    let (collections, filter, mappings) = engine.read(select).await??;
+    limit_to(&mut query, filter, &mappings)?;
     if matches!(query.filter, Filter::All) {
         let work = move |_: &Engine| {
             let count: Outcome<u64> = collections.iter().map(Searched::count).sum();

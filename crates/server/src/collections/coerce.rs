@@ -5,34 +5,56 @@
 
 use std::ops::Bound;
 
+use jiff::Timestamp;
 use quiredb::query::{CalendarUnit, Filter, Path, Rounding, Value};
-use quiredb::{Collection, FieldKind, Mapping};
+use quiredb::{Collection, FieldKind, Mapping, View};
 
 use super::selection::Searched;
+use crate::engine::Engine;
 use crate::http::failure::Outcome;
+use crate::search::dates::{DateFormat, Moment, is_date_math, moment};
 use crate::search::filter::unsupported;
 
 /// Follows every text that begins with what is before it.
 const AFTER_ALL: char = '\u{10ffff}';
 
-/// The mappings of the collections that a request is about.
-pub(crate) struct Mappings(Vec<Mapping>);
+/// The mappings of the collections that a request is about. By default there are none.
+#[derive(Default)]
+pub(crate) struct Mappings {
+    mappings: Vec<Mapping>,
+    /// The current time, for date math: milliseconds since 1970 UTC.
+    now: i64,
+}
 
 impl Mappings {
     /// Those of collections. A wide one has none: it has a schema.
-    pub(crate) fn of_searched(collections: &[Searched]) -> Mappings {
-        Mappings::of(collections.iter().filter_map(Searched::plain))
+    pub(crate) fn of_searched(engine: &Engine, collections: &[Searched]) -> Mappings {
+        Mappings::of(engine, collections.iter().filter_map(Searched::plain))
     }
 
-    pub(crate) fn of<'a>(collections: impl IntoIterator<Item = &'a Collection>) -> Mappings {
+    pub(crate) fn of<'a>(
+        engine: &Engine,
+        collections: impl IntoIterator<Item = &'a Collection>,
+    ) -> Mappings {
         let mappings = collections.into_iter();
         let mappings = mappings.map(|collection| collection.settings().mapping.clone());
-        Mappings(mappings.filter(|mapping| !mapping.is_empty()).collect())
+        Mappings {
+            mappings: mappings.filter(|mapping| !mapping.is_empty()).collect(),
+            now: engine.now_millis(),
+        }
+    }
+
+    /// Of the collections of views; those that were dropped meanwhile have none.
+    pub(crate) fn of_views(engine: &Engine, views: &[View]) -> Mappings {
+        let collections = views.iter();
+        let collections = collections.map(|view| engine.collection_named(view.collection_name()));
+        let collections: Vec<Collection> = collections.flatten().collect();
+        Mappings::of(engine, &collections)
     }
 
     /// The type of a field, if all that name it agree.
     fn kind(&self, path: &Path) -> Option<FieldKind> {
-        let kinds = self.0.iter();
+        let kinds = self.mappings.iter();
         let mut kinds = kinds.filter_map(|mapping| mapping.kind(path.as_str()));
         let first = kinds.next()?;
         kinds.all(|other| other == first).then_some(first)
@@ -43,9 +65,6 @@ impl Mappings {
     /// # Errors
     /// 400 for a value that can't be one of its field.
     pub(crate) fn convert(&self, filter: Filter) -> Outcome<Filter> {
-        if self.0.is_empty() {
-            return Ok(filter);
-        }
         let all = |filters: Vec<Filter>| -> Outcome<Vec<Filter>> {
             filters.into_iter().map(|one| self.convert(one)).collect()
         };
@@ -68,11 +87,64 @@ impl Mappings {
                 Some(kind) if kind.is_number() => {
                     Filter::Range(path, as_number(kind, lower)?, as_number(kind, upper)?)
                 }
-                Some(kind) if kind.is_date() => dates(path, lower, upper),
-                _ => Filter::Range(path, lower, upper),
+                Some(kind) if kind.is_date() => {
+                    dates(path, self.moment(lower, true)?, self.moment(upper, false)?)
+                }
+                _ => {
+                    refuse_date_math(&lower)?;
+                    refuse_date_math(&upper)?;
+                    Filter::Range(path, lower, upper)
+                }
             },
             other => other,
         })
+    }
+}
+
+impl Mappings {
+    /// A bound of dates with its date math computed.
+    fn moment(&self, bound: Bound<Value>, is_lower: bool) -> Outcome<Bound<Value>> {
+        let is_excluded = matches!(bound, Bound::Excluded(_));
+        let computed = |value: Value| -> Outcome<Value> {
+            let text = value.as_str();
+            let Some(text) = text.as_deref().filter(|text| is_date_math(text)) else {
+                return Ok(value);
+            };
+            let how = Moment {
+                now: self.now,
+                format: &DateFormat::Iso,
+                zone: "UTC",
+                is_rounded_up: is_lower == is_excluded,
+            };
+            let millis = moment(text, &how).and_then(|at| Timestamp::from_millisecond(at).ok());
+            match millis {
+                Some(at) => Ok(Value::from(at.to_string().as_str())),
+                None => Err(unsupported(format!(
+                    "failed to parse date field [{text}] with format \
+                     [strict_date_optional_time||epoch_millis]"
+                ))),
+            }
+        };
+        Ok(match bound {
+            Bound::Included(value) => Bound::Included(computed(value)?),
+            Bound::Excluded(value) => Bound::Excluded(computed(value)?),
+            Bound::Unbounded => Bound::Unbounded,
+        })
+    }
+}
+
+/// Refuses date math about a field that is no date: values are compared as they are, so a text such
+/// as `now-1d` would be compared by its letters.
+fn refuse_date_math(bound: &Bound<Value>) -> Outcome<()> {
+    let (Bound::Included(value) | Bound::Excluded(value)) = bound else {
+        return Ok(());
+    };
+    match value.as_str() {
+        Some(text) if is_date_math(&text) => Err(unsupported(format!(
+            "date math is not supported for a field without the type date in the mapping: [{text}] \
+             must be written out"
+        ))),
+        _ => Ok(()),
     }
 }
 

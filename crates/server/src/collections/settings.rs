@@ -56,7 +56,7 @@ fn is_ignored(name: &str) -> bool {
         true => name.starts_with(*ignored),
         false => name == *ignored,
     };
-    IGNORED.iter().any(|ignored| is_in(&ignored))
+    IGNORED.iter().any(is_in)
 }
 
 fn is_false(value: &Value) -> bool {

@@ -201,7 +201,7 @@ impl Work {
                 to.name()
             )));
         }
-        limit_to(&mut query, filter, &Mappings::of(&collections))?;
+        limit_to(&mut query, filter, &Mappings::of(engine, &collections))?;
         let view = |collection: Collection| {
             let view = collection.view().map_err(failed)?;
             Ok((collection, view))

@@ -55,8 +55,7 @@ pub(crate) fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
     let accepted = vendor(headers, &header::ACCEPT)?;
     let first = accepted.split(',').next()?.trim();
     let is_json = first.strip_prefix(VENDOR)?.starts_with("json");
-    let value = is_json.then(|| HeaderValue::from_str(first).ok())?;
-    value
+    is_json.then(|| HeaderValue::from_str(first).ok())?
 }
 
 /// The text of a header that names a media type of Elasticsearch.

@@ -6,4 +6,4 @@ mod math;
 
 pub(crate) use format::DateFormat;
 pub(crate) use interval::{calendar_unit, fixed_millis, offset_millis};
-pub(crate) use math::{Moment, moment};
+pub(crate) use math::{Moment, is_date_math, moment};

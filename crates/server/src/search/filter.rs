@@ -153,10 +153,7 @@ fn range(body: &Object) -> Outcome<Filter> {
     known_query(bounds, "range", &[ends, older].concat())?;
     let bound = |name: &str| match bounds.get(name) {
         None | Some(Json::Null) => Ok(None),
-        Some(value) => {
-            check_date_math(value)?;
-            scalar(value, "range").map(Some)
-        }
+        Some(value) => scalar(value, "range").map(Some),
     };
     let older = |name: &str, inclusive: &str| -> Outcome<Option<Bound<Value>>> {
         let inclusive = match bounds.get(inclusive) {
@@ -225,22 +222,6 @@ pub(crate) fn check_field(path: &str) -> Outcome<()> {
         ))),
         false => Ok(()),
     }
-}
-
-/// Refuses date math. Values are compared as they are, so a text such as `now-1d` would be compared
-/// by its letters.
-fn check_date_math(value: &Json) -> Outcome<()> {
-    match value.as_str() {
-        Some(text) if text.contains("||") || is_relative_to_now(text) => Err(unsupported(format!(
-            "date math is not supported: [{text}] must be written out"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn is_relative_to_now(text: &str) -> bool {
-    let rest = text.strip_prefix("now");
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', '-', '/']))
 }
 
 /// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`.

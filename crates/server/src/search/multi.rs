@@ -1,6 +1,7 @@
 //! `_msearch`: several searches in one request, each answered or refused on its own.
 
 use bytes::Bytes;
+use quiredb::query::Filter;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -154,7 +155,12 @@ fn answer(
     let mut request = Request::of(search.body.clone(), params, state.engine.now_millis())?;
     request.noted = noted.cloned();
     let views = match &request.point {
-        Some((id, lease)) => point::views_of(&state.contexts, id, *lease)?,
+        Some((id, lease)) => {
+            let views = point::views_of(&state.contexts, id, *lease)?;
+            let mappings = Mappings::of_views(engine, &views);
+            limit_to(&mut request.query, Filter::All, &mappings)?;
+            views
+        }
         None => {
             let names = names(search.header.get("index"), default)?;
             for name in &names {
@@ -163,7 +169,8 @@ fn answer(
             let ignores = search.header.get("ignore_unavailable") == Some(&Json::Bool(true));
             let selection = Selection::of_names(names, ignores);
             let (collections, filter) = selection.searched(engine)?;
-            limit_to(&mut request.query, filter, &Mappings::of_searched(&collections))?;
+            let mappings = Mappings::of_searched(engine, &collections);
+            limit_to(&mut request.query, filter, &mappings)?;
             Arc::new(views(&collections)?)
         }
     };

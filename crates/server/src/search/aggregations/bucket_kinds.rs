@@ -9,6 +9,7 @@ use super::histograms::{date_histogram, histogram};
 use super::kind::{Aggregation, Kind};
 use super::ranges::{date_range, range};
 use super::terms::terms;
+use crate::collections::coerce::Mappings;
 use crate::http::failure::Outcome;
 use crate::search::filter::filter;
 
@@ -31,7 +32,7 @@ pub(super) fn bucket_kind(
         "composite" => composite(body)?,
         "filters" => filters(body)?,
         "filter" => {
-            let filters = FacetKind::Filters(vec![filter(body)?]);
+            let filters = FacetKind::Filters(vec![written_out(body)?]);
             (Kind::Single("filter"), filters.into())
         }
         "missing" => {
@@ -42,6 +43,11 @@ pub(super) fn bucket_kind(
         }
         _ => return Ok(None),
     }))
+}
+
+/// A query of which nothing depends on mappings.
+fn written_out(query: &Json) -> Outcome<Filter> {
+    Mappings::default().convert(filter(query)?)
 }
 
 fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
@@ -55,13 +61,13 @@ fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
     match body.get("filters").ok_or_else(refused)? {
         Json::Array(all) => {
             for query in all {
-                filters.push(filter(query)?);
+                filters.push(written_out(query)?);
             }
         }
         Json::Object(all) => {
             names = Some(all.keys().cloned().collect::<Vec<_>>());
             for query in all.values() {
-                filters.push(filter(query)?);
+                filters.push(written_out(query)?);
             }
         }
         _ => return Err(refused()),
