@@ -336,8 +336,16 @@ fn a_follower_has_the_rows_of_a_wide_collection_and_its_new_columns() {
     let follower = Server::launch(command);
     wait_until_level(&follower);
     leader.ok("POST", "/pages/_flush", "");
-    leader.ok("POST", "/pages/_schema", r#"{"add":{"size":{"type":"integer"}}}"#);
-    leader.ok("PUT", "/pages/_doc/2", r#"{"title":"B","html":"two","size":3}"#);
+    leader.ok(
+        "POST",
+        "/pages/_schema",
+        r#"{"add":{"size":{"type":"integer"}}}"#,
+    );
+    leader.ok(
+        "PUT",
+        "/pages/_doc/2",
+        r#"{"title":"B","html":"two","size":3}"#,
+    );
     leader.ok("POST", "/pages/_cell/1/title", r#"{"append":"BC"}"#);
     wait_until_level(&follower);
     for id in ["1", "2"] {

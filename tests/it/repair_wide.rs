@@ -83,13 +83,13 @@ fn database() -> (Arc<SimEnv>, Rows, BTreeSet<String>) {
                 let write = RowWrite::upsert(key.clone())
                     .with(Change::merge("hits", Operand::Add(1)))
                     .with(Change::set("links", Cell::Int(number)).of_member("later"));
-                drop(pages.write(&write).unwrap());
+                pages.write(&write).unwrap();
             }
             _ => {
                 let texts = format!(r#""title":"t{number}","html":"h{number}""#);
                 let json = format!(r#"{{{texts},"hits":0,"links":{{"a":{number}}}}}"#);
                 let row = Document::from_json(json.as_bytes()).unwrap();
-                drop(pages.put(&key, &row).unwrap());
+                pages.put(&key, &row).unwrap();
             }
         }
         if let Some(found) = pages.get(&key).unwrap() {

@@ -153,7 +153,7 @@ fn quire(setup: &Setup) -> Result<Report> {
             test: Test::Eq(value.into()),
         };
         let view = quire.documents.view()?;
-        let partitions = quire_database::engine::view_partitions(&view);
+        let partitions = quire_database::engine::view_partitions(&view)?;
         let mut ids = [0; 256];
         let mut execute_set = || -> Result<u64> {
             let mut sum = 0_u64;

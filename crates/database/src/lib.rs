@@ -36,6 +36,7 @@ mod typed;
 mod view;
 mod wide;
 mod wide_database;
+mod wide_found;
 mod write;
 
 #[cfg(test)]

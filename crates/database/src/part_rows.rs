@@ -1,7 +1,7 @@
 //! The documents of a partition, plain or wide, one batch after the other in docid order.
 
 use crate::view::PartView;
-use crate::wide::found_of;
+use crate::wide_found::found_of;
 use crate::{Error, Result};
 use quire_collection::{Found, Rows, Within};
 use quire_model::DocId;
@@ -14,8 +14,8 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// Documents of a partition on their way.
 pub(crate) enum PartRows {
-    Plain(Rows),
-    Wide(RowScan),
+    Plain(Box<Rows>),
+    Wide(Box<RowScan>),
 }
 
 impl PartView<'_> {
@@ -23,11 +23,12 @@ impl PartView<'_> {
     /// and no group of others is read.
     pub(crate) fn rows(self, query: &Prepared) -> Result<PartRows> {
         match self {
-            PartView::Plain(view) => Ok(PartRows::Plain(view.rows()?)),
+            PartView::Plain(view) => Ok(PartRows::Plain(Box::new(view.rows()?))),
             PartView::Wide(view, key_field) => {
                 let fields = fields_of(query);
                 let fields: Vec<&str> = fields.iter().map(|field| &**field).collect();
-                Ok(PartRows::Wide(view.rows(key_field, Some(&fields))?))
+                let rows = view.rows(key_field, Some(&fields))?;
+                Ok(PartRows::Wide(Box::new(rows)))
             }
         }
     }

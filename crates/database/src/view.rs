@@ -133,7 +133,7 @@ impl View {
             PartView::Plain(view) => Ok(view.get(key)?),
             PartView::Wide(view, key_field) => {
                 let found = view.get(key, key_field, None)?;
-                Ok(found.map(crate::wide::found_of))
+                Ok(found.map(crate::wide_found::found_of))
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::query::Page;
 use crate::settings::CollectionSettings;
 use crate::stats::CollectionStats;
 use crate::view::{View, WideViews};
+use crate::wide_found::found_of;
 use crate::{Error, Result};
 use parking_lot::RwLock;
 use quire_collection::{Effect, Found, Written};
@@ -13,8 +14,7 @@ use quire_model::{Document, Key};
 use quire_query::{Options, Query};
 use quire_store::Durability;
 use quire_wide::{
-    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, WideFound, WidePartition,
-    WideView,
+    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, WidePartition, WideView,
 };
 use std::sync::Arc;
 
@@ -345,15 +345,6 @@ impl WideCollection {
             stats.add(&partition.stats());
         }
         Ok(stats)
-    }
-}
-
-pub(crate) fn found_of(found: WideFound) -> Found {
-    Found {
-        key: found.key,
-        version: found.version,
-        partition: found.partition,
-        document: found.document,
     }
 }
 

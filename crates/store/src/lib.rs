@@ -15,6 +15,7 @@
 mod admission;
 mod any_store;
 mod capture;
+mod capture_all;
 mod change_trees;
 mod damaged;
 mod dead_space;
@@ -57,7 +58,8 @@ mod write;
 mod tests;
 
 pub use any_store::{AnyStore, BegunCapture, WriterHeld};
-pub use capture::{Capture, FileCopy, FileName, Pieces, capture, move_manifest};
+pub use capture::{Capture, FileCopy, FileName, Pieces, move_manifest};
+pub use capture_all::capture;
 pub use damaged::{DamageReport, WeakStore, is_damage};
 pub use delays::{DELAY_BOUNDS_MICROS, Delays};
 pub use derived::{DerivedTrees, Difference, TreeBatch};

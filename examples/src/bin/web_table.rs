@@ -50,8 +50,7 @@ fn main() -> Result<()> {
         .with_column("crawls", ColumnType::Int, "meta")?
         .with_column("html", ColumnType::Bytes, "content")?
         .with_family("anchors", ColumnType::String, "anchors")?;
-    let pages =
-        database.create_wide_collection("pages", schema, CollectionSettings::default())?;
+    let pages = database.create_wide_collection("pages", schema, CollectionSettings::default())?;
 
     for page in &CRAWL {
         store(&pages, page)?;

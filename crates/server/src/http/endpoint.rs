@@ -98,7 +98,9 @@ impl Endpoint {
             "/_reindex",
         ];
         let ends = ["/{column}", "/{id}", "/{name}"];
-        let what = ends.iter().fold(what, |what, end| what.trim_end_matches(end));
+        let what = ends
+            .iter()
+            .fold(what, |what, end| what.trim_end_matches(end));
         is_write && writes.contains(&what)
     }
 }

@@ -87,7 +87,7 @@ async fn a_document_is_a_row_and_fields_are_columns() {
 async fn cells_are_written_and_read_as_they_are() {
     let site = pages().await;
     let at = |column: &str| format!("/pages/_cell/{PAGE}/{column}");
-    assert_eq!(site.get(&at("html")).await.text, "<html");
+    assert_eq!(site.get(&at("html")).await.text, "<html>");
     let json = site.get(&at("html?format=json")).await.done(200);
     assert_eq!(json["value"], "PGh0bWw+");
     let put = |column: &str| format!("PUT {}", at(column));

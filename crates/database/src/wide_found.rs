@@ -1,0 +1,13 @@
+//! A row of a wide collection as a document that was found.
+
+use quire_collection::Found;
+use quire_wide::WideFound;
+
+pub(crate) fn found_of(found: WideFound) -> Found {
+    Found {
+        key: found.key,
+        version: found.version,
+        partition: found.partition,
+        document: found.document,
+    }
+}
