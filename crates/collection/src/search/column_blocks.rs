@@ -67,6 +67,8 @@ pub(crate) struct FieldBlock {
     pub(crate) first: u32,
     /// The oldest first.
     layers: Vec<Layer>,
+    /// The documents that are live in layers above the oldest one.
+    above: DocSet,
     /// The documents that are live in layers that are not packed.
     pub(crate) unpacked: DocSet,
     /// Documents whose values must be read from themselves.
@@ -114,14 +116,16 @@ impl FieldBlock {
     /// Finds which documents are live in each layer.
     fn find_live(&mut self) {
         let (mut newer, mut unpacked) = (DocSet::empty(), DocSet::empty());
-        for layer in self.layers.iter_mut().rev() {
+        for (place, layer) in self.layers.iter_mut().enumerate().rev() {
             layer.live = &layer.contained - &newer;
-            newer |= &layer.contained;
+            if place > 0 {
+                newer |= &layer.contained;
+            }
             if !layer.is_packed {
                 unpacked |= &layer.live;
             }
         }
-        self.unpacked = unpacked;
+        (self.above, self.unpacked) = (newer, unpacked);
     }
 
     /// Memory that it keeps, in bytes.
@@ -129,7 +133,11 @@ impl FieldBlock {
         let layers = self.layers.iter();
         let of_layers =
             layers.map(|layer| size_of::<Layer>() + layer.range.len() + layer.docs_bytes());
-        of_layers.sum::<usize>() + self.marked.heap_bytes() + self.unpacked.heap_bytes()
+        of_layers.sum::<usize>()
+            + [&self.marked, &self.above, &self.unpacked]
+                .map(DocSet::heap_bytes)
+                .iter()
+                .sum::<usize>()
     }
 
     fn push(
@@ -171,17 +179,45 @@ impl FieldBlock {
     /// whether it is packed. Others have no values, or are marked.
     pub(crate) fn by_layer(&self, docs: &DocSet) -> Vec<(usize, DocSet, bool)> {
         let wanted = docs - &self.marked;
-        let layers = self.layers.iter().enumerate().rev();
-        let own = layers.map(|(place, layer)| (place, &wanted & &layer.live, layer.is_packed));
-        own.filter(|(_, own, _)| !own.is_empty()).collect()
+        self.live_in(&wanted, |_| true)
     }
 
-    /// The same of the packed layers alone.
+    /// The same of the packed layers alone, of documents that are not marked.
     pub(crate) fn by_packed_layer(&self, docs: &DocSet) -> Vec<(usize, DocSet)> {
-        let layers = self.layers.iter().enumerate().rev();
-        let packed = layers.filter(|(_, layer)| layer.is_packed);
-        let own = packed.map(|(place, layer)| (place, docs & &layer.live));
-        own.filter(|(_, own)| !own.is_empty()).collect()
+        let found = self.live_in(docs, |layer| layer.is_packed);
+        found
+            .into_iter()
+            .map(|(place, own, _)| (place, own))
+            .collect()
+    }
+
+    /// The documents that are live in layers above the oldest one.
+    pub(crate) fn above(&self) -> &DocSet {
+        &self.above
+    }
+
+    fn live_in(
+        &self,
+        docs: &DocSet,
+        is_wanted: impl Fn(&Layer) -> bool,
+    ) -> Vec<(usize, DocSet, bool)> {
+        let mut found = Vec::new();
+        let mut find = |place: usize, docs: &DocSet| {
+            let layer = self.layers.get(place).filter(|layer| is_wanted(layer));
+            let own = layer.map(|layer| (docs & &layer.live, layer.is_packed));
+            if let Some((own, is_packed)) = own.filter(|(own, _)| !own.is_empty()) {
+                found.push((place, own, is_packed));
+            }
+        };
+        // Mostly few are above: one look says so, instead of one at each layer.
+        let above = docs & &self.above;
+        if !above.is_empty() {
+            (1..self.layers.len())
+                .rev()
+                .for_each(|place| find(place, &above));
+        }
+        find(0, docs);
+        found
     }
 
     /// A packed layer.

@@ -49,12 +49,19 @@ impl LiveShard<'_> {
                             listed |= &own;
                         }
                     }
+                    let docs_min = self.columns.layer_docs_min;
+                    // As no layer above the oldest one has enough of them, none needs a look.
+                    let above = &left & field.above();
+                    if !above.is_empty() && above.len() < docs_min {
+                        left -= &above;
+                        listed |= &above;
+                    }
                     for (place, own) in field.by_packed_layer(&left) {
                         match own.len() == left.len() {
                             true => left = DocSet::empty(),
                             false => left -= &own,
                         }
-                        match own.len() >= self.columns.layer_docs_min {
+                        match own.len() >= docs_min {
                             true => {
                                 let mut layers = layers.clone();
                                 layers.push(Some(place));
