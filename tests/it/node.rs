@@ -1,11 +1,10 @@
-//! Real clients for Node.js, unchanged, from npm: opensearch-js and elasticdump.
+//! A real client for Node.js, unchanged, from npm: opensearch-js.
 
 use crate::quire::{Server, root, target_dir};
 use std::path::PathBuf;
 use std::process::Command;
 
 const OPENSEARCH: &str = "@opensearch-project/opensearch@2.13.0";
-const ELASTICDUMP: &str = "elasticdump@6.124.2";
 
 /// A directory with a package, which later runs find.
 fn installed(package: &str, module: &str) -> PathBuf {
@@ -54,39 +53,5 @@ fn opensearch_js_works_without_a_shim() {
         .arg(root().join("tests/node/opensearch_js.mjs"))
         .arg(port)
         .arg(packages));
-    server.stop();
-}
-
-#[test]
-fn elasticdump_takes_documents_out_and_in_key_for_key() {
-    let packages = installed(ELASTICDUMP, "elasticdump");
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("database"), &[]);
-    for n in 0..250 {
-        let document = format!(r#"{{"n":{n},"price":{n}.50,"o":{{"x":null}}}}"#);
-        let (status, _) = server.request("PUT", &format!("/from/_doc/key-{n}"), &document);
-        assert_eq!(status, 201);
-    }
-    let url = |index: &str| format!("http://{}/{index}", server.address);
-    let file = dir.path().join("dump.json").display().to_string();
-    for (from, to) in [(url("from"), file.clone()), (file, url("to"))] {
-        run(Command::new("node")
-            .arg(packages.join("node_modules/.bin/elasticdump"))
-            .args(["--quiet", "--type=data"])
-            .arg(format!("--input={from}"))
-            .arg(format!("--output={to}")));
-    }
-    let all = |index: &str| {
-        let path = format!(
-            "/{index}/_search?size=300&sort=_id&filter_path=hits.hits._id,hits.hits._source"
-        );
-        server.request("GET", &path, "")
-    };
-    let (status, from) = all("from");
-    assert_eq!(
-        (status, from["hits"]["hits"].as_array().map(Vec::len)),
-        (200, Some(250))
-    );
-    assert_eq!(all("to"), (200, from));
     server.stop();
 }
