@@ -48,8 +48,8 @@ pub struct ServerOptions {
     /// wait.
     pub reads_max: usize,
     /// Searches, and counts with a query, running at once; they are not counted as reads. Each
-    /// reads every document, and holds up to 16 MiB of the database's memory for work. Default 2. More wait, up
-    /// to `request_timeout`.
+    /// reads every document, and holds up to 16 MiB of the database's memory for work. Default 2,
+    /// fewer if there is no memory for them. More wait, up to `request_timeout`.
     pub searches_max: usize,
     /// Writes of the database running at once; each holds a thread until it is durable. Default
     /// 256, because writes that wait together share a sync. Reads never wait for writes.

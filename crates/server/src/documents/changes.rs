@@ -166,7 +166,7 @@ fn is_new(collection: &Collection, wanted: &Wanted) -> bool {
 /// What reading changes gave.
 enum Read {
     Lines(Vec<u8>),
-    /// Nothing, as there are large documents: reading takes so many bytes more.
+    /// Nothing, as there are large documents: the bytes that reading takes beside.
     Large(usize),
 }
 

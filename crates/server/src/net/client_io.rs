@@ -23,7 +23,7 @@ use super::stream::Stream;
 /// Length of the HTTP/2 connection preface: hyper needs these bytes to tell HTTP/2 from HTTP/1.
 const PREFACE_BYTES: u64 = 24;
 
-/// A client that keeps the server waiting must read at least so many bytes a second, in the end: its
+/// The bytes a second that a client must read in the end, if it keeps the server waiting: its
 /// answer takes memory.
 const RATE_BYTES_MIN: u64 = 16 << 10;
 

@@ -71,7 +71,7 @@ impl Scroll {
         let (rest, of_places) = match is_ordered {
             true => {
                 let hits = hits.into_places();
-                // The first page is made with what finding the hits needs no more.
+                // `held` is for the first page from here on.
                 let places = buffers.hold_now(size_of_val(hits.as_slice()))?;
                 (Rest::Places(hits), Some(places))
             }
@@ -95,8 +95,8 @@ impl Scroll {
         Ok((scroll, (page, held)))
     }
 
-    /// The next page, whole: with the memory that the caller holds, and more for large documents. It
-    /// ends before one that there is no memory for. Blocks.
+    /// The next page, whole: with the memory that the caller holds, and more for large documents.
+    /// It ends before one that there is no memory for. Blocks.
     ///
     /// # Errors
     /// 429 if it would begin with such a document; then it can be requested again.
