@@ -54,7 +54,7 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
             check_alias(engine, &own_params, &name)?;
             if engine.is_wide(&name) {
                 let ack = wide::documents::update(engine, &name, &parse_key(&at)?, &update)?;
-                return Ok((body, name, Ran::Done(ack)));
+                return Ok((body, Some(update), name, Ran::Done(ack)));
             }
             let collection = update.collection(engine, &name, &by)?;
             let ran = update.run(&collection, &parse_key(&at)?, bytes_max)?;
