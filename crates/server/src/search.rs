@@ -33,13 +33,13 @@ use quiredb::query::{Filter, Options, Query};
 use serde_json::json;
 use tokio::time::Instant;
 
-use self::execute::{SEARCH_BYTES_MAX, failed, options, views};
+use self::execute::{SEARCH_BYTES_MAX, failed, options};
 use self::hits::Search;
 use self::request::Request;
 use self::state::SearchState;
 use crate::access::role::Action;
 use crate::collections::coerce::Mappings;
-use crate::collections::selection::{Searched, Selection, searched};
+use crate::collections::selection::{Searched, Selection, searched, views};
 use crate::engine::Engine;
 use crate::http::answer::{Answer, SMALL_BYTES};
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};

@@ -239,6 +239,11 @@ impl Searched {
     }
 }
 
+/// A view of each collection.
+pub(crate) fn views(collections: &[Searched]) -> Outcome<Vec<View>> {
+    collections.iter().map(Searched::view).collect()
+}
+
 /// What matches one of the filters; everything if there is none.
 fn filter_of(filters: &[Value]) -> Outcome<Filter> {
     match filters {

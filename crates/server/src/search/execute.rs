@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use quiredb::View;
 use quiredb::query::Options;
 
-use crate::collections::selection::Searched;
-use crate::http::failure::{Failure, Outcome};
+use crate::http::failure::Failure;
 
 /// What finding the hits may hold, of the memory of all requests.
 pub(crate) const SEARCH_BYTES_MAX: usize = 16 << 20;
@@ -27,11 +25,6 @@ pub(crate) fn options<'a>(stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {
         stop: Some(stop),
         ..Options::default()
     }
-}
-
-/// A view of each collection.
-pub(crate) fn views(collections: &[Searched]) -> Outcome<Vec<View>> {
-    collections.iter().map(Searched::view).collect()
 }
 
 /// A query that failed.

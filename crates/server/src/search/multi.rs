@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-use super::execute::{SEARCH_BYTES_MAX, views};
+use super::execute::SEARCH_BYTES_MAX;
 use super::filter::{known, unsupported};
 use super::hits::Search;
 use super::request::Request;
@@ -16,7 +16,7 @@ use crate::access::named::check_own_item;
 use crate::access::role::Action;
 use crate::audit::AuditedGrant;
 use crate::collections::coerce::Mappings;
-use crate::collections::selection::Selection;
+use crate::collections::selection::{Selection, views};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::body::WHOLE_BYTES_MAX;

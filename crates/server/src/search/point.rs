@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::contexts::{Context, Contexts, missing};
-use super::execute::views;
 use super::lease::lease;
 use super::request::parse;
 use super::scroll_calls::{close_ids, ids};
 use super::state::SearchState;
-use crate::collections::selection::{Selection, searched_shards};
+use crate::collections::selection::{Selection, searched_shards, views};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;

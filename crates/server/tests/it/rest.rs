@@ -68,7 +68,7 @@ impl Step {
 }
 
 async fn run(file: &str) {
-    let cases: Vec<Case> = serde_json::from_str(file).unwrap_or_else(|error| panic!("{error}"));
+    let cases: Vec<Case> = serde_json::from_str(file).unwrap();
     assert!(!cases.is_empty());
     for Case { case, steps } in cases {
         let site = Site::new();
