@@ -3,6 +3,7 @@
 use crate::quire::{root, target_dir};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// A client: its package with the version tested, and the module it is imported as.
 pub(crate) struct Client {
@@ -12,6 +13,9 @@ pub(crate) struct Client {
 
 /// A Python with the client, in an environment that later runs find.
 fn python(client: &Client) -> PathBuf {
+    // Tests of one client run at once: the first one makes its environment.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let environment = target_dir().join(client.package.replace("==", "-"));
     let python = environment.join("bin/python");
     let has_client = |python: &PathBuf| {

@@ -239,6 +239,10 @@ fn choose(view: &View, query: Query, is_whole: bool) -> Result<Chosen> {
             (best, by) = (nanos, Some(access));
         }
     }
+    // What a forced way read is shared: it serves the chosen one too.
+    let again = execute(view, &query, None, u64::MAX)?;
+    let nanos = again.map_or(nanos, |(again, _)| again.min(nanos));
+    best = best.min(nanos);
     let ratio = nanos as f64 / best as f64;
     let explained = [None, by].map(|access| {
         let begun = Instant::now();

@@ -8,7 +8,7 @@ use crate::{Cli, files};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory as _};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -43,10 +43,10 @@ pub(crate) fn expand(mut arguments: Vec<OsString>) -> Result<Vec<OsString>> {
 }
 
 /// The configuration that `arguments` amount to, if they want it printed. As TOML: each option with
-/// its help, those without a value as comments.
+/// its help, those that are not given as comments, with their defaults.
 pub(crate) fn to_print(arguments: &[OsString]) -> Option<String> {
     let matches = serve_matches(arguments)?;
-    if !matches.get_flag("print_config") {
+    if !is_set(&matches, "print_config") {
         return None;
     }
     if let Err(error) = Cli::command().try_get_matches_from(arguments)
@@ -69,6 +69,12 @@ fn serve_matches(arguments: &[OsString]) -> Option<ArgMatches> {
     let matches = command.try_get_matches_from(arguments).ok()?;
     let (name, given) = matches.subcommand()?;
     (name == COMMAND).then(|| given.clone())
+}
+
+/// Whether an option without a value is given. What was not checked may lack its default.
+fn is_set(given: &ArgMatches, id: &str) -> bool {
+    let flag = given.try_get_one::<bool>(id);
+    flag.ok().flatten().copied().unwrap_or(false)
 }
 
 /// Whether the command line or the environment has the option.
@@ -99,14 +105,14 @@ fn name(arg: &Arg) -> &str {
 fn line(arg: &Arg, matches: &ArgMatches) -> String {
     let name = name(arg);
     if let ArgAction::SetTrue = arg.get_action() {
-        return format!("{name} = {}", matches.get_flag(arg.get_id().as_str()));
+        return format!("{name} = {}", is_set(matches, arg.get_id().as_str()));
     }
-    let mut values = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
-    match values.next() {
-        // A string of JSON is one of TOML.
-        Some(value) => format!("{name} = {}", serde_json::json!(value.to_string_lossy())),
-        None => format!("# {name} = \"\""),
-    }
+    let id = arg.get_id().as_str();
+    let value = matches.get_raw(id).into_iter().flatten().next();
+    let value = value.map(OsStr::to_string_lossy).unwrap_or_default();
+    let comment = if is_explicit(matches, id) { "" } else { "# " };
+    // A string of JSON is one of TOML.
+    format!("{comment}{name} = {}", serde_json::json!(value))
 }
 
 /// An option of a file.

@@ -184,6 +184,12 @@ impl Engine {
         })
     }
 
+    /// The names of all collections, wide ones too.
+    pub(crate) fn collections(&self) -> Vec<String> {
+        let database = self.database();
+        [database.collections(), database.wide_collections()].concat()
+    }
+
     /// Whether there is a wide collection of this name.
     pub(crate) fn is_wide(&self, name: &str) -> bool {
         self.database().is_wide(name)

@@ -41,7 +41,7 @@ const SEEK_NANOS: u64 = 2_000;
 /// To read a document among others, and one alone.
 const READ_NANOS: u64 = 800;
 const READ_ALONE_NANOS: u64 = 6_000;
-/// To come to a block of a column, or to one that some queries share, and to test a document of it,
+/// To come to a block of a column, or to one that another query has read, and to test a document of it,
 /// among all or alone.
 const BLOCK_NANOS: u64 = 8_000;
 const SHARED_BLOCK_NANOS: u64 = 2_000;
@@ -49,6 +49,10 @@ const COLUMN_NANOS: u64 = 1;
 const TESTED_NANOS: u64 = 20;
 const BLOCK_DOCS: u64 = 1 << COLUMN_BLOCK_BITS;
 const CLUSTER_DOCS: u64 = 1 << 16;
+
+/// To take documents that another query found, which are bits.
+const KEPT_NANOS: u64 = 1_000;
+const KEPT_DOCS_A_NANO: u64 = 64;
 
 /// Documents are read among others if there are more than one in this number.
 const DENSE: u64 = 16;
@@ -199,11 +203,15 @@ impl LiveShard<'_> {
                 Cost::Stored | Cost::Built => 0,
             };
             let blocks = all / BLOCK_DOCS + 1;
-            let of_block = match self.columns.shared {
-                Some(_) => SHARED_BLOCK_NANOS,
-                None => BLOCK_NANOS,
+            let of_block = match self.is_column_kept(&leaf.path) {
+                true => SHARED_BLOCK_NANOS,
+                false => BLOCK_NANOS,
             };
-            let nanos = of_docs + blocks * of_block;
+            let is_few = docs.is_some_and(|docs| docs < all / FEW_PART);
+            let nanos = match !is_few && self.is_kept_by_columns(leaf) {
+                true => KEPT_NANOS + all / KEPT_DOCS_A_NANO,
+                false => of_docs + blocks * of_block,
+            };
             (Access::Column, nanos.saturating_add(long))
         });
         let paths = [Some(by_postings), by_column, Some(by_documents)];
@@ -212,6 +220,19 @@ impl LiveShard<'_> {
             .flatten()
             .map(|(access, nanos)| AccessCost { access, nanos })
             .collect()
+    }
+
+    /// Whether another query read the column of a field at this position: its first block tells.
+    fn is_column_kept(&self, path: &Path) -> bool {
+        let shared = self.columns.shared.as_deref();
+        shared.is_some_and(|shared| shared.block(path, 0).is_some())
+    }
+
+    /// Whether another query found the documents of a leaf by the columns, at this position.
+    fn is_kept_by_columns(&self, leaf: &Leaf) -> bool {
+        let shared = self.columns.shared.as_deref();
+        let known = shared.and_then(|shared| shared.leaf(leaf)?.by_columns);
+        known.is_some()
     }
 
     /// The documents that must be read, as of their values only hashes are there.

@@ -34,7 +34,7 @@ pub(crate) async fn delete(call: Call<ClusterState>) -> Outcome<Answer> {
     let work = move |engine: &Engine| {
         let names = matches(engine)?;
         // A name that is wrong is found before anything is dropped.
-        let there = engine.database().collections();
+        let there = engine.collections();
         let is_missing = |name: &&String| !there.contains(name);
         if let Some(missing) = names.iter().find(is_missing)
             && !ignore_missing

@@ -125,7 +125,7 @@ impl Selection {
                 found.insert(name.clone());
                 continue;
             }
-            let all = engine.database().collections().into_iter();
+            let all = engine.collections().into_iter();
             let before = found.len();
             found.extend(all.filter(|one| glob(pattern.as_bytes(), one.as_bytes())));
             if found.len() == before && !self.allow_none {
@@ -138,9 +138,8 @@ impl Selection {
     /// The names of the collections, each with the filters by one of which it is searched; none if
     /// one of its names has no filter.
     fn chosen(&self, engine: &Engine) -> Outcome<BTreeMap<String, Vec<Value>>> {
-        let database = engine.database();
-        let aliases = database.aliases();
-        let all = [database.collections(), database.wide_collections()].concat();
+        let aliases = engine.database().aliases();
+        let all = engine.collections();
         let mut chosen: BTreeMap<String, Option<Vec<Value>>> = BTreeMap::new();
         for name in &self.names {
             let pattern = if name == "_all" { "*" } else { name };

@@ -29,6 +29,7 @@ mod memcached;
 mod mget;
 #[cfg(test)]
 mod reindex;
+#[cfg(test)]
 mod rest;
 #[cfg(test)]
 mod search;
