@@ -3,7 +3,8 @@
 #
 #   build (default)   cargo, a C compiler and its headers (for the allocator)
 #   packages          an index of packages for apt, which the demonstration loads
-#   test              what tests run beside the engine: Python with venv, curl, openssl, memcached and libmemcached's tools
+#   test              what tests run beside the engine: Python with venv, Node.js with npm, curl, openssl,
+#                     memcached and libmemcached's tools
 #   torture           strace, ext4 and xfs on loop devices; without root only what needs none of them
 #   memcached         the peer of `make bench-memcached`
 #   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
@@ -75,6 +76,8 @@ test_tools() {
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
     command -v memcached >/dev/null 2>&1 || missing="$missing memcached"
     command -v memccat >/dev/null 2>&1 || missing="$missing libmemcached-tools"
+    command -v node >/dev/null 2>&1 || missing="$missing nodejs"
+    command -v npm >/dev/null 2>&1 || missing="$missing npm"
     install_or_say "the tests need" "$missing"
 }
 

@@ -420,6 +420,10 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "What the one node holds";
     Named(Read), GET, "/_resolve/index/{collection}", RESOLVE, resolve::resolve,
         "The collections and aliases that names stand for";
+    Any, GET, "/_data_stream", RESOLVE, resolve::data_streams,
+        "Data streams, of which there are none";
+    Named(Read), GET, "/_data_stream/{collection}", RESOLVE, resolve::data_streams,
+        "Data streams of these names, of which there are none";
     Any, GET, "/_cat/nodes", CAT, cat_nodes::nodes,
         "The one node, as a table";
     Any, GET, "/_cat/cluster_manager", CAT, cat_nodes::manager,

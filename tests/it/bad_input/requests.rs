@@ -156,7 +156,7 @@ fn requests_that_can_not_be_done_say_why_and_change_nothing() {
             r#"{"settings":{"nope":1}}"#,
             400,
             argument,
-            &["unknown setting [nope]", "known are"],
+            &["unknown setting [index.nope]", "known are"],
         ),
         (
             "PUT",

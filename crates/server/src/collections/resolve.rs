@@ -1,11 +1,11 @@
-//! `_resolve/index`: which collections and aliases names stand for.
+//! `_resolve/index` and `_data_stream`: which collections and aliases names stand for.
 
 use serde_json::{Map, Value, json};
 
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
-use crate::http::failure::Outcome;
+use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 
 /// `GET /_resolve/index/{collection}`
@@ -16,7 +16,7 @@ pub(crate) async fn resolve(call: Call<Engine>) -> Outcome<Answer> {
         patterns.any(|pattern| pattern == "_all" || glob(pattern.as_bytes(), name.as_bytes()))
     };
     let database = call.state.database();
-    let (collections, aliases) = (database.collections(), database.aliases());
+    let (collections, aliases) = (call.state.collections(), database.aliases());
     let of_collection = |name: &String| {
         let aliases = aliases.iter().filter(|(_, of)| of.contains_key(name));
         let aliases: Vec<&String> = aliases.map(|(alias, _)| alias).collect();
@@ -36,4 +36,15 @@ pub(crate) async fn resolve(call: Call<Engine>) -> Outcome<Answer> {
     Ok(Answer::ok(
         &json!({"indices": indices, "aliases": shown, "data_streams": []}),
     ))
+}
+
+/// `GET /_data_stream`, `/_data_stream/{collection}`: clients look whether an index is one. A name
+/// is not found, a pattern matches none.
+pub(crate) async fn data_streams(call: Call<Engine>) -> Outcome<Answer> {
+    let names = call.path_param("collection").unwrap_or("*");
+    let is_pattern = |name: &str| matches!(name, "_all" | "") || name.contains('*');
+    match names.split(',').find(|name| !is_pattern(name)) {
+        Some(name) => Err(Failure::index_not_found(name)),
+        None => Ok(Answer::ok(&json!({"data_streams": []}))),
+    }
 }
