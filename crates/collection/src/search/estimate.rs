@@ -41,8 +41,8 @@ const SEEK_NANOS: u64 = 2_000;
 /// To read a document among others, and one alone.
 const READ_NANOS: u64 = 800;
 const READ_ALONE_NANOS: u64 = 6_000;
-/// To come to a block of a column, or to one that another query has read, and to test a document of it,
-/// among all or alone.
+/// To come to a block of a column, or to one that another query has read, and to test a document
+/// of it, among all or alone.
 const BLOCK_NANOS: u64 = 8_000;
 const SHARED_BLOCK_NANOS: u64 = 2_000;
 const COLUMN_NANOS: u64 = 1;
