@@ -201,10 +201,10 @@ fn requests_that_can_not_be_done_say_why_and_change_nothing() {
         (
             "PUT",
             "/more",
-            r#"{"mappings":{"dynamic":"strict"}}"#,
+            r#"{"mappings":{"dynamic":"maybe"}}"#,
             400,
-            argument,
-            &["mappings.dynamic"],
+            "mapper_parsing_exception",
+            &["dynamic", "maybe"],
         ),
         ("PUT", "/more", "{", 400, "parse_exception", &["EOF"]),
         (
