@@ -16,8 +16,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{c_int, c_long};
 
 /// The size from which a buffer is mapped for itself alone, where the system's allocator does so.
-/// With 1 MiB, threads that had handled documents of 400 kB kept them: 105 MiB were resident after
-/// all clients had left, and 41 with this.
+/// With 1 MiB, threads that had handled documents of 400 kB kept their memory.
 /// Each such buffer costs two calls into the system, and a page fault for each of its pages.
 const LARGE_BYTES: usize = match cfg!(all(target_os = "linux", target_env = "gnu")) {
     true => 128 << 10,
