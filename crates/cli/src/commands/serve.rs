@@ -426,7 +426,6 @@ fn warn_of_short(token: &str) {
     }
 }
 
-/// Listens on an address. Returns the address with the port that the system chose.
 /// An address to listen on. The host may be a name, such as `localhost`.
 fn address(text: &str) -> std::result::Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
@@ -439,6 +438,7 @@ fn address(text: &str) -> std::result::Result<SocketAddr, String> {
     found.ok_or_else(|| "the name has no address".to_owned())
 }
 
+/// Listens on an address. Returns the address with the port that the system chose.
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let failed = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).await.map_err(failed)?;
