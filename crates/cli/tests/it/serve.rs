@@ -188,4 +188,5 @@ fn running_requests_are_listed_and_cancelled_by_command() {
     while quire.ok(&["tasks", &url]).lines().count() > 1 {}
     quire.fails(&["tasks", &url, "--cancel", id], 1, &["404", id]);
     quire.fails(&["tasks", "db"], 2, &["http://"]);
+    assert_eq!(server.stop("TERM").code, 0);
 }
