@@ -1,9 +1,10 @@
 //! A search server with faults: documents by key with external versions, over real sockets.
 
+use crate::wire::{listen, request};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -74,20 +75,13 @@ pub(crate) struct Fake {
 impl Fake {
     /// Serves until the test ends. The faults come in their order, then none.
     pub(crate) fn start(mut faults: Vec<Fault>) -> Fake {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         faults.reverse();
         let state = Arc::new(Mutex::new(State {
             faults,
             ..State::default()
         }));
         let shared = Arc::clone(&state);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || serve(stream, &shared));
-            }
-        });
+        let url = listen(move |stream| serve(stream, &shared));
         Fake { url, state }
     }
 }
@@ -95,7 +89,7 @@ impl Fake {
 fn serve(stream: TcpStream, state: &Mutex<State>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
-    while let Some((path, body)) = request(&mut reader) {
+    while let Some((_, path, body)) = request(&mut reader) {
         let (status, answer, cut) = match path.as_str() {
             "/" => (
                 200,
@@ -117,26 +111,6 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
             return;
         }
     }
-}
-
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
-    let (mut line, mut length) = (String::new(), 0);
-    reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let header = header.trim().to_ascii_lowercase();
-        if header.is_empty() {
-            break;
-        }
-        if let Some(value) = header.strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((path, body))
 }
 
 /// Status, body, and after which part of the answer the connection is cut.

@@ -1,12 +1,12 @@
 //! A cluster that a reindex can be made in: indexes with settings and documents by external
 //! version, aliases, settings of the cluster. It counts the requests that change it.
 
+use crate::wire::{listen, request};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 
 type Flat = BTreeMap<String, Value>;
 
@@ -57,19 +57,12 @@ pub(crate) struct FakeCluster {
 impl FakeCluster {
     /// Serves until the test ends.
     pub(crate) fn start(version: &'static str) -> FakeCluster {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(Mutex::new(State {
             version,
             ..State::default()
         }));
         let shared = Arc::clone(&state);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || serve(stream, &shared));
-            }
-        });
+        let url = listen(move |stream| serve(stream, &shared));
         FakeCluster { url, state }
     }
 
@@ -95,27 +88,6 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
             return;
         }
     }
-}
-
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, String, Vec<u8>)> {
-    let (mut line, mut length) = (String::new(), 0);
-    reader.read_line(&mut line).ok()?;
-    let mut words = line.split(' ');
-    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let header = header.trim().to_ascii_lowercase();
-        if header.is_empty() {
-            break;
-        }
-        if let Some(value) = header.strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((method, path, body))
 }
 
 /// Sets settings; null removes one.

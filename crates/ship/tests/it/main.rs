@@ -12,3 +12,4 @@ mod fake;
 mod fake_cluster;
 mod faults;
 mod reindex;
+mod wire;
