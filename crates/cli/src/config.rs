@@ -65,6 +65,10 @@ pub(crate) fn to_print(arguments: &[OsString]) -> Option<String> {
 
 /// What the command line gives to `quire serve`, before anything is checked.
 fn serve_matches(arguments: &[OsString]) -> Option<ArgMatches> {
+    // Other commands are not parsed twice.
+    if !arguments.iter().any(|argument| argument == COMMAND) {
+        return None;
+    }
     let command = Cli::command().ignore_errors(true);
     let matches = command.try_get_matches_from(arguments).ok()?;
     let (name, given) = matches.subcommand()?;
