@@ -9,7 +9,7 @@ pub(crate) mod mapping_calls;
 pub(crate) mod on_write;
 pub(crate) mod resolve;
 pub(crate) mod selection;
-mod settings;
+pub(crate) mod settings;
 pub(crate) mod settings_calls;
 pub(crate) mod template_calls;
 pub(crate) mod templates;
@@ -91,11 +91,6 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         Ok(Answer::ok(&Value::Object(all)))
     };
     call.state.read(work).await?
-}
-
-/// A collection as `GET /{collection}` shows it.
-pub(crate) fn described(engine: &Engine, collection: &Collection) -> Value {
-    settings::describe(collection, &engine.database().aliases())
 }
 
 /// `GET /{collection}/_stats`: as OpenSearch counts, and in `quire` what `quire stats` shows.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::cluster::{status, uuid};
 use super::state::ClusterState;
 use crate::collections::selection::Selection;
+use crate::collections::settings;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -171,9 +172,9 @@ pub(crate) async fn cluster_state(call: Call<ClusterState>) -> Outcome<Answer> {
             shown["nodes"] = json!({ NODE_ID: node });
         }
         if has("metadata") {
-            let mut indices = Map::new();
+            let (mut indices, aliases) = (Map::new(), engine.database().aliases());
             for collection in selection.collections(engine)? {
-                let mut one = crate::collections::described(engine, &collection);
+                let mut one = settings::describe(&collection, &aliases);
                 let aliases = one["aliases"].as_object().into_iter().flatten();
                 let aliases: Vec<String> = aliases.map(|(name, _)| name.clone()).collect();
                 one["aliases"] = aliases.into();

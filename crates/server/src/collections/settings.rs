@@ -187,7 +187,7 @@ fn number(name: &str, value: &Value) -> Outcome<Value> {
 }
 
 /// A collection as `GET /{collection}` shows it.
-pub(super) fn describe(collection: &Collection, aliases: &Aliases) -> Value {
+pub(crate) fn describe(collection: &Collection, aliases: &Aliases) -> Value {
     let mapping = collection.settings().mapping.to_json();
     json!({
         "aliases": aliases::of_collection(aliases, collection.name()),
