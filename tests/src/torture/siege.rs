@@ -122,6 +122,29 @@ impl Siege {
             .load(quire, &self.database, &words, u64::MAX, strike)
     }
 
+    /// Loads documents of this many bytes to the end. Returns all that the database then has.
+    ///
+    /// # Errors
+    /// The load does not succeed; the database has not what was loaded.
+    pub(crate) fn load_whole(
+        &mut self,
+        round: &mut Round<'_>,
+        arguments: &[&str],
+        bytes_max: u64,
+    ) -> Result<Contents> {
+        let wait = |process: &mut Killed| process.0.wait().during("wait for quire load").map(drop);
+        let loaded = self
+            .loader
+            .load(&round.quire, &self.database, arguments, bytes_max, wait)?;
+        if !loaded.is_some_and(|status| status.success()) {
+            let said = round.quire.last_words();
+            return failed(format!("quire load ended early: {said}"));
+        }
+        let contents = self.contents(&round.quire)?;
+        self.settle(round, &contents, Promise::All)?;
+        Ok(contents)
+    }
+
     /// Opens the database as it was left, reads all of it, and compares.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! anew. And a server whose file `LOCK` is removed: no other process gets in.
 
 use super::any_style;
-use crate::torture::book::{Contents, Promise};
+use crate::torture::book::Contents;
 use crate::torture::process::{Killed, text_of};
 use crate::torture::round::Round;
 use crate::torture::siege::{Siege, require_work};
@@ -19,19 +19,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     let mut siege = Siege::new(round, round.dir.join("db"), "none", 0, style);
     siege.create(&round.quire)?;
     let database = siege.database.clone();
-    let loaded = siege
-        .loader
-        .load(&round.quire, &database, &[], LOADED_BYTES, |process| {
-            process.0.wait().during("wait for quire load").map(drop)
-        })?;
-    if !loaded.is_some_and(|status| status.success()) {
-        return failed(format!(
-            "quire load ended early: {}",
-            round.quire.last_words()
-        ));
-    }
-    let contents = siege.contents(&round.quire)?;
-    siege.settle(round, &contents, Promise::All)?;
+    let contents = siege.load_whole(round, &[], LOADED_BYTES)?;
     siege.database = round.dir.join("repaired");
     for _ in 0..KILLS {
         let life = round.random.millis(1, 600);

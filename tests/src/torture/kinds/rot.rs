@@ -3,7 +3,7 @@
 
 use super::any_style;
 use crate::http::Connection;
-use crate::torture::book::{Contents, Promise};
+use crate::torture::book::Contents;
 use crate::torture::client::held;
 use crate::torture::process::{Server, text_of};
 use crate::torture::random::Random;
@@ -24,21 +24,7 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     let mut siege = Siege::new(round, round.dir.join("db"), "none", 0, style);
     siege.create(&round.quire)?;
     let database = siege.database.clone();
-    let loaded = siege.loader.load(
-        &round.quire,
-        &database,
-        &["--memory", "16MiB"],
-        LOADED_BYTES,
-        |process| process.0.wait().during("wait for quire load").map(drop),
-    )?;
-    if !loaded.is_some_and(|status| status.success()) {
-        return failed(format!(
-            "quire load ended early: {}",
-            round.quire.last_words()
-        ));
-    }
-    let contents = siege.contents(&round.quire)?;
-    siege.settle(round, &contents, Promise::All)?;
+    let contents = siege.load_whole(round, &["--memory", "16MiB"], LOADED_BYTES)?;
     siege.database = round.dir.join("rotten");
     for _ in 0..FLIPS {
         let _ = std::fs::remove_dir_all(&siege.database);
