@@ -209,6 +209,7 @@ impl FromRef<Server> for MetricsState {
             engine: server.engine.clone(),
             connections: Arc::clone(&server.connections),
             requests: Arc::clone(&server.requests),
+            tasks: Arc::clone(&server.tasks),
             buffers: server.buffers.clone(),
             memcached: is_memcached_served.then(|| Arc::clone(&server.memcached)),
             following: server.following.clone(),

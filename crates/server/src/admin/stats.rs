@@ -13,11 +13,12 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::limits::Limits;
 use crate::memcached::port_state::PortState;
-use crate::metrics::exposition::{Exposition, counter};
+use crate::metrics::exposition::{Exposition, counter, gauge};
 use crate::metrics::requests::RequestMetrics;
 use crate::metrics::{database, port};
 use crate::net::connections::Connections;
 use crate::slow::SlowLog;
+use crate::tasks::registry::Tasks;
 
 /// What the statistics use of the server.
 pub(crate) struct StatsState {
@@ -34,6 +35,7 @@ pub(crate) struct MetricsState {
     pub(crate) engine: Engine,
     pub(crate) connections: Arc<Connections>,
     pub(crate) requests: Arc<RequestMetrics>,
+    pub(crate) tasks: Arc<Tasks>,
     pub(crate) buffers: Buffers,
     /// If the memcached protocol is served.
     pub(crate) memcached: Option<Arc<PortState>>,
@@ -64,6 +66,11 @@ pub(crate) async fn metrics(call: Call<MetricsState>) -> Outcome<Answer> {
         let stats = database_stats(engine)?;
         let mut text = Exposition::default();
         port::render(&state.connections, state.buffers.used_bytes(), &mut text);
+        let metric = gauge(
+            "quire_requests_running",
+            "Requests running now, this one included",
+        );
+        text.one(metric, state.tasks.count());
         state.requests.render_bulk(&mut text);
         state.requests.render_routes(&mut text);
         if let Some(memcached) = &state.memcached {

@@ -69,6 +69,11 @@ impl Tasks {
         self.running.lock().values().cloned().collect()
     }
 
+    /// How many run now.
+    pub(crate) fn count(&self) -> usize {
+        self.running.lock().len()
+    }
+
     /// The task of this number, if it is running.
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Task>> {
         self.running.lock().get(&id).cloned()

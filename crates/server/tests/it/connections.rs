@@ -232,6 +232,7 @@ async fn a_newcomer_takes_the_place_of_the_oldest_idle_connection_at_once() {
 async fn connections_over_the_limit_wait_for_those_that_are_busy() {
     let site = Listening::new(ServerOptions {
         connections_max: 2,
+        metrics_listen: Some("127.0.0.1:0".parse().unwrap()),
         ..ServerOptions::default()
     })
     .await;
@@ -245,6 +246,7 @@ async fn connections_over_the_limit_wait_for_those_that_are_busy() {
         let request = b"GET /a/_changes?wait_ms=60000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
         busy.write_all(request).await.unwrap();
     }
+    while site.requests_running().await < 2 {}
     let head = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut third = site.connect().await;
     third.write_all(head).await.unwrap();

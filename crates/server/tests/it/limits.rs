@@ -143,6 +143,28 @@ async fn a_token_has_the_limit_that_it_was_made_with_whatever_others_have() {
     assert!(second.await.is_err());
 }
 
+/// A connection that the server has accepted: a request on it is answered, with a refusal here.
+/// Connections that clients have closed count until the server sees it; then this one is closed.
+async fn served(site: &Listening) -> TcpStream {
+    let refusal = "requests at once of this address";
+    loop {
+        let mut stream = site.connect().await;
+        let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        let mut answer = String::new();
+        let mut buffer = [0; 4096];
+        if stream.write_all(request).await.is_err() {
+            continue;
+        }
+        while let Ok(bytes @ 1..) = stream.read(&mut buffer).await {
+            answer.push_str(&String::from_utf8_lossy(&buffer[..bytes]));
+            if answer.contains(refusal) {
+                return stream;
+            }
+        }
+        assert_eq!(answer, "", "closed within an answer");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_requests_of_an_address_run_at_once_than_allowed() {
     let site = Listening::new(ServerOptions {
@@ -168,23 +190,9 @@ async fn no_more_requests_of_an_address_run_at_once_than_allowed() {
     }
     while !site.exchange(&get("/")).await.starts_with("HTTP/1.1 429") {}
     // Two more connections fit, and the next is closed at once.
-    let mut third = site.connect().await;
-    third
-        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        .await
-        .unwrap();
-    let answer = read_until(&mut third, "\r\n\r\n").await;
-    assert!(
-        answer.contains("requests at once of this address"),
-        "{answer}"
-    );
-    let fourth = site.connect().await;
-    loop {
-        let mut fifth = site.connect().await;
-        if fifth.read(&mut [0]).await.is_ok_and(|bytes| bytes == 0) {
-            break;
-        }
-    }
+    let (third, fourth) = (served(&site).await, served(&site).await);
+    let mut fifth = site.connect().await;
+    assert_eq!(fifth.read(&mut [0]).await.unwrap(), 0);
     // What ends gives its room back.
     drop((waiting, third, fourth));
     while !site.exchange(&get("/")).await.starts_with("HTTP/1.1 200") {}

@@ -195,6 +195,19 @@ impl Listening {
         read_all(&mut stream).await
     }
 
+    /// Requests that the server works on now, read on the port of metrics.
+    pub(crate) async fn requests_running(&self) -> usize {
+        let mut stream = TcpStream::connect(self.metrics.unwrap()).await.unwrap();
+        let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let answer = read_all(&mut stream).await;
+        let metric = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("quire_requests_running "));
+        // The scrape itself is one of them.
+        metric.unwrap().parse::<usize>().unwrap() - 1
+    }
+
     pub(crate) fn begin_shutdown(&self) {
         self.shutdown.notify_one();
     }
