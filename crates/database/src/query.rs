@@ -10,7 +10,7 @@
 use crate::collection::Collection;
 use crate::view::{PartView, View};
 use crate::{Error, Result};
-use quire_collection::{Found, ID, Within};
+use quire_collection::{Found, ID, LiveShard, Within};
 use quire_model::DocId;
 use quire_query::{Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
 
@@ -28,7 +28,8 @@ const READ_PART: u64 = 3;
 const SCAN_DOCUMENTS_MIN: u64 = 32;
 
 /// A page is looked for in the first documents, a batch of them, before anything is planned, if the
-/// plan takes this many lookups: it then costs more than reading these.
+/// plan takes this many lookups: it then costs more than reading these. The next query with the same
+/// predicates is planned, as what the lookups find is shared.
 const PROBED_DOCUMENTS: u64 = 32;
 const PROBED_LOOKUPS_MIN: u64 = 3;
 
@@ -240,14 +241,6 @@ fn answer_by_indexes(
     if options.access == Some(Access::Scan) {
         return Ok(None);
     }
-    if options.access.is_none()
-        && query.lookups() >= PROBED_LOOKUPS_MIN
-        && let Some(hits) = query.first_hits()
-        && (1..=PROBED_DOCUMENTS).contains(&hits)
-        && let Some(answer) = scan(views, query, options, PROBED_DOCUMENTS)?
-    {
-        return Ok(Some(answer));
-    }
     let mut shards = Vec::new();
     for part in parts(views) {
         let PartView::Plain(partition) = part else {
@@ -258,6 +251,15 @@ fn answer_by_indexes(
             Some(shard) => shards.push((partition, shard)),
             None => return Ok(None),
         }
+    }
+    let lookups = |(_, shard): &(_, LiveShard<'_>)| shard.lookups(query);
+    if options.access.is_none()
+        && let Some(hits) = query.first_hits()
+        && (1..=PROBED_DOCUMENTS).contains(&hits)
+        && shards.iter().map(lookups).max() >= Some(PROBED_LOOKUPS_MIN)
+        && let Some(answer) = scan(views, query, options, PROBED_DOCUMENTS)?
+    {
+        return Ok(Some(answer));
     }
     let answer = {
         let shards = shards.iter().map(|(_, shard)| shard as &dyn Shard);

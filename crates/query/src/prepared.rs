@@ -7,8 +7,8 @@ use crate::facets::{FacetPlan, FacetState, Faceted};
 use crate::groups::{GroupPlan, Groups};
 use crate::tree::{Node, TreeBuilder};
 use crate::{
-    Aggregate, Answer, Error, Filter, GROUP_FIELDS_MAX, Grouping, Measure, Path, Query, Result,
-    Test,
+    Aggregate, Answer, Error, Filter, GROUP_FIELDS_MAX, Grouping, Leaf, Measure, Path, Query,
+    Result, Test,
 };
 use quire_model::Document;
 
@@ -198,12 +198,13 @@ impl Prepared {
         is_page.then(|| self.hits_max())
     }
 
-    /// How many values its filter looks up to be planned, about.
-    #[must_use]
-    pub fn lookups(&self) -> u64 {
+    /// How many values its filter looks up to be planned, about. Predicates that `is_known` knows
+    /// are not looked up.
+    pub fn lookups(&self, mut is_known: impl FnMut(&Leaf) -> bool) -> u64 {
         let mut lookups = 0;
         self.root.each_leaf(&mut |leaf| {
             lookups += match &leaf.test {
+                _ if is_known(leaf) => 0,
                 Test::Eq(_) | Test::Exists => 1,
                 Test::In(values) => (values.len() as u64).min(LIST_LOOKUPS_MAX),
                 Test::Range(_) => RANGE_LOOKUPS,

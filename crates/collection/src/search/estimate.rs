@@ -14,7 +14,9 @@ use super::shared_reads::Ends;
 use crate::Result;
 use quire_index::{DocSet, term};
 use quire_model::ordered::OrderedValue;
-use quire_query::{Access, AccessCost, AccessCosts, Cost, Estimate, Leaf, Path, TermRange, Test};
+use quire_query::{
+    Access, AccessCost, AccessCosts, Cost, Estimate, Leaf, Path, Prepared, TermRange, Test,
+};
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 
@@ -58,6 +60,13 @@ const KEPT_DOCS_A_NANO: u64 = 64;
 const DENSE: u64 = 16;
 
 impl LiveShard<'_> {
+    /// How many values are looked up to plan a query, about. Predicates of an earlier query at this
+    /// position are not counted: what was looked up for them is shared, or worth sharing.
+    pub fn lookups(&self, query: &Prepared) -> u64 {
+        let shared = self.columns.shared.as_deref();
+        query.lookups(|leaf| shared.is_some_and(|shared| shared.note(leaf)))
+    }
+
     /// Looks at a few postings for a leaf, unless another query did at this position.
     fn looked(&self, leaf: &Leaf) -> Result<Looked> {
         let shared = self.columns.shared.as_deref();
@@ -88,7 +97,7 @@ impl LiveShard<'_> {
             }
             Test::In(values) => {
                 let step = values.len().div_ceil(VALUES_MAX).max(1);
-                let (mut sum, mut looked_up) = (Seen::default(), 0);
+                let (mut sum, mut looked_up, mut most) = (Seen::default(), 0, 0);
                 for value in values.iter().step_by(step) {
                     let prefix = [field.as_slice(), &*key::of_term(value.term())].concat();
                     let seen = self.seen_entry(&prefix)?;
@@ -96,12 +105,17 @@ impl LiveShard<'_> {
                     sum.docs += seen.docs;
                     sum.folded += seen.folded;
                     sum.has_more |= seen.has_more;
+                    most = most.max(seen.docs);
                     looked_up += 1;
                 }
-                let all = |seen: u64| seen * values.len() as u64 / looked_up.max(1);
-                (sum.postings, sum.folded) = (all(sum.postings), all(sum.folded));
-                sum.docs = all(sum.docs);
-                sum.has_more |= step > 1;
+                if step > 1 {
+                    // The others are like these but for the most frequent: of skewed values it has
+                    // many times the documents of any other.
+                    let others = values.len() as u64 - looked_up;
+                    let rest = scaled(sum.docs - most, others, looked_up - 1);
+                    sum.scale_to(sum.docs + rest);
+                    sum.has_more = true;
+                }
                 (sum, values.len() as u64, false)
             }
             Test::Range(range) if let Some(seen) = self.seen_in_sample(leaf, range)? => {

@@ -15,9 +15,10 @@ use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_index::DocSet;
 use quire_model::Position;
-use quire_query::{Leaf, Path, Test};
+use quire_query::{Leaf, Path, Test, Value};
 use quire_store::TreeId;
 use std::hash::BuildHasherDefault;
+use std::ops::Bound;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -27,8 +28,8 @@ const ENTRY_BYTES: usize = 256;
 /// Predicates of one partition take at most one in this number of the bytes of the budget.
 const LEAVES_PART: u64 = 4;
 
-/// What is read for longer lists of values is not shared.
-const SHARED_VALUES_MAX: usize = 64;
+/// What is read for larger predicates, with longer lists or values, is not shared.
+const LEAF_BYTES_MAX: usize = 8 << 10;
 
 /// The documents that have a field.
 #[derive(Debug)]
@@ -168,21 +169,35 @@ impl SharedReads {
 
     /// What was read for a predicate.
     pub(crate) fn leaf(&self, leaf: &Leaf) -> Option<LeafReads> {
-        match is_shared(leaf) {
+        match leaf_bytes(leaf) <= LEAF_BYTES_MAX {
             true => self.kept.lock().leaves.get(leaf).cloned(),
             false => None,
         }
+    }
+
+    /// Whether a query had this predicate before. From now on it is one that a query had.
+    pub(crate) fn note(&self, leaf: &Leaf) -> bool {
+        let is_noted = self.leaf(leaf).is_some();
+        if !is_noted {
+            self.keep_leaf(leaf, 0, |_| ());
+        }
+        is_noted
     }
 
     /// Keeps more of what was read for a predicate, of this many bytes, if there is room. Leaves
     /// take a part of the budget: past that all of them are given up.
     pub(crate) fn keep_leaf(&self, leaf: &Leaf, bytes: usize, keep: impl FnOnce(&mut LeafReads)) {
         let bytes_max = self.budget.limit() / LEAVES_PART;
+        let leaf_bytes = leaf_bytes(leaf);
+        let mut kept = self.kept.lock();
+        let bytes = match kept.leaves.contains_key(leaf) {
+            true => bytes,
+            false => bytes + leaf_bytes,
+        };
         let charged = (bytes + ENTRY_BYTES) as u64;
-        if !is_shared(leaf) || charged > bytes_max {
+        if leaf_bytes > LEAF_BYTES_MAX || charged > bytes_max {
             return;
         }
-        let mut kept = self.kept.lock();
         if kept.leaf_bytes + charged > bytes_max {
             kept.leaves.clear();
             let rest = kept.charge.bytes() - kept.leaf_bytes;
@@ -196,9 +211,20 @@ impl SharedReads {
     }
 }
 
-/// Whether a predicate is short enough to be looked up.
-fn is_shared(leaf: &Leaf) -> bool {
-    !matches!(&leaf.test, Test::In(values) if values.len() > SHARED_VALUES_MAX)
+/// What a predicate takes in memory, at most.
+fn leaf_bytes(leaf: &Leaf) -> usize {
+    let bound = |bound: &Bound<Box<[u8]>>| match bound {
+        Bound::Included(term) | Bound::Excluded(term) => term.len(),
+        Bound::Unbounded => 0,
+    };
+    let value = |value: &Value| size_of::<Value>() + value.term().len();
+    leaf.path.as_str().len()
+        + match &leaf.test {
+            Test::Eq(one) => value(one),
+            Test::In(values) => values.iter().map(value).sum(),
+            Test::Range(range) => bound(&range.lower) + bound(&range.upper),
+            Test::Exists => 0,
+        }
 }
 
 impl Kept {
@@ -240,22 +266,27 @@ mod tests {
             assert!(budget.used() <= budget.limit() / LEAVES_PART);
         }
         assert!(shared.leaf(&leaf(0)).is_none());
+        assert!(!shared.note(&leaf(0)));
+        assert!(shared.note(&leaf(0)));
         drop(shared);
         assert_eq!(budget.used(), 0);
     }
 
     #[test]
-    fn what_is_larger_than_its_part_and_long_lists_are_not_kept() {
+    fn what_is_larger_than_its_part_and_large_predicates_are_not_kept() {
         let budget = Budget::new(64 << 10);
         let shared = SharedReads::new(TreeId(1), Position(1), &budget);
         shared.keep_leaf(&leaf(1), 17 << 10, |_| panic!("it is kept"));
-        let values = (0..=SHARED_VALUES_MAX as i64).map(Into::into).collect();
-        let long = Leaf {
-            path: "n".into(),
-            test: Test::In(values),
-        };
-        shared.keep_leaf(&long, 1, |_| panic!("it is kept"));
-        assert!(shared.leaf(&long).is_none());
+        let values = (0..1000).map(Into::into).collect();
+        let text = "x".repeat(LEAF_BYTES_MAX);
+        for test in [Test::In(values), Test::Eq(text.as_str().into())] {
+            let long = Leaf {
+                path: "n".into(),
+                test,
+            };
+            shared.keep_leaf(&long, 1, |_| panic!("it is kept"));
+            assert!(shared.leaf(&long).is_none());
+        }
         assert_eq!(budget.used(), 0);
     }
 }
