@@ -162,10 +162,10 @@ fn plan_leaf<'q>(
     Ok(settle(estimate, nanos, kind, place, docs, trace))
 }
 
-/// A step; `All` or `None` if its bounds decide it.
+/// A step; `All` or `None` if its bounds decide it, and then nothing is executed for it.
 fn settle<'q>(
     mut estimate: Estimate,
-    nanos: u64,
+    mut nanos: u64,
     mut kind: StepKind<'q>,
     place: usize,
     docs: u64,
@@ -175,9 +175,9 @@ fn settle<'q>(
     let least = estimate.at_least.min(estimate.at_most);
     estimate.expected = estimate.expected.clamp(least, estimate.at_most);
     if estimate.at_most == 0 {
-        kind = StepKind::None;
+        (kind, nanos) = (StepKind::None, 0);
     } else if estimate.at_least >= docs {
-        kind = StepKind::All;
+        (kind, nanos) = (StepKind::All, 0);
     }
     if let Some(trace) = trace {
         trace.planned(&estimate);
