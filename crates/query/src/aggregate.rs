@@ -11,7 +11,7 @@ use crate::number_sum::NumberSum;
 use crate::ordinal_counter::{FlatValues, count_terms};
 use crate::percentile::Percentile;
 use crate::value::number;
-use crate::{Aggregated, Column, End, Measure, NO_ORDINAL, Ordinals, Result, Value};
+use crate::{Aggregated, Column, End, Function, Measure, NO_ORDINAL, Ordinals, Result, Value};
 use quire_index::{DocSet, Number, Numbers, term};
 use quire_model::ordered::OrderedValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -45,10 +45,12 @@ impl Gathered {
     pub(crate) fn new(measure: &Measure) -> Gathered {
         match measure {
             Measure::Count => Gathered::Count(0),
-            Measure::Min(_) => Gathered::Min(None),
-            Measure::Max(_) => Gathered::Max(None),
-            Measure::Sum(_) => Gathered::Sum(NumberSum::default()),
-            Measure::Avg(_) => Gathered::Avg(NumberSum::default(), 0),
+            Measure::Min(_) | Measure::Of(Function::Min, _) => Gathered::Min(None),
+            Measure::Max(_) | Measure::Of(Function::Max, _) => Gathered::Max(None),
+            Measure::Sum(_) | Measure::Of(Function::Sum, _) => Gathered::Sum(NumberSum::default()),
+            Measure::Avg(_) | Measure::Of(Function::Avg, _) => {
+                Gathered::Avg(NumberSum::default(), 0)
+            }
             Measure::Distinct(_) => Gathered::Distinct(BTreeSet::new()),
             Measure::ApproximateDistinct(_) => Gathered::ApproximateDistinct(Default::default()),
             Measure::Percentile { percent, .. } => {

@@ -100,6 +100,22 @@ impl Ordinals {
             .push(u32::try_from(self.ordinals.len()).unwrap_or(u32::MAX));
     }
 
+    /// The ordinals of the document at a place; none past the end.
+    #[must_use]
+    pub fn of(&self, place: usize) -> &[u64] {
+        let start = match place {
+            0 => Some(&0),
+            _ => self.ends.get(place - 1),
+        };
+        let end = self.ends.get(place);
+        let range = start
+            .zip(end)
+            .map(|(start, end)| *start as usize..*end as usize);
+        range
+            .and_then(|range| self.ordinals.get(range))
+            .unwrap_or_default()
+    }
+
     /// The ordinals of each document.
     pub fn iter(&self) -> impl Iterator<Item = &[u64]> {
         let starts = std::iter::once(&0).chain(&self.ends);

@@ -4,12 +4,13 @@
 //! once, by its values; after that the combination is enough.
 
 use crate::batches::Batches;
+use crate::computed::Computed;
 use crate::evaluate::Evaluator;
 use crate::groups::{GroupKey, Groups};
 use crate::meter::Meter;
 use crate::plan::plan;
+use crate::prepared::GroupsPart;
 use crate::terms::Terms;
-use crate::tree::Node;
 use crate::{Column, Ordinals, Path, Result};
 use quire_index::{DocSet, term};
 use smallvec::SmallVec;
@@ -25,17 +26,16 @@ const PAIRS_MAX: usize = 1 << 16;
 /// No group yet.
 const NONE: u32 = u32::MAX;
 
-/// Adds documents of a shard, segment by segment. `among` has the filter of each measure, if it has
-/// one.
+/// Adds documents of a shard, segment by segment.
 pub(crate) fn add_docs(
     groups: &mut Groups,
-    among: &[Option<Node>],
+    part: &GroupsPart,
     evaluator: &Evaluator<'_, '_>,
     docs: &DocSet,
     meter: &mut Meter,
 ) -> Result<()> {
-    let mut filtered = Vec::with_capacity(among.len());
-    for node in among {
+    let mut filtered = Vec::with_capacity(part.among.len());
+    for node in &part.among {
         let mut only = None;
         if let Some(node) = node {
             let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
@@ -46,20 +46,28 @@ pub(crate) fn add_docs(
         filtered.push(only);
     }
     let (by, measures) = (groups.plan.by.clone(), groups.plan.measures.clone());
-    let measured = measures.iter().filter_map(|(_, measure)| measure.path());
-    let paths: Vec<&Path> = by.iter().chain(measured).collect();
+    let mut paths: Vec<&Path> = by.iter().collect();
+    for ((_, measure), formula) in measures.iter().zip(&part.formulas) {
+        match formula {
+            Some(formula) => paths.extend(&formula.paths),
+            None => paths.extend(measure.path()),
+        }
+    }
     for segment in evaluator.shard.segments(&paths, docs)? {
         let docs = segment.docs.as_ref().unwrap_or(docs);
         let mut columns = segment.columns.into_iter();
         let fields = columns.by_ref().take(by.len()).map(Field::new);
         let mut fields = fields.collect::<Result<Vec<_>>>()?;
-        let measured = measures.iter().zip(&filtered);
+        let measured = measures.iter().zip(&filtered).zip(&part.formulas);
         let mut measured: Vec<_> = measured
-            .map(|((_, measure), only)| Measured {
-                is_of_documents: measure.path().is_none(),
-                values: match measure.path() {
-                    Some(_) => columns.next().flatten().map(Terms::new),
-                    None => None,
+            .map(|(((_, measure), only), formula)| Measured {
+                what: match (formula, measure.path()) {
+                    (Some(formula), _) => {
+                        let columns = columns.by_ref().take(formula.paths.len());
+                        What::Results(Computed::new(formula, columns))
+                    }
+                    (None, Some(_)) => What::Values(columns.next().flatten().map(Terms::new)),
+                    (None, None) => What::Documents,
                 },
                 only: only.as_ref(),
             })
@@ -271,11 +279,18 @@ fn key_of(code: &Code, fields: &[Field<'_>]) -> Result<GroupKey> {
     Ok(key)
 }
 
+/// What a measure counts with.
+enum What<'c> {
+    Documents,
+    /// The values of a column; none if no document here has any.
+    Values(Option<Terms<'c>>),
+    /// The results of an expression.
+    Results(Computed<'c>),
+}
+
 /// A measure of groups.
 struct Measured<'c> {
-    /// Documents are counted, not values.
-    is_of_documents: bool,
-    values: Option<Terms<'c>>,
+    what: What<'c>,
     /// The documents that count; all if `None`.
     only: Option<&'c DocSet>,
 }
@@ -296,32 +311,32 @@ impl Measured<'_> {
             let doc = batch.get(place).copied();
             only.is_none_or(|only| doc.is_some_and(|doc| only.contains(doc)))
         };
-        if self.is_of_documents {
-            for (place, group) in pairs {
-                if counts(*place)
-                    && let Some(state) = groups.state(*group, measure)
-                {
-                    state.add_documents(1);
+        let counted = pairs.iter().filter(|(place, _)| counts(*place));
+        match &mut self.what {
+            What::Documents => {
+                for (_, group) in counted {
+                    if let Some(state) = groups.state(*group, measure) {
+                        state.add_documents(1);
+                    }
                 }
             }
-            return Ok(());
-        }
-        let Some(values) = &mut self.values else {
-            return Ok(());
-        };
-        values.column().ordinals(batch, ordinals)?;
-        for (place, group) in pairs {
-            if !counts(*place) {
-                continue;
+            What::Values(None) => {}
+            What::Values(Some(values)) => {
+                values.column().ordinals(batch, ordinals)?;
+                for (place, group) in counted {
+                    for ordinal in ordinals.of(*place) {
+                        if let Some(state) = groups.state(*group, measure) {
+                            state.add(values.term(*ordinal)?, 1, meter)?;
+                        }
+                    }
+                }
             }
-            let start = place
-                .checked_sub(1)
-                .and_then(|before| ordinals.ends.get(before));
-            let start = start.copied().unwrap_or(0) as usize;
-            let end = ordinals.ends.get(*place).copied().unwrap_or_default() as usize;
-            for ordinal in ordinals.ordinals.get(start..end).unwrap_or_default() {
-                if let Some(state) = groups.state(*group, measure) {
-                    state.add(values.term(*ordinal)?, 1, meter)?;
+            What::Results(computed) => {
+                computed.read(batch)?;
+                for (place, group) in counted {
+                    if let Some(state) = groups.state(*group, measure) {
+                        state.add_document(&computed.results(*place)?, meter)?;
+                    }
                 }
             }
         }

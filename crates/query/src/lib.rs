@@ -39,14 +39,17 @@ mod answer;
 mod approximate_distinct;
 mod batches;
 mod column;
+mod computed;
 mod error;
 mod evaluate;
 mod exact_sum;
 mod execute;
 mod explain;
+mod expression;
 mod facets;
 mod filter;
 mod first;
+mod formula;
 mod group_columns;
 mod groups;
 mod having;
@@ -91,6 +94,7 @@ pub use answer::Answer;
 pub use column::{Column, End, NO_ORDINAL, Ordinals};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::{Explain, Trace};
+pub use expression::{Expression, Function, Operator};
 pub use facets::{
     Bucket, BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind,
     Faceted, Metric, Missing, Rounding, Source, Statistic, Stats, TextFilter,

@@ -1,6 +1,6 @@
 //! [`Aggregate`]: a measure of the documents that match, or ([`Grouping`]) of each group of them.
 
-use crate::{Comparison, Filter, GroupOrder, Having, Path, Value};
+use crate::{Comparison, Expression, Filter, Function, GroupOrder, Having, Path, Value};
 use quire_model::ordered::Direction;
 
 /// A measure of all documents that match the query, or of those that match a filter of its own too.
@@ -52,6 +52,8 @@ pub enum Measure {
         /// Width of an interval: finite, above 0.
         interval: f64,
     },
+    /// A function of the results of arithmetic.
+    Of(Function, Expression),
     /// Measures of each group of documents.
     Group(Box<Grouping>),
 }
@@ -149,11 +151,12 @@ impl Grouping {
 }
 
 impl Measure {
-    /// The field it is about; none for a count of documents, and for groups.
+    /// The field whose values it is about; none for a count of documents, of an expression, and
+    /// for groups.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Measure::Count | Measure::Group(_) => None,
+            Measure::Count | Measure::Of(..) | Measure::Group(_) => None,
             Measure::Min(path)
             | Measure::Max(path)
             | Measure::Sum(path)
@@ -166,11 +169,20 @@ impl Measure {
         }
     }
 
+    /// Shows each field whose values it depends on, but for those of groups; one may come several
+    /// times.
+    pub fn each_path<'a>(&'a self, visit: &mut dyn FnMut(&'a Path)) {
+        match self {
+            Measure::Of(_, expression) => expression.each_path(visit),
+            _ => self.path().into_iter().for_each(visit),
+        }
+    }
+
     /// As [`path`](Self::path), to be changed.
     #[must_use]
     pub fn path_mut(&mut self) -> Option<&mut Path> {
         match self {
-            Measure::Count | Measure::Group(_) => None,
+            Measure::Count | Measure::Of(..) | Measure::Group(_) => None,
             Measure::Min(path)
             | Measure::Max(path)
             | Measure::Sum(path)
@@ -243,6 +255,12 @@ impl Aggregate {
     pub fn histogram(path: impl Into<Path>, interval: f64) -> Aggregate {
         let path = path.into();
         Measure::Histogram { path, interval }.into()
+    }
+
+    /// A function of the results of arithmetic.
+    #[must_use]
+    pub fn of(function: Function, expression: Expression) -> Aggregate {
+        Measure::Of(function, expression).into()
     }
 
     /// Measures of each group.

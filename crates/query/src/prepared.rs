@@ -4,6 +4,7 @@
 use crate::aggregate::Gathered;
 use crate::aggregate_state::AggregateState;
 use crate::facets::{FacetPlan, FacetState, Faceted};
+use crate::formula::Formula;
 use crate::groups::{GroupPlan, Groups};
 use crate::tree::{Node, TreeBuilder};
 use crate::{
@@ -33,6 +34,8 @@ pub struct Prepared {
     pub(crate) root: Node,
     /// The filter of each aggregate, if it has one.
     pub(crate) among: Vec<Option<Node>>,
+    /// The formula of each aggregate, if it has one.
+    pub(crate) formulas: Vec<Option<Formula>>,
     /// The groups of each aggregate, if it makes groups.
     pub(crate) groups: Vec<Option<GroupsPart>>,
     pub(crate) facets: FacetPlan,
@@ -44,6 +47,8 @@ pub(crate) struct GroupsPart {
     pub(crate) plan: GroupPlan,
     /// The filter of each measure, if it has one.
     pub(crate) among: Vec<Option<Node>>,
+    /// The formula of each measure, if it has one.
+    pub(crate) formulas: Vec<Option<Formula>>,
 }
 
 /// What a query needs a field for.
@@ -77,15 +82,15 @@ impl Query {
         let root = builder.add(filter)?;
         let mut among = Vec::with_capacity(self.aggregates.len());
         let mut groups = Vec::with_capacity(self.aggregates.len());
+        let mut formulas = Vec::with_capacity(self.aggregates.len());
         for (_, Aggregate { what, filter }) in &mut self.aggregates {
-            what.path().map_or(Ok(()), |path| path.check())?;
+            formulas.push(formula(what)?);
             if let Measure::Histogram { interval, .. } = what
                 && !(interval.is_finite() && *interval > 0.0)
             {
                 let what = format!("the interval of a histogram is {interval}, not above 0");
                 return Err(Error::Invalid(what));
             }
-            check_percent(what)?;
             let filter = filter.take();
             among.push(filter.map(|filter| builder.add(filter)).transpose()?);
             groups.push(match what {
@@ -102,19 +107,26 @@ impl Query {
             query: self,
             root,
             among,
+            formulas,
             groups,
             facets,
         })
     }
 }
 
-fn check_percent(what: &Measure) -> Result<()> {
+/// The formula of a measure, if it has an expression. Checks its field or expression and percent.
+fn formula(what: &Measure) -> Result<Option<Formula>> {
+    what.path().map_or(Ok(()), Path::check)?;
     match what {
+        Measure::Of(_, expression) => {
+            expression.check()?;
+            Ok(Some(Formula::new(expression)))
+        }
         Measure::Percentile { percent, .. } if !(0.0..=100.0).contains(percent) => {
             let what = format!("a percentile is {percent}, not from 0 to 100");
             Err(Error::Invalid(what))
         }
-        _ => Ok(()),
+        _ => Ok(None),
     }
 }
 
@@ -137,19 +149,23 @@ fn prepare_groups(grouping: &mut Grouping, builder: &mut TreeBuilder) -> Result<
         Error::Invalid(what)
     })?;
     let mut among = Vec::with_capacity(grouping.measures.len());
+    let mut formulas = Vec::with_capacity(grouping.measures.len());
     for (name, Aggregate { what, filter }) in &mut grouping.measures {
-        what.path().map_or(Ok(()), Path::check)?;
+        formulas.push(formula(what)?);
         if matches!(
             what,
             Measure::Terms { .. } | Measure::Histogram { .. } | Measure::Group(_)
         ) {
             return refused(format!("{name:?} is not one value of a group"));
         }
-        check_percent(what)?;
         let filter = filter.take();
         among.push(filter.map(|filter| builder.add(filter)).transpose()?);
     }
-    Ok(GroupsPart { plan, among })
+    Ok(GroupsPart {
+        plan,
+        among,
+        formulas,
+    })
 }
 
 impl Prepared {
@@ -275,16 +291,18 @@ impl Prepared {
             node.each_leaf(&mut |leaf| visit(&leaf.path, Use::Filter));
         }
         let orders = self.query.order.iter().map(|order| &order.path);
-        let aggregates = self.query.aggregates.iter();
-        let measured = aggregates.filter_map(|(_, aggregate)| aggregate.what.path());
-        for path in orders.chain(measured).chain(&self.facets.fields) {
+        for path in orders.chain(&self.facets.fields) {
             visit(path, Use::Column);
         }
+        for (_, aggregate) in &self.query.aggregates {
+            aggregate
+                .what
+                .each_path(&mut |path| visit(path, Use::Column));
+        }
         for GroupsPart { plan, .. } in of_groups {
-            let measured = plan.measures.iter();
-            let measured = measured.filter_map(|(_, measure)| measure.path());
-            for path in plan.by.iter().chain(measured) {
-                visit(path, Use::Column);
+            plan.by.iter().for_each(|path| visit(path, Use::Column));
+            for (_, measure) in &plan.measures {
+                measure.each_path(&mut |path| visit(path, Use::Column));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! [`Run`]: one execution of a query, shard by shard.
 
 use crate::aggregate_state::AggregateState;
+use crate::computed::Computed;
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
 use crate::facets::{self, FacetState};
@@ -371,8 +372,11 @@ impl<'q> Run<'q> {
         let aggregates = self.prepared.query.aggregates.iter();
         let wanted = aggregates
             .zip(&self.prepared.among)
+            .zip(&self.prepared.formulas)
             .zip(&self.prepared.groups);
-        for ((((_, aggregate), among), groups), gathered) in wanted.zip(&mut self.gathered) {
+        for (((((_, aggregate), among), formula), groups), gathered) in
+            wanted.zip(&mut self.gathered)
+        {
             let mut set = Cow::Borrowed(set);
             if let Some(node) = among {
                 let step = plan(node, 0, evaluator.shard, evaluator.docs, None)?;
@@ -381,11 +385,22 @@ impl<'q> Run<'q> {
             let gathered = match (gathered, groups) {
                 (AggregateState::Measure(gathered), _) => gathered,
                 (AggregateState::Groups(groups), Some(part)) => {
-                    add_docs(groups, &part.among, evaluator, &set, &mut self.meter)?;
+                    add_docs(groups, part, evaluator, &set, &mut self.meter)?;
                     continue;
                 }
                 (AggregateState::Groups(_), None) => continue,
             };
+            if let Some(formula) = formula {
+                let paths: Vec<&Path> = formula.paths.iter().collect();
+                for segment in evaluator.shard.segments(&paths, &set)? {
+                    self.options.check_stop()?;
+                    let docs = segment.docs.as_ref().unwrap_or(&set);
+                    let mut computed = Computed::new(formula, segment.columns.into_iter());
+                    let meter = &mut self.meter;
+                    computed.each(docs, &mut |results| gathered.add_document(&results, meter))?;
+                }
+                continue;
+            }
             let Some(path) = aggregate.what.path() else {
                 gathered.add_documents(set.len());
                 continue;

@@ -7,13 +7,13 @@
 use crate::aggregate_state::AggregateState;
 use crate::explain::{How, Trace};
 use crate::facets::{Documents, FacetState};
+use crate::formula::Formula;
 use crate::groups::Groups;
 use crate::meter::Meter;
-use crate::prepared::Prepared;
+use crate::prepared::{GroupsPart, Prepared};
 use crate::sort::{SortKey, TopHits, offer, push_key};
 use crate::timer::Timer;
 use crate::top::Top;
-use crate::tree::Node;
 use crate::values::{Values, has_value, values};
 use crate::{Access, Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields, Value};
 use quire_model::{Document, ObjectRef};
@@ -173,22 +173,26 @@ impl Scan<'_> {
         let aggregates = self.prepared.query.aggregates.iter();
         let wanted = aggregates
             .zip(&self.prepared.among)
+            .zip(&self.prepared.formulas)
             .zip(&self.prepared.groups);
-        for ((((_, aggregate), among), groups), state) in wanted.zip(&mut self.gathered) {
+        for (((((_, aggregate), among), formula), groups), state) in wanted.zip(&mut self.gathered)
+        {
             let is_among = among
                 .as_ref()
                 .is_none_or(|node| node.accepts(root, &mut self.scratch));
-            match (state, aggregate.what.path()) {
+            match state {
                 _ if !is_among => {}
-                (AggregateState::Measure(gathered), None) => gathered.add_documents(1),
-                (AggregateState::Measure(gathered), Some(path)) => {
-                    let values = values(path, root, &mut self.scratch);
+                AggregateState::Measure(gathered) => {
+                    let path = aggregate.what.path();
+                    let values = measured_values(formula, path, root, &mut self.scratch)?;
+                    gathered.add_documents(1);
                     gathered.add_document(&values, &mut self.meter)?;
                 }
-                (AggregateState::Groups(state), _) => {
-                    let among = groups.iter().flat_map(|part| &part.among);
-                    let scratch = &mut self.scratch;
-                    add_to_groups(state, among, root, scratch, &mut self.meter)?;
+                AggregateState::Groups(state) => {
+                    if let Some(part) = groups {
+                        let scratch = &mut self.scratch;
+                        add_to_groups(state, part, root, scratch, &mut self.meter)?;
+                    }
                 }
             }
         }
@@ -215,10 +219,10 @@ impl Scan<'_> {
     }
 }
 
-/// Adds a document to groups. `among` has the filter of each measure, if it has one.
-fn add_to_groups<'n>(
+/// Adds a document to groups.
+fn add_to_groups(
     groups: &mut Groups,
-    among: impl Iterator<Item = &'n Option<Node>>,
+    part: &GroupsPart,
     root: ObjectRef<'_>,
     scratch: &mut Vec<u8>,
     meter: &mut Meter,
@@ -226,12 +230,25 @@ fn add_to_groups<'n>(
     let by = groups.plan.by.iter();
     let by: Vec<_> = by.map(|path| values(path, root, scratch)).collect();
     let mut measured = Vec::with_capacity(groups.plan.measures.len());
-    for ((_, measure), node) in groups.plan.measures.iter().zip(among) {
+    let measures = groups.plan.measures.iter();
+    for (((_, measure), node), formula) in measures.zip(&part.among).zip(&part.formulas) {
         let counts = node.as_ref().is_none_or(|node| node.accepts(root, scratch));
-        measured.push(counts.then(|| match measure.path() {
-            Some(path) => values(path, root, scratch),
-            None => Values::default(),
-        }));
+        let values = counts.then(|| measured_values(formula, measure.path(), root, scratch));
+        measured.push(values.transpose()?);
     }
     groups.add_document(&by, &measured, meter)
+}
+
+/// What a document counts with in a measure; nothing where it counts itself.
+fn measured_values(
+    formula: &Option<Formula>,
+    path: Option<&Path>,
+    root: ObjectRef<'_>,
+    scratch: &mut Vec<u8>,
+) -> Result<Values> {
+    match (formula, path) {
+        (Some(formula), _) => formula.of_document(root, scratch),
+        (_, Some(path)) => Ok(values(path, root, scratch)),
+        (_, None) => Ok(Values::new()),
+    }
 }

@@ -125,6 +125,9 @@ fn check(facet: &Facet) -> Result<()> {
             Metric::Measure(
                 Measure::Terms { .. } | Measure::Histogram { .. } | Measure::Group(_),
             ) => refused("a metric of a bucket is one value".into()),
+            Metric::Measure(Measure::Of(..)) => {
+                refused("a metric of a bucket is about one field".into())
+            }
             Metric::Measure(Measure::Percentile { percent, .. })
                 if !(0.0..=100.0).contains(percent) =>
             {

@@ -3,7 +3,7 @@
 
 use super::case::Case;
 use super::generate_facets::facet;
-use super::generate_parts::{filter, measure};
+use super::generate_parts::{filter, measure_or_function};
 use super::seeded::Seeded;
 use crate::{Aggregate, Comparison, Grouping, Measure, Order, Query, find};
 use quire_model::Document;
@@ -80,7 +80,7 @@ fn query(words: &mut Seeded) -> Query {
         for _ in 0..words.below(4) {
             let what = match words.one_in(4) {
                 true => Measure::Group(Box::new(grouping(words))),
-                false => measure(words, 10),
+                false => measure_or_function(words, 10),
             };
             let filter = words.one_in(3).then(|| filter(words, 1));
             let aggregate = Aggregate { what, filter };
@@ -101,7 +101,7 @@ fn grouping(words: &mut Seeded) -> Grouping {
     for place in 0..words.below(4) {
         let filter = words.one_in(4).then(|| filter(words, 1));
         let measure = Aggregate {
-            what: measure(words, 8),
+            what: measure_or_function(words, 8),
             filter,
         };
         grouping = grouping.measure(format!("m{place}"), measure);

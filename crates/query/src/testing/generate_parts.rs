@@ -1,7 +1,7 @@
 //! Filters and measures of seeds.
 
 use super::seeded::Seeded;
-use crate::{Filter, Measure, Value};
+use crate::{Expression, Filter, Function, Measure, Value};
 use std::ops::Bound;
 
 pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
@@ -92,5 +92,34 @@ pub(super) fn measure(words: &mut Seeded, kinds: u64) -> Measure {
                 .unwrap_or(1.0);
             Measure::Histogram { path, interval }
         }
+    }
+}
+
+/// One of the first `kinds` measures, or a function of arithmetic.
+pub(super) fn measure_or_function(words: &mut Seeded, kinds: u64) -> Measure {
+    let function = match words.below(24) {
+        0 => Function::Min,
+        1 => Function::Max,
+        2 => Function::Sum,
+        3 => Function::Avg,
+        _ => return measure(words, kinds),
+    };
+    Measure::Of(function, operation(words, 2))
+}
+
+/// Arithmetic with a field in it.
+fn operation(words: &mut Seeded, depth: u64) -> Expression {
+    let one = Expression::Field(words.path());
+    let other = match words.below(4) {
+        0 => Expression::number(words.below(5)),
+        1 => Expression::number(0.25),
+        2 if depth > 0 => operation(words, depth - 1),
+        _ => Expression::Field(words.path()),
+    };
+    match words.below(4) {
+        0 => one + other,
+        1 => one - other,
+        2 => other * one,
+        _ => other / one,
     }
 }

@@ -5,9 +5,13 @@ pub use super::naive_filter::accepts;
 use super::naive_filter::values;
 use crate::approximate_distinct::ApproximateDistinct;
 use crate::exact_sum::ExactSum;
+use crate::formula::Formula;
 use crate::meter::Meter;
 use crate::percentile::Percentile;
-use crate::{Aggregate, Aggregated, Answer, Group, Grouping, Hit, Measure, Query, Value};
+use crate::{
+    Aggregate, Aggregated, Answer, Expression, Function, Group, Grouping, Hit, Measure, Query,
+    Value,
+};
 use quire_model::Document;
 use quire_model::ordered::Direction;
 use std::cmp::{Ordering, Reverse};
@@ -70,14 +74,19 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
     if let Measure::Group(grouping) = &aggregate.what {
         return groups(grouping, &among);
     }
-    let Some(path) = aggregate.what.path() else {
+    if aggregate.what == Measure::Count {
         return Aggregated::Count(among.len() as u64);
-    };
+    }
     // The values of each document, nulls aside.
+    let of_document = |document| match (&aggregate.what, aggregate.what.path()) {
+        (Measure::Of(_, expression), _) => results(expression, document),
+        (_, Some(path)) => values(path, document),
+        (_, None) => BTreeSet::new(),
+    };
     let sets: Vec<BTreeSet<Value>> = among
         .into_iter()
         .map(|document| {
-            let values = values(path, document).into_iter();
+            let values = of_document(document).into_iter();
             values.filter(|value| *value != Value::null()).collect()
         })
         .collect();
@@ -89,10 +98,12 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
     }
     match &aggregate.what {
         Measure::Count | Measure::Group(_) => Aggregated::Count(documents.len() as u64),
-        Measure::Min(_) => Aggregated::Value(all().min().cloned()),
-        Measure::Max(_) => Aggregated::Value(all().max().cloned()),
-        Measure::Sum(_) => Aggregated::Number(Some(sum.to_f64())),
-        Measure::Avg(_) => Aggregated::Number(sum.mean(numbers.len() as u64)),
+        Measure::Min(_) | Measure::Of(Function::Min, _) => Aggregated::Value(all().min().cloned()),
+        Measure::Max(_) | Measure::Of(Function::Max, _) => Aggregated::Value(all().max().cloned()),
+        Measure::Sum(_) | Measure::Of(Function::Sum, _) => Aggregated::Number(Some(sum.to_f64())),
+        Measure::Avg(_) | Measure::Of(Function::Avg, _) => {
+            Aggregated::Number(sum.mean(numbers.len() as u64))
+        }
         // The sketches have tests of their own.
         Measure::ApproximateDistinct(_) => {
             let mut sketch = ApproximateDistinct::default();
@@ -139,6 +150,14 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
             )
         }
     }
+}
+
+/// The results of an expression for a document. What operations give has tests of its own.
+fn results(expression: &Expression, document: &Document) -> BTreeSet<Value> {
+    let results = Formula::new(expression).of_document(document.root(), &mut Vec::new());
+    results
+        .map(|results| results.into_iter().collect())
+        .unwrap_or_default()
 }
 
 fn groups(grouping: &Grouping, documents: &[&Document]) -> Aggregated {

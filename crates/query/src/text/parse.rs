@@ -1,9 +1,10 @@
 //! Text to filters, orders and aggregates.
 
 use super::tokens::Tokens;
+use crate::expression::OPERATIONS_MAX;
 use crate::{
-    Aggregate, Comparison, DEPTH_MAX, Error, Filter, GroupOrder, Grouping, Having, Measure, Order,
-    Path, Result, Value, field,
+    Aggregate, Comparison, DEPTH_MAX, Error, Expression, Filter, Function, GroupOrder, Grouping,
+    Having, Measure, Order, Path, Result, Value, field,
 };
 use quire_model::ordered::Direction;
 use sqlparser::tokenizer::Token;
@@ -445,10 +446,10 @@ impl Parser {
         self.sign(&Token::LParen, "an opening bracket")?;
         let measure = match name.as_str() {
             "count" => Measure::Count,
-            "min" => Measure::Min(self.path()?),
-            "max" => Measure::Max(self.path()?),
-            "sum" => Measure::Sum(self.path()?),
-            "avg" => Measure::Avg(self.path()?),
+            "min" => self.function(Function::Min, Measure::Min)?,
+            "max" => self.function(Function::Max, Measure::Max)?,
+            "sum" => self.function(Function::Sum, Measure::Sum)?,
+            "avg" => self.function(Function::Avg, Measure::Avg)?,
             "distinct" => Measure::Distinct(self.path()?),
             "approx_distinct" => Measure::ApproximateDistinct(self.path()?),
             "percentile" => {
@@ -471,6 +472,75 @@ impl Parser {
         };
         self.sign(&Token::RParen, "a closing bracket")?;
         Ok(measure)
+    }
+
+    /// A function of a field, or of arithmetic.
+    fn function(&mut self, function: Function, of_field: fn(Path) -> Measure) -> Result<Measure> {
+        let mut left = OPERATIONS_MAX;
+        Ok(match self.expression(0, &mut left)? {
+            Expression::Field(path) => of_field(path),
+            expression => Measure::Of(function, expression),
+        })
+    }
+
+    /// An expression of at most `left` operations.
+    fn expression(&mut self, depth: usize, left: &mut usize) -> Result<Expression> {
+        let mut all = self.product(depth, left)?;
+        loop {
+            if self.operator(&Token::Plus, left)? {
+                all = all + self.product(depth, left)?;
+            } else if self.operator(&Token::Minus, left)? {
+                all = all - self.product(depth, left)?;
+            } else {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn product(&mut self, depth: usize, left: &mut usize) -> Result<Expression> {
+        let mut all = self.operand(depth, left)?;
+        loop {
+            if self.operator(&Token::Mul, left)? {
+                all = all * self.operand(depth, left)?;
+            } else if self.operator(&Token::Div, left)? {
+                all = all / self.operand(depth, left)?;
+            } else {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Goes past the next token if it is this operator.
+    fn operator(&mut self, operator: &Token, left: &mut usize) -> Result<bool> {
+        if self.tokens.peek() != Some(operator) {
+            return Ok(false);
+        }
+        let Some(fewer) = left.checked_sub(1) else {
+            let what = format!("more than {OPERATIONS_MAX} operations in an expression");
+            return Err(self.tokens.error(what));
+        };
+        *left = fewer;
+        self.tokens.advance();
+        Ok(true)
+    }
+
+    /// A field, a number, or an expression in brackets.
+    fn operand(&mut self, depth: usize, left: &mut usize) -> Result<Expression> {
+        if depth > DEPTH_MAX {
+            let what = format!("more than {DEPTH_MAX} brackets in each other");
+            return Err(self.tokens.error(what));
+        }
+        if self.tokens.take(&Token::LParen) {
+            let inner = self.expression(depth + 1, left)?;
+            self.sign(&Token::RParen, "a closing bracket")?;
+            return Ok(inner);
+        }
+        match self.tokens.peek() {
+            Some(Token::Number(..) | Token::Minus | Token::Plus) => {
+                Ok(Expression::Number(self.value()?))
+            }
+            _ => Ok(Expression::Field(self.path()?)),
+        }
     }
 
     /// A comma and a number that is right.

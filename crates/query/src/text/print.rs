@@ -2,7 +2,10 @@
 
 use super::parse::RESERVED;
 use crate::value::write_string;
-use crate::{Aggregate, Comparison, Filter, Grouping, Measure, Order, Path, Value};
+use crate::{
+    Aggregate, Comparison, Expression, Filter, Function, Grouping, Measure, Operator, Order, Path,
+    Value,
+};
 use quire_model::ordered::Direction;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Bound;
@@ -195,12 +198,65 @@ impl Display for Aggregate {
             Measure::Histogram { path, interval } => {
                 write!(f, "HISTOGRAM({}, {interval:?})", Name(path))
             }
+            Measure::Of(function, expression) => write!(f, "{function}({expression})"),
             Measure::Group(grouping) => write!(f, "GROUP({grouping})"),
         }?;
         match &self.filter {
             Some(filter) => write!(f, " WHERE {filter}"),
             None => Ok(()),
         }
+    }
+}
+
+impl Display for Function {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Function::Min => "MIN",
+            Function::Max => "MAX",
+            Function::Sum => "SUM",
+            Function::Avg => "AVG",
+        })
+    }
+}
+
+/// As the text between the brackets of an aggregate.
+impl Display for Expression {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (operator, both) = match self {
+            Expression::Field(path) => return Name(path).fmt(f),
+            Expression::Number(value) => return value.fmt(f),
+            Expression::Operation(operator, both) => (operator, both),
+        };
+        let [one, other] = &**both;
+        write_operand(one, *operator, false, f)?;
+        f.write_str(match operator {
+            Operator::Add => " + ",
+            Operator::Subtract => " - ",
+            Operator::Multiply => " * ",
+            Operator::Divide => " / ",
+        })?;
+        write_operand(other, *operator, true, f)
+    }
+}
+
+/// Writes an operand, in brackets if it would be read as part of another operation.
+fn write_operand(
+    operand: &Expression,
+    of: Operator,
+    is_second: bool,
+    f: &mut Formatter<'_>,
+) -> fmt::Result {
+    let is_product = |operator| matches!(operator, Operator::Multiply | Operator::Divide);
+    let is_looser = match operand {
+        Expression::Operation(inner, _) => {
+            is_second && is_product(of) == is_product(*inner)
+                || is_product(of) && !is_product(*inner)
+        }
+        _ => false,
+    };
+    match is_looser {
+        true => write!(f, "({operand})"),
+        false => operand.fmt(f),
     }
 }
 

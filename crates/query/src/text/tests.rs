@@ -1,6 +1,6 @@
 //! What text is read as, and what is refused where.
 
-use crate::{Aggregate, Filter, Order, field, find};
+use crate::{Aggregate, Filter, Order, field, find, find_all};
 
 #[test]
 fn the_words_of_sql_are_read_as_filters() {
@@ -168,4 +168,51 @@ fn long_lists_are_read_and_deep_nesting_is_refused() {
     }
     assert!(Filter::parse(&",".repeat(2 << 20)).is_err());
     assert!(Filter::parse(&"a".repeat(17 << 20)).is_err());
+}
+
+#[test]
+fn arithmetic_is_read_as_it_is_written() {
+    let same = [
+        ("sum(a*b)", "SUM(a * b)"),
+        ("max(a + b * 2 - c.d / 4)", "MAX(a + b * 2 - c.d / 4)"),
+        ("avg(((a + b)) * -2.5)", "AVG((a + b) * -2.5)"),
+        ("min(a - (b - c))", "MIN(a - (b - c))"),
+        ("min(a / (b * c) / \"x-y\")", "MIN(a / (b * c) / \"x-y\")"),
+        ("sum((a))", "SUM(a)"),
+    ];
+    for (text, printed) in same {
+        let aggregate = Aggregate::parse(text).unwrap();
+        assert_eq!(aggregate.to_string(), printed);
+        assert_eq!(Aggregate::parse(printed).unwrap(), aggregate);
+        assert!(find_all().aggregate("x", aggregate).prepare().is_ok());
+    }
+    let deep = |brackets: usize| format!("sum({}a{})", "(".repeat(brackets), ")".repeat(brackets));
+    let long = |operations: usize| format!("sum(a{})", " + a".repeat(operations));
+    assert!(Aggregate::parse(&deep(64)).is_ok());
+    assert!(Aggregate::parse(&long(64)).is_ok());
+    let refused = [
+        "sum(a +)",
+        "sum(* a)",
+        "sum(a b)",
+        "sum((a)",
+        "distinct(a + b)",
+    ];
+    let refused = refused.map(str::to_owned);
+    for text in refused
+        .iter()
+        .chain([&deep(65), &deep(100_000), &long(65), &long(100_000)])
+    {
+        assert!(
+            Aggregate::parse(text).is_err(),
+            "{}",
+            &text[..text.len().min(40)]
+        );
+    }
+    for text in ["sum(1 + 2)", "sum(a * 1e999)"] {
+        let aggregate = Aggregate::parse(text).unwrap();
+        assert!(
+            find_all().aggregate("x", aggregate).prepare().is_err(),
+            "{text}"
+        );
+    }
 }
