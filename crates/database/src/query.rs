@@ -28,8 +28,8 @@ const READ_PART: u64 = 3;
 const SCAN_DOCUMENTS_MIN: u64 = 32;
 
 /// A page is looked for in the first documents, a batch of them, before anything is planned, if the
-/// plan takes this many lookups: it then costs more than reading these. The next query with the same
-/// predicates is planned, as what the lookups find is shared.
+/// plan takes this many lookups: it then costs more than reading these. The next query with the
+/// same predicates is planned, as what the lookups find is shared.
 const PROBED_DOCUMENTS: u64 = 32;
 const PROBED_LOOKUPS_MIN: u64 = 3;
 
