@@ -1,7 +1,6 @@
 //! Opens databases and collections; the errors have advice.
 
 use crate::Context;
-use crate::commands::volume::NewVolume;
 use crate::error::{Error, Result, causes};
 use crate::size::Size;
 use quiredb::{Collection, Database, DatabaseOptions, ErrorKind, Medium};
@@ -48,7 +47,7 @@ pub(crate) fn create_on(
     context: &Context,
     path: &Path,
     medium: Option<Medium>,
-    volumes: &[NewVolume],
+    volumes: &[(&str, &Path, Medium)],
 ) -> Result<Database> {
     refuse_server(path)?;
     refuse_file(context, path)?;
@@ -60,8 +59,8 @@ pub(crate) fn create_on(
     }
     let mut builder = Database::builder(path).env(context.env.clone());
     builder = builder.medium(medium.unwrap_or(Medium::Ssd));
-    for volume in volumes {
-        builder = builder.volume(&volume.name, &volume.path, volume.medium);
+    for &(name, path, medium) in volumes {
+        builder = builder.volume(name, path, medium);
     }
     builder.open().map_err(|source| refused(path, source))
 }

@@ -14,7 +14,6 @@
 
 use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
-use crate::volumes::NamedVolume;
 use crate::{CollectionSettings, Error, Result};
 use quire_collection::IndexSettings;
 use quire_env::{Env, ErrorKind as EnvErrorKind};
@@ -65,6 +64,18 @@ pub struct Catalog {
 
 /// Templates of collections by name. The database keeps them; servers give them their meaning.
 pub type Templates = BTreeMap<String, serde_json::Value>;
+
+/// A volume in the catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedVolume {
+    /// Its name.
+    pub name: String,
+    /// Its directory; empty for the first, which is where the catalog is.
+    pub path: String,
+    /// The name of its medium.
+    pub medium: String,
+}
 
 /// A collection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 //!    place.
 //! 2. A partition that the catalog names has its directory on every volume that the catalog names.
 
-use crate::catalog::{Catalog, parse_collection_dir, partition_dir};
+use crate::catalog::{Catalog, NamedVolume, parse_collection_dir, partition_dir};
 use crate::{Error, Result};
 use quire_env::{Env, LOCK_NAME, Medium, Volume, Volumes, found};
 use quire_seeded::{Bug, seeded};
@@ -20,18 +20,6 @@ pub const VOLUME_NAME: &str = "VOLUME";
 const KIND: &str = "quire-volume";
 const VERSION: u32 = 1;
 const BYTES_MAX: u64 = 4096;
-
-/// A volume in the catalog.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NamedVolume {
-    /// Its name.
-    pub name: String,
-    /// Its directory; empty for the first, which is where the catalog is.
-    pub path: String,
-    /// The name of its medium.
-    pub medium: String,
-}
 
 /// What `VOLUME` says.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]

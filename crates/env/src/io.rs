@@ -101,7 +101,7 @@ impl IoLimits {
     }
 }
 
-/// One read in so many is timed.
+/// Of this number of reads by a thread, one is timed.
 const TIMED_EVERY: u32 = 16;
 
 thread_local! {
@@ -133,7 +133,7 @@ static DISKS: Mutex<BTreeMap<u64, Weak<VolumeIo>>> = Mutex::new(BTreeMap::new())
 
 impl VolumeIo {
     /// That of the disk at `dir`: the same for all databases of the process, where the system tells
-    /// disks apart; the limits are those of the first that asks.
+    /// disks apart; the limits are those of the first that calls.
     pub fn of_disk(env: &Arc<dyn Env>, dir: &std::path::Path, limits: IoLimits) -> Arc<VolumeIo> {
         let Some(device) = env.device(dir) else {
             return Arc::new(VolumeIo::new(env, limits));

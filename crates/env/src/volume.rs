@@ -244,7 +244,7 @@ impl Volumes {
         Ok(())
     }
 
-    /// The same volumes; those are not there for which `is_there` says so. Not asked of the first.
+    /// The same volumes; those are not there for which `is_there` says so. The first is always there.
     #[must_use]
     pub fn noting(mut self, mut is_there: impl FnMut(&Volume) -> bool) -> Volumes {
         for volume in self.0.iter_mut().skip(1) {

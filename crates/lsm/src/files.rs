@@ -49,7 +49,8 @@ impl TableFiles {
 
     /// A new, empty file on the volume `at`, or else on one of the tier, chosen by free room and
     /// load; `inputs` are the volumes that its bytes are read from meanwhile. A volume that fails
-    /// is passed over for another of the tier. The name is not durable before [`sync_dirs`](TableFiles::sync_dirs).
+    /// is passed over for another of the tier. The name is not durable before
+    /// [`sync_dirs`](TableFiles::sync_dirs).
     ///
     /// # Errors
     /// Those of the machine, if every volume fails; `VolumeLost` if the directory is not there.

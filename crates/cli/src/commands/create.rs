@@ -69,7 +69,11 @@ impl Create {
         if self.volume.is_empty() && self.medium.is_none() {
             return database::open_or_create(context, path, None);
         }
-        database::create_on(context, path, self.medium, &self.volume)
+        let volumes = self.volume.iter();
+        let volumes: Vec<_> = volumes
+            .map(|volume| (volume.name.as_str(), volume.path.as_path(), volume.medium))
+            .collect();
+        database::create_on(context, path, self.medium, &volumes)
     }
 
     /// Makes a database without a collection, or finds that there is one.

@@ -34,7 +34,7 @@ mod tail;
 mod tasks;
 mod token;
 pub(crate) mod verify;
-pub(crate) mod volume;
+mod volume;
 mod wide;
 
 use crate::error::Result;

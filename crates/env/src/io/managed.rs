@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A compaction syncs what it has written after so many bytes: the disk gets it in pieces, each of
+/// A compaction syncs what it has written after this many bytes: the disk gets it in pieces, each of
 /// which waits for its turn.
 const PIECE_BYTES: u64 = 4 << 20;
 
