@@ -244,7 +244,8 @@ impl Volumes {
         Ok(())
     }
 
-    /// The same volumes; those are not there for which `is_there` says so. The first is always there.
+    /// The same volumes; those are not there of which `is_there` says no. The first is
+    /// always there.
     #[must_use]
     pub fn noting(mut self, mut is_there: impl FnMut(&Volume) -> bool) -> Volumes {
         for volume in self.0.iter_mut().skip(1) {

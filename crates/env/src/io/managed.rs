@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// A compaction syncs what it has written after this many bytes: the disk gets it in pieces, each of
-/// which waits for its turn.
+/// A compaction syncs what it has written after this many bytes: the disk gets it in pieces.
+/// Each of them waits for its turn.
 const PIECE_BYTES: u64 = 4 << 20;
 
 /// A machine whose files below the directories of volumes are read and written as their disks
