@@ -136,6 +136,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
             "a crash and a fault at every step, in `store`",
         ),
         (Bug::OF_COLUMNS, "queries at any lag, in `collection`"),
+        (Bug::OF_VOLUMES, "disks that are not mounted, in `quiredb`"),
         (Bug::OF_WIDE, "a crash at every step, in `wide`"),
         (memtables, "orders of steps under loom, in `lsm`"),
         (frames, "orders of steps under loom, in `lsm`"),

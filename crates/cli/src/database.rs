@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::error::{Error, Result, causes};
 use crate::size::Size;
-use quiredb::{Collection, Database, DatabaseOptions, ErrorKind};
+use quiredb::{Collection, Database, DatabaseOptions, ErrorKind, Medium};
 use std::path::Path;
 
 /// Opens an existing database.
@@ -37,6 +37,32 @@ pub(crate) fn open_or_create(
     memory: Option<Size>,
 ) -> Result<Database> {
     open(context, path, memory, true, true)
+}
+
+/// Makes a database on several volumes.
+///
+/// # Errors
+/// If there is one at `path`, or a directory holds something else.
+pub(crate) fn create_on(
+    context: &Context,
+    path: &Path,
+    medium: Option<Medium>,
+    volumes: &[(&str, &Path, Medium)],
+) -> Result<Database> {
+    refuse_server(path)?;
+    refuse_file(context, path)?;
+    if matches!(context.env.list(path), Ok(names) if !names.is_empty()) {
+        return Err(Error::Usage(format!(
+            "{} is there already; `quire volume add` adds a volume to a database",
+            path.display()
+        )));
+    }
+    let mut builder = Database::builder(path).env(context.env.clone());
+    builder = builder.medium(medium.unwrap_or(Medium::Ssd));
+    for &(name, path, medium) in volumes {
+        builder = builder.volume(name, path, medium);
+    }
+    builder.open().map_err(|source| refused(path, source))
 }
 
 /// Opens the database that a server serves. A missing one is made only if `create` says so: the

@@ -3,7 +3,7 @@
 use crate::database::Database;
 use crate::options::DatabaseOptions;
 use crate::{Error, Result};
-use quire_env::{Env, Medium, OsEnv, Volumes};
+use quire_env::{Env, IoLimits, Medium, OsEnv, Volumes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How a database is opened: each method sets one option, [`open`](DatabaseBuilder::open) opens it.
 ///
 /// ```
-/// use quiredb::{Database, ErrorKind};
+/// use quiredb::Database;
 /// use std::time::Duration;
 /// # let dir = tempfile::tempdir()?;
 /// # let (fast, large) = (dir.path().join("ssd"), dir.path().join("hdd"));
@@ -24,16 +24,16 @@ use std::time::Duration;
 /// assert_eq!(database.stats()?.memory_bytes, 64 << 20);
 /// database.close()?;
 ///
-/// // It was created on two volumes: from now on both are needed.
-/// let one = Database::builder(&fast).create(false).open();
-/// assert_eq!(one.unwrap_err().kind(), ErrorKind::Invalid);
+/// // The catalog knows the second volume.
+/// let database = Database::builder(&fast).create(false).open()?;
+/// assert_eq!(database.volume_stats().len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `open` is called"]
 pub struct DatabaseBuilder {
     /// The directory of each volume, the first one first, and what it is made of.
-    volumes: Vec<(PathBuf, Medium)>,
+    volumes: Vec<(Option<String>, PathBuf, Medium)>,
     /// The operating system if none is given.
     env: Option<Arc<dyn Env>>,
     options: DatabaseOptions,
@@ -69,19 +69,44 @@ impl DatabaseBuilder {
         let volumes = volumes.iter();
         DatabaseBuilder {
             volumes: volumes
-                .map(|volume| (volume.path.clone(), volume.medium))
+                .map(|volume| {
+                    (
+                        Some(volume.name.clone()),
+                        volume.path.clone(),
+                        volume.medium,
+                    )
+                })
                 .collect(),
             env: None,
             options: DatabaseOptions::default(),
         }
     }
 
-    /// Adds volumes, each a directory on a disk of its own: table files are spread over all
-    /// volumes. A database keeps the number and the order of the volumes that it was created on.
+    /// Adds SSD volumes, each a directory on a disk of its own: see [`volume`](Self::volume).
     pub fn volumes(mut self, paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
         let paths = paths.into_iter();
         self.volumes
-            .extend(paths.map(|path| (path.as_ref().to_path_buf(), Medium::Ssd)));
+            .extend(paths.map(|path| (None, path.as_ref().to_path_buf(), Medium::Ssd)));
+        self
+    }
+
+    /// Adds a volume: a directory on a disk of its own, under a name of a to z, 0 to 9, `_`, `-`
+    /// and `.`. The catalog keeps what a database is created on, so that an opening needs only the
+    /// first directory; one that names all, in their order, says where they are now.
+    ///
+    /// Table files are spread over the volumes of a tier, by free room and load: of a column group
+    /// over those of the medium that its schema says, of all else over those of the first volume's.
+    pub fn volume(mut self, name: &str, path: impl AsRef<Path>, medium: Medium) -> Self {
+        let path = path.as_ref().to_path_buf();
+        self.volumes.push((Some(name.to_string()), path, medium));
+        self
+    }
+
+    /// What the disk of the first volume is, for a database that is created. Default SSD.
+    pub fn medium(mut self, medium: Medium) -> Self {
+        if let Some(first) = self.volumes.first_mut() {
+            first.2 = medium;
+        }
         self
     }
 
@@ -142,6 +167,18 @@ impl DatabaseBuilder {
         self
     }
 
+    /// How disks admit I/O and compactions: see [`DatabaseOptions::io`].
+    pub fn io(mut self, limits: IoLimits) -> Self {
+        self.options.io = Some(limits);
+        self
+    }
+
+    /// Whether disks have an I/O manager: see [`DatabaseOptions::io_manager`].
+    pub fn io_manager(mut self, managed: bool) -> Self {
+        self.options.io_manager = managed;
+        self
+    }
+
     /// Opens the database.
     ///
     /// # Errors
@@ -157,7 +194,12 @@ impl DatabaseBuilder {
             Some(env) => env,
             None => OsEnv::new()?,
         };
-        let volumes = Volumes::new(self.volumes).map_err(Error::from)?;
+        let named = self.volumes.into_iter().enumerate();
+        let named = named.map(|(index, (name, path, medium))| {
+            let name = name.unwrap_or_else(|| Volumes::default_name(index));
+            (name, path, medium)
+        });
+        let volumes = Volumes::named(named).map_err(Error::from)?;
         Database::open_on(env, volumes, self.options, repairing)
     }
 }

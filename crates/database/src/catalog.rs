@@ -9,8 +9,8 @@
 //!    higher number counts; the opening then replaces the other.
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
-//! alias, or 4 if it has a template: a program that knows none must not lose them. Version 1 had
-//! one copy and no number.
+//! alias, or 4 if it has a template, or 5 if it names volumes: a program that knows none must not
+//! lose them. Version 1 had one copy and no number.
 
 use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
@@ -30,7 +30,8 @@ pub const CATALOG_NAME: &str = "CATALOG";
 pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
+const VERSION_NO_VOLUMES: u32 = 4;
 const VERSION_NO_TEMPLATES: u32 = 3;
 const VERSION_NO_ALIASES: u32 = 2;
 const VERSION_ONE_COPY: u32 = 1;
@@ -48,6 +49,9 @@ pub struct Catalog {
     pub database: String,
     /// How many volumes it was made on.
     pub volumes: u32,
+    /// The volumes, all or none, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named_volumes: Vec<NamedVolume>,
     /// Ids are not used again, so that what is left of a dropped collection is never taken for
     /// another's.
     pub next_collection: u32,
@@ -60,6 +64,18 @@ pub struct Catalog {
 
 /// Templates of collections by name. The database keeps them; servers give them their meaning.
 pub type Templates = BTreeMap<String, serde_json::Value>;
+
+/// A volume in the catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedVolume {
+    /// Its name.
+    pub name: String,
+    /// Its directory; empty for the first, which is where the catalog is.
+    pub path: String,
+    /// The name of its medium.
+    pub medium: String,
+}
 
 /// A collection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,13 +112,14 @@ impl Entry {
 
 impl Catalog {
     /// The catalog of a new database: a random id, no collections.
-    pub fn new(env: &dyn Env, volumes: usize) -> Catalog {
+    pub fn new(env: &dyn Env) -> Catalog {
         let mut random = [0; 8];
         env.random(&mut random);
         Catalog {
             number: 1,
             database: format!("{:016x}", u64::from_le_bytes(random)),
-            volumes: u32::try_from(volumes).unwrap_or(u32::MAX),
+            volumes: 1,
+            named_volumes: Vec::new(),
             next_collection: 1,
             collections: Vec::new(),
             templates: Templates::new(),
@@ -167,7 +184,12 @@ impl Catalog {
     /// # Errors
     /// What is wrong, in words, if they are damaged or of another version.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Catalog, String> {
-        let older = [VERSION_ONE_COPY, VERSION_NO_ALIASES, VERSION_NO_TEMPLATES];
+        let older = [
+            VERSION_ONE_COPY,
+            VERSION_NO_ALIASES,
+            VERSION_NO_TEMPLATES,
+            VERSION_NO_VOLUMES,
+        ];
         let mut older = older.into_iter();
         let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
         let version = older.find(is_of).unwrap_or(VERSION);
@@ -188,8 +210,11 @@ impl Catalog {
     /// The least version that a program must know to keep all that is there.
     fn version(&self) -> u32 {
         let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
+        if !self.named_volumes.is_empty() {
+            return VERSION;
+        }
         match (self.templates.is_empty(), has_alias) {
-            (false, _) => VERSION,
+            (false, _) => VERSION_NO_VOLUMES,
             (true, true) => VERSION_NO_TEMPLATES,
             (true, false) => VERSION_NO_ALIASES,
         }
@@ -201,6 +226,7 @@ impl Catalog {
     /// What is wrong, in words.
     pub fn check(&self) -> std::result::Result<(), String> {
         self.database_id().ok_or("bad database id")?;
+        self.check_volumes()?;
         let mut ids = BTreeSet::new();
         for entry in &self.collections {
             let checked = check_name(&entry.name).and_then(|()| entry.settings.check());
@@ -399,6 +425,7 @@ mod tests {
             number: 1,
             database: "00ff00ff00ff00ff".into(),
             volumes: 1,
+            named_volumes: Vec::new(),
             next_collection: 3,
             collections: vec![Entry {
                 id: 2,

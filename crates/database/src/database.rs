@@ -10,17 +10,21 @@ use crate::error::first_error;
 use crate::options::DatabaseOptions;
 use crate::scrub::{Ended, ScrubSource, Scrubber};
 use crate::settings::{CollectionSettings, check_name};
-use crate::stats::{DatabaseStats, FilterStats, ScrubStats};
+use crate::stats::{DatabaseStats, FilterStats, IoStats, ScrubStats, VolumeStats};
+use crate::volumes::name;
 use crate::wide::WideCollection;
 use crate::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, RwLock};
 use quire_collection::Partition;
-use quire_env::{Budget, Env, ErrorKind as EnvErrorKind, Gate, Volumes};
+use quire_env::{
+    Budget, Env, ErrorKind as EnvErrorKind, FileLock, Gate, IoLimits, ManagedEnv, Medium, Volume,
+    VolumeIo, Volumes,
+};
 use quire_seeded::{Bug, seeded};
 use quire_store::{Place, Shared, StoreOptions};
 use quire_wide::{Schema, WidePartition};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -48,7 +52,12 @@ pub struct Database {
 
 struct Inner {
     shared: Arc<Shared>,
-    volumes: Volumes,
+    /// The directory of the first volume.
+    root: PathBuf,
+    /// Those that collections are opened on from now on.
+    volumes: RwLock<Volumes>,
+    /// Those on the other volumes: a copy of the first may name them too.
+    volume_locks: Mutex<Vec<Box<dyn FileLock>>>,
     options: DatabaseOptions,
     state: Mutex<State>,
     /// Those of the catalog that counts: names are resolved without waiting for one being written.
@@ -135,7 +144,7 @@ impl Drop for Inner {
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Database")
-            .field("path", &self.inner.volumes.root())
+            .field("path", &self.inner.root)
             .finish_non_exhaustive()
     }
 }
@@ -151,42 +160,38 @@ impl Database {
         repairing: bool,
     ) -> Result<Database> {
         options.check()?;
-        let root = volumes.root();
+        let root = volumes.root().to_path_buf();
         let is_there = match repairing {
-            true => holds_repair(&*env, root)?,
-            false => holds_database(&*env, root)?,
+            true => holds_repair(&*env, &root)?,
+            false => holds_database(&*env, &root)?,
         };
         if is_there {
-            volumes.check(&*env)?;
+            env.list(&root)?;
         } else {
             if !options.create_if_missing {
-                return Err(Error::NoDatabase {
-                    path: root.to_path_buf(),
-                });
+                return Err(Error::NoDatabase { path: root });
             }
-            for volume in volumes.iter() {
-                env.create_dir_all(&volume.path)?;
-            }
+            env.create_dir_all(&root)?;
         }
-        let lock = env.lock_dir(root)?;
+        let lock = env.lock_dir(&root)?;
         // Who held the lock until now may have been a repair.
         if !repairing {
-            holds_database(&*env, root)?;
+            holds_database(&*env, &root)?;
         }
-        let catalog = if Catalog::exists(&*env, root)? {
-            find_catalog(&*env, root)?
+        let mut catalog = if Catalog::exists(&*env, &root)? {
+            find_catalog(&*env, &root)?
         } else {
-            let catalog = Catalog::new(&*env, volumes.iter().count());
-            catalog.write(&*env, root)?;
+            let mut catalog = Catalog::new(&*env);
+            name(&*env, &mut catalog, &volumes)?;
+            catalog.write(&*env, &root)?;
             catalog
         };
-        if catalog.volumes as usize != volumes.iter().count() {
-            let what = format!(
-                "the database was made on {} volumes; give all of them, in their order",
-                catalog.volumes
-            );
-            return Err(Error::Invalid(what));
-        }
+        let volumes = open_volumes(&*env, &volumes, &mut catalog)?;
+        let locks = lock_volumes(&*env, &volumes)?;
+        let env = match options.io_manager {
+            true => managed(env, &volumes, &catalog, options.io)?,
+            false => env,
+        };
         remove_leftovers(&*env, &volumes, &catalog)?;
         let shared = Shared::new(Arc::clone(&env), options.memory_bytes, Some(lock));
         let aliases = RwLock::new(Arc::new(catalog.aliases()));
@@ -200,11 +205,13 @@ impl Database {
         let inner = Arc::new_cyclic(|me: &Weak<Inner>| {
             let scrubber = options.scrub_period.map(|period| {
                 let source = Box::new(Scrubbed(Weak::clone(me)));
-                Scrubber::start(env, source, volumes.root(), period)
+                Scrubber::start(env, source, &root, period)
             });
             Inner {
                 changed: shared.env().gate(),
-                volumes,
+                root,
+                volumes: RwLock::new(volumes),
+                volume_locks: Mutex::new(locks),
                 options,
                 state,
                 aliases,
@@ -457,9 +464,7 @@ impl Database {
         );
         let remove = || {
             let removed = dropped.iter();
-            first_error(
-                removed.map(|id| remove_collection(&**self.env(), &self.inner.volumes, *id)),
-            )
+            first_error(removed.map(|id| remove_collection(&**self.env(), &self.volumes(), *id)))
         };
         if seeded(Bug::DroppedFilesRemovedFirst) {
             remove()?;
@@ -606,7 +611,7 @@ impl Database {
         let shared = &self.inner.shared;
         let (cache, memtables) = (shared.cache(), shared.memtables());
         Ok(DatabaseStats {
-            path: self.inner.volumes.root().display().to_string(),
+            path: self.inner.root.display().to_string(),
             memory_bytes: shared.memory_bytes(),
             memory_used_bytes: memtables.used()
                 + cache.bytes()
@@ -627,6 +632,7 @@ impl Database {
             cache_misses: cache.misses(),
             filters: FilterStats::new(shared, &collections),
             scrub: self.scrub_stats(),
+            volumes: self.volume_stats(),
             collections,
         })
     }
@@ -647,7 +653,9 @@ impl Database {
         if let Some(scrubber) = &self.inner.scrubber {
             scrubber.stop();
         }
-        state.close_all(&self.inner.shared)
+        let closed = state.close_all(&self.inner.shared);
+        self.inner.volume_locks.lock().clear();
+        closed
     }
 
     /// The catalog as it is now.
@@ -692,9 +700,77 @@ impl Database {
         }
     }
 
+    /// Adds a volume: a directory that is absent or empty, on a disk of its own. Collections that
+    /// are open use it once the database is opened again. Durable when it returns.
+    ///
+    /// # Errors
+    /// `Invalid` for a name or directory of another volume, or a directory with other files; those
+    /// of the machine.
+    pub fn add_volume(&self, name: &str, path: &Path, medium: Medium) -> Result<()> {
+        let mut state = self.state()?;
+        let volumes = state.catalog.volumes_there(&**self.env(), self.volumes())?;
+        volumes.check_there()?;
+        let of_all = |volume: &Volume| (volume.name.clone(), volume.path.clone(), volume.medium);
+        let added = (name.to_string(), path.to_path_buf(), medium);
+        let all = volumes.iter().map(of_all).chain([added]);
+        let volumes = Volumes::named(all).map_err(Error::from)?;
+        let mut catalog = state.catalog.clone();
+        catalog.set_volumes(&volumes)?;
+        for volume in volumes.iter().skip(1) {
+            catalog.mark(&**self.env(), volume)?;
+            catalog.make_dirs(&**self.env(), volume)?;
+        }
+        let added = self.env().lock_dir(path)?;
+        self.replace_catalog(&mut state, catalog)?;
+        self.inner.volume_locks.lock().push(added);
+        *self.inner.volumes.write() = volumes;
+        Ok(())
+    }
+
+    /// Figures of the volumes, in their order.
+    pub fn volume_stats(&self) -> Vec<VolumeStats> {
+        let volumes = self.volumes();
+        let of_one = |volume: &Volume| VolumeStats {
+            name: volume.name.clone(),
+            path: volume.path.display().to_string(),
+            medium: volume.medium.to_string(),
+            lost: !volume.is_there,
+            free_bytes: match volume.is_there {
+                true => self.env().free_bytes(&volume.path).ok(),
+                false => None,
+            },
+            io: self
+                .env()
+                .volume_io(&volume.path)
+                .map(|disk| IoStats::of(&disk)),
+        };
+        volumes.iter().map(of_one).collect()
+    }
+
+    /// Refuses a tier without a volume.
+    fn check_tiers(&self, settings: &CollectionSettings) -> Result<()> {
+        let groups = settings.wide.iter().flat_map(Schema::groups);
+        let volumes = self.inner.volumes.read();
+        for (group, tier) in groups.filter_map(|group| Some((group, group.tier?))) {
+            if !volumes.has(tier) {
+                return Err(Error::Invalid(format!(
+                    "group {:?}: no volume is of the tier {tier}; add one by `quire volume add DB \
+                     --volume NAME=PATH:{tier}`",
+                    group.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The volumes that collections are opened on; those whose disk is not mounted are not there.
+    pub(crate) fn volumes(&self) -> Volumes {
+        self.inner.volumes.read().clone()
+    }
+
     /// Its first volume's directory.
     pub(crate) fn root(&self) -> &Path {
-        self.inner.volumes.root()
+        &self.inner.root
     }
 
     /// Fails if it is closed, or about to be.
@@ -805,7 +881,10 @@ impl Database {
         state.catalog.next_collection = state.catalog.next_collection.max(next);
         let mut catalog = state.catalog.clone();
         // What an earlier attempt under this id may have left.
-        remove_collection(&**self.env(), &self.inner.volumes, entry.id)?;
+        // A directory made now in the place of a lost volume would be taken for it.
+        let volumes = state.catalog.volumes_there(&**self.env(), self.volumes())?;
+        volumes.check_there()?;
+        remove_collection(&**self.env(), &volumes, entry.id)?;
         for partition in 0..entry.settings.partitions {
             create(&self.inner.shared, &self.place(&catalog, entry, partition))?;
         }
@@ -828,7 +907,7 @@ impl Database {
         // A number is used once, even if the attempt fails: it may be on disk all the same.
         state.catalog.number += 1;
         next.number = state.catalog.number;
-        next.write(&**self.env(), self.inner.volumes.root())?;
+        next.write(&**self.env(), &self.inner.root)?;
         state.catalog = next;
         *self.inner.aliases.write() = Arc::new(state.catalog.aliases());
         state.in_doubt.clear();
@@ -839,7 +918,7 @@ impl Database {
     /// Whether a crash now could leave another catalog than the one that counts, after an attempt
     /// to replace it failed.
     fn catalog_is_in_doubt(&self, state: &mut State) -> bool {
-        let (env, root) = (&**self.env(), self.inner.volumes.root());
+        let (env, root) = (&**self.env(), self.inner.root.as_path());
         // The next one was never in place, or this one is again.
         let stands =
             Catalog::read(env, root).is_ok_and(|found| found.same_collections(&state.catalog));
@@ -898,6 +977,7 @@ impl Database {
         settings: CollectionSettings,
     ) -> Result<WideCollection> {
         let mut state = self.state()?;
+        self.check_tiers(&settings)?;
         let entry = self.new_entry(&state, name, settings, BTreeMap::new())?;
         self.make_wide_locked(&mut state, &entry)
     }
@@ -928,6 +1008,7 @@ impl Database {
             wide: Some(schema.clone()),
             ..entry.settings.clone()
         };
+        self.check_tiers(&settings)?;
         self.replace_schema(&mut state, &entry, settings, schema)
     }
 
@@ -981,6 +1062,7 @@ impl Database {
             entry.settings.clone(),
             schema.clone(),
             partitions.collect::<quire_wide::Result<_>>()?,
+            self.volumes(),
         );
         state.open_wide.insert(entry.id, collection.clone());
         Ok(collection)
@@ -999,7 +1081,7 @@ impl Database {
     }
 
     fn place(&self, catalog: &Catalog, entry: &Entry, partition: u32) -> Place {
-        partition_place(&self.inner.volumes, catalog, entry, partition)
+        partition_place(&self.inner.volumes.read(), catalog, entry, partition)
     }
 
     fn store_options(&self, settings: &CollectionSettings) -> StoreOptions {
@@ -1025,6 +1107,53 @@ const DEAD_BYTES_MIN: u64 = 32 << 20;
 /// All partitions of a wide collection together keep this many bytes of the log that their trees do
 /// not need, for followers that come back.
 const OBSOLETE_BYTES_KEPT: u64 = 256 << 20;
+
+/// The machine, with an I/O manager for each volume if the catalog names them.
+fn managed(
+    env: Arc<dyn Env>,
+    volumes: &Volumes,
+    catalog: &Catalog,
+    limits: Option<IoLimits>,
+) -> Result<Arc<dyn Env>> {
+    if catalog.named_volumes.is_empty() {
+        return Ok(env);
+    }
+    let limits = |volume: &Volume| limits.unwrap_or_else(|| IoLimits::of(volume.medium));
+    // As many as all volumes together let run: none waits for a thread that another one has.
+    let compactions = volumes.iter().map(|volume| limits(volume).merges.most());
+    env.reserve_compactions(compactions.sum())?;
+    let disk = |volume: &Volume| VolumeIo::of_disk(&env, &volume.path, limits(volume));
+    Ok(Arc::new(ManagedEnv::new(Arc::clone(&env), volumes, disk)))
+}
+
+/// Locks on the volumes that are there, but for the first.
+fn lock_volumes(env: &dyn Env, volumes: &Volumes) -> Result<Vec<Box<dyn FileLock>>> {
+    let others = volumes.iter().skip(1).filter(|volume| volume.is_there);
+    others
+        .map(|volume| Ok(env.lock_dir(&volume.path)?))
+        .collect()
+}
+
+/// The volumes of a database that is opened with `given`. The catalog takes paths that have
+/// changed.
+fn open_volumes(env: &dyn Env, given: &Volumes, catalog: &mut Catalog) -> Result<Volumes> {
+    let volumes = catalog.all_volumes(given)?;
+    if catalog.named_volumes.is_empty() {
+        volumes.check(env)?;
+        return Ok(volumes);
+    }
+    let volumes = catalog.volumes_there(env, volumes)?;
+    for volume in volumes.iter().filter(|volume| !volume.is_there) {
+        tracing::error!(error = %volume.missing(), "what does not lie on it is served");
+    }
+    let named = catalog.named_volumes.clone();
+    catalog.set_volumes(&volumes)?;
+    if catalog.named_volumes != named {
+        catalog.number += 1;
+        catalog.write(env, volumes.root())?;
+    }
+    Ok(volumes)
+}
 
 /// The catalog that counts, in both copies.
 fn find_catalog(env: &dyn Env, root: &Path) -> Result<Catalog> {

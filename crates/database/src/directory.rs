@@ -83,7 +83,7 @@ fn is_catalog(name: &String) -> bool {
 /// Removes what a crash left of collections that were being made or dropped, and of a restore that
 /// was just ending.
 pub(crate) fn remove_leftovers(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<()> {
-    for volume in volumes.iter() {
+    for volume in volumes.iter().filter(|volume| volume.is_there) {
         let names = env.list(&volume.path);
         for name in names.map_err(|error| volume.lost(error))? {
             if name == RESTORING_NAME {
@@ -103,9 +103,7 @@ pub(crate) fn remove_leftovers(env: &dyn Env, volumes: &Volumes, catalog: &Catal
 }
 
 pub(crate) fn remove_collection(env: &dyn Env, volumes: &Volumes, id: u32) -> Result<()> {
-    first_error(
-        volumes
-            .iter()
-            .map(|volume| Ok(env.remove_dir_all(&volume.path.join(collection_dir(id)))?)),
-    )
+    // What is on a lost volume is removed by an opening that finds it again.
+    let there = volumes.iter().filter(|volume| volume.is_there);
+    first_error(there.map(|volume| Ok(env.remove_dir_all(&volume.path.join(collection_dir(id)))?)))
 }

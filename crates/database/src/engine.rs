@@ -10,7 +10,7 @@ use crate::view::View;
 use crate::wide::WideCollection;
 use crate::{Error, Result};
 use quire_collection::{Partition, PartitionView, Written};
-use quire_env::{Env, Gate};
+use quire_env::{Env, Gate, Volumes};
 use quire_store::{AnyStore, Capture, Durability};
 use quire_wide::{RowWrite, WidePartition};
 use std::path::Path;
@@ -19,6 +19,13 @@ use std::sync::Arc;
 /// The directory of the database's first volume.
 pub fn root(database: &Database) -> &Path {
     database.root()
+}
+
+/// The volumes of the database of which `given` names the first or all, as far as a catalog says.
+pub fn volumes_of(env: &dyn Env, given: Volumes) -> Volumes {
+    let catalog = Catalog::read(env, given.root());
+    let all = catalog.and_then(|catalog| catalog.all_volumes(&given));
+    all.unwrap_or(given)
 }
 
 /// Opens the new database that a repair makes, which nobody else may open yet.

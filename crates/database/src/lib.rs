@@ -3,7 +3,8 @@
 //! A [`Database`] is a directory of [`Collection`]s; a collection holds JSON documents by primary
 //! key, spread over partitions. Programs use this crate through `quiredb`, which chooses what of it
 //! is public. The crate of operations (backup, restore, verify, repair, follow, freeze) is built on
-//! it too, and needs more: the modules [`catalog`], [`directory`] and [`engine`].
+//! it too, and needs more: the modules [`catalog`], [`directory`], [`engine`] and
+//! [`volumes`].
 
 mod alias;
 mod batch;
@@ -34,6 +35,7 @@ mod tail;
 mod templates;
 mod typed;
 mod view;
+pub mod volumes;
 mod wide;
 mod wide_database;
 mod wide_found;
@@ -58,7 +60,10 @@ pub use query::Page;
 pub use quire_collection::{ID, IndexedFields};
 pub use scan::Scan;
 pub use settings::{CollectionSettings, check_name};
-pub use stats::{CollectionStats, DatabaseStats, FilterStats, IndexStats, ScrubStats};
+pub use stats::{
+    CollectionStats, DatabaseStats, FilterStats, GroupStats, IndexStats, IoStats, ScrubStats,
+    VolumeStats,
+};
 pub use tail::Tail;
 pub use typed::{from_document, to_document};
 pub use view::View;

@@ -1,6 +1,7 @@
 //! The options of an open database.
 
 use crate::{Error, Result};
+use quire_env::IoLimits;
 use std::time::Duration;
 
 /// The least memory that a database can work in.
@@ -34,6 +35,12 @@ pub struct DatabaseOptions {
     /// of their collections says. Off for a database that follows another one: it gets that one's
     /// deletions. Default true.
     pub retention: bool,
+    /// How the disks of named volumes admit I/O and compactions, all alike; by their media if
+    /// `None`, the default. The first database of a process that uses a disk decides.
+    pub io: Option<IoLimits>,
+    /// Whether disks of named volumes have an I/O manager and a compaction limiter. Default true;
+    /// false is for measuring what they are worth.
+    pub io_manager: bool,
 }
 
 impl Default for DatabaseOptions {
@@ -46,6 +53,8 @@ impl Default for DatabaseOptions {
             scrub_period: Some(Duration::from_secs(7 * 24 * 3600)),
             log_live_percent: 80,
             retention: true,
+            io: None,
+            io_manager: true,
         }
     }
 }

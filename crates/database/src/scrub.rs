@@ -17,7 +17,7 @@ use crate::stats::ScrubStats;
 use crate::{Error, ErrorKind};
 use parking_lot::Mutex;
 use quire_collection::Partition;
-use quire_env::{Env, JobClass};
+use quire_env::{Env, IoClass, IoScope, JobClass};
 use quire_store::{FileInspection, Inspected, StoreFile, seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -181,6 +181,7 @@ impl Scrubber {
         if self.notes.lock().stopped {
             return;
         }
+        let _io = IoScope::enter(IoClass::Background);
         let mut work = self.work.lock();
         let delay = match self.slice(&mut work) {
             Ok(delay) => delay,

@@ -2,6 +2,7 @@
 
 use crate::damage::Damage;
 use quire_collection::IndexFigures;
+use quire_env::{IO_CLASSES, VolumeId, VolumeIo, Volumes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,8 +46,105 @@ pub struct DatabaseStats {
     pub filters: FilterStats,
     /// What scrubbing has done and found; none if it is off.
     pub scrub: Option<ScrubStats>,
+    /// The volumes, in their order.
+    pub volumes: Vec<VolumeStats>,
     /// Each collection, by name.
     pub collections: Vec<CollectionStats>,
+}
+
+/// A volume.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct VolumeStats {
+    /// Its name.
+    pub name: String,
+    /// Its directory.
+    pub path: String,
+    /// `ssd` or `hdd`.
+    pub medium: String,
+    /// Whether it was not there when the database was opened.
+    pub lost: bool,
+    /// Free bytes of its file system; none if that is unknown.
+    pub free_bytes: Option<u64>,
+    /// What its I/O manager has seen; none if it has none.
+    pub io: Option<IoStats>,
+}
+
+/// The queue of a disk, for all databases of the process. Lists have a number for user reads, log
+/// and flushes, compactions, and background work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct IoStats {
+    /// Reads and writes under way.
+    pub outstanding: u64,
+    /// Bytes of them.
+    pub outstanding_bytes: u64,
+    /// Those that wait now.
+    pub waiting: [u64; IO_CLASSES],
+    /// Those that had to wait.
+    pub waits: [u64; IO_CLASSES],
+    /// How long they waited in all, in microseconds.
+    pub wait_micros: [u64; IO_CLASSES],
+    /// The longest wait, in microseconds.
+    pub wait_micros_max: [u64; IO_CLASSES],
+    /// Those that went first since they had waited for long.
+    pub promotions: [u64; IO_CLASSES],
+    /// Compactions that write to it.
+    pub merges: u64,
+    /// Bytes per second that compactions may write; none if that is not limited.
+    pub merge_rate_bytes: Option<u64>,
+}
+
+impl IoStats {
+    pub(crate) fn of(disk: &VolumeIo) -> IoStats {
+        let figures = disk.figures();
+        let (merges, merge_rate_bytes) = disk.merges();
+        IoStats {
+            outstanding: figures.outstanding,
+            outstanding_bytes: figures.outstanding_bytes,
+            waiting: figures.waiting,
+            waits: figures.waits,
+            wait_micros: figures.wait_micros,
+            wait_micros_max: figures.wait_micros_max,
+            promotions: figures.promotions,
+            merges,
+            merge_rate_bytes,
+        }
+    }
+}
+
+/// A column group of a wide collection.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct GroupStats {
+    /// Its name.
+    pub name: String,
+    /// The medium of its tier; none if it has that of the first volume.
+    pub tier: Option<String>,
+    /// Bytes of its table files, by the name of the volume.
+    pub volumes: BTreeMap<String, u64>,
+}
+
+impl GroupStats {
+    pub(crate) fn of(group: &quire_wide::Group) -> GroupStats {
+        GroupStats {
+            name: group.name.clone(),
+            tier: group.tier.map(|tier| tier.to_string()),
+            volumes: BTreeMap::new(),
+        }
+    }
+
+    /// Adds what a partition has of the group, by volume.
+    pub(crate) fn add(&mut self, bytes: BTreeMap<VolumeId, u64>, volumes: &Volumes) {
+        for (id, bytes) in bytes {
+            let volume = volumes.get(id);
+            let name = volume.map_or_else(|_| id.0.to_string(), |volume| volume.name.clone());
+            *self.volumes.entry(name).or_default() += bytes;
+        }
+    }
 }
 
 /// Figures about the filters of all tables. A filter says of keys that a table does not have them,
@@ -173,6 +271,8 @@ pub struct CollectionStats {
     pub positions: Vec<u64>,
     /// Why background work last failed, partition by partition, where it has not succeeded since.
     pub background_errors: Vec<String>,
+    /// The column groups, if it is wide.
+    pub groups: Vec<GroupStats>,
 }
 
 impl CollectionStats {

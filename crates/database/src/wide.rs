@@ -4,12 +4,13 @@ use crate::collection_state::partition_of;
 use crate::error::first_error;
 use crate::query::Page;
 use crate::settings::CollectionSettings;
-use crate::stats::CollectionStats;
+use crate::stats::{CollectionStats, GroupStats};
 use crate::view::{View, WideViews};
 use crate::wide_found::found_of;
 use crate::{Error, Result};
 use parking_lot::RwLock;
 use quire_collection::{Effect, Found, Written};
+use quire_env::Volumes;
 use quire_model::{Document, Key};
 use quire_query::{Options, Query};
 use quire_store::Durability;
@@ -52,6 +53,7 @@ struct WideState {
     settings: RwLock<(Arc<CollectionSettings>, Arc<Schema>)>,
     /// At least one.
     partitions: Vec<WidePartition>,
+    volumes: Volumes,
 }
 
 impl WideCollection {
@@ -60,6 +62,7 @@ impl WideCollection {
         settings: CollectionSettings,
         schema: Schema,
         partitions: Vec<WidePartition>,
+        volumes: Volumes,
     ) -> WideCollection {
         assert!(!partitions.is_empty(), "a collection has a partition");
         WideCollection {
@@ -67,6 +70,7 @@ impl WideCollection {
                 name,
                 settings: RwLock::new((Arc::new(settings), Arc::new(schema))),
                 partitions,
+                volumes,
             }),
         }
     }
@@ -341,8 +345,17 @@ impl WideCollection {
             partitions: self.settings().partitions,
             ..CollectionStats::default()
         };
+        let schema = self.schema();
+        stats.groups = schema.groups().iter().map(GroupStats::of).collect();
         for partition in &self.state.partitions {
             stats.add(&partition.stats());
+            let of_partition = stats
+                .groups
+                .iter_mut()
+                .zip(partition.group_volumes(&schema));
+            for (group, volumes) in of_partition {
+                group.add(volumes, &self.state.volumes);
+            }
         }
         Ok(stats)
     }

@@ -1,6 +1,6 @@
 //! The machine as a trait: every call that the engine makes into it.
 
-use crate::{AppendFile, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result};
+use crate::{AppendFile, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result, VolumeIo};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +59,19 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     }
     /// Free bytes on the file system that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
+    /// A number that tells the disk of `dir` from others; none if the machine does not.
+    fn device(&self, _dir: &Path) -> Option<u64> {
+        None
+    }
+    /// What admits I/O of the volume at `dir`; none if nothing does.
+    fn volume_io(&self, _dir: &Path) -> Option<Arc<VolumeIo>> {
+        None
+    }
+    /// Bytes that are on their way to the volume at `dir` or from it, and files being written to it
+    /// counted as some; 0 if the machine does not count them.
+    fn load_bytes(&self, _dir: &Path) -> u64 {
+        0
+    }
 
     /// Wall clock: microseconds since 1970 UTC. May jump.
     fn now_micros(&self) -> i64;
@@ -83,6 +96,10 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     /// their due time. A job that has not started when the machine is dropped never starts; one
     /// that owns the machine keeps it from being dropped.
     fn schedule(&self, class: JobClass, after: Duration, job: Job);
+    /// Sees to it that `count` compactions can run at once, if background work runs on threads.
+    fn reserve_compactions(&self, _count: usize) -> Result<()> {
+        Ok(())
+    }
     /// A new [`Gate`], to wait for changes made by background work.
     fn gate(&self) -> Arc<dyn Gate>;
 }

@@ -75,10 +75,12 @@ pub enum Error {
         found: u64,
     },
     /// The directory of a volume can't be read.
-    #[error("volume {volume} at {path} is lost ({source}); is its disk mounted?")]
+    #[error("volume {name} at {path} is lost ({source}); is its disk mounted?")]
     VolumeLost {
         /// Its id.
         volume: u16,
+        /// Its name.
+        name: String,
         /// Its directory.
         path: PathBuf,
         /// The error of reading it.

@@ -1,11 +1,12 @@
 //! A file as memory, for random access.
 
-use crate::Result;
 use crate::os::OsMap;
 use crate::part::{ends_early, part};
 use crate::prefetch;
 use crate::sim::SimMap;
+use crate::{Result, VolumeIo};
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// A file as memory. Reading a part copies nothing, and the system reads a missing page alone,
 /// without its neighbours. Where many pages are missing, they are read by a system call: then the
@@ -16,7 +17,11 @@ use bytes::Bytes;
 /// by [`read_exact_at`](crate::ReadFile::read_exact_at) first, which returns the error of the disk,
 /// and through the map afterwards.
 #[derive(Debug)]
-pub struct FileMap(Repr);
+pub struct FileMap {
+    repr: Repr,
+    /// What admits reads of missing pages; nothing if none.
+    disk: Option<Arc<VolumeIo>>,
+}
 
 #[derive(Debug)]
 enum Repr {
@@ -26,11 +31,25 @@ enum Repr {
 
 impl FileMap {
     pub(crate) fn of_os(map: OsMap) -> FileMap {
-        FileMap(Repr::Os(map))
+        FileMap {
+            repr: Repr::Os(map),
+            disk: None,
+        }
     }
 
     pub(crate) fn of_sim(map: SimMap) -> FileMap {
-        FileMap(Repr::Sim(map))
+        FileMap {
+            repr: Repr::Sim(map),
+            disk: None,
+        }
+    }
+
+    /// The same map; its missing pages are read as `disk` admits.
+    pub(crate) fn managed(self, disk: &Arc<VolumeIo>) -> FileMap {
+        FileMap {
+            disk: Some(Arc::clone(disk)),
+            ..self
+        }
     }
 
     /// Calls `look` with `length` bytes from `offset`, and returns its result.
@@ -39,10 +58,10 @@ impl FileMap {
     /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file was shorter than that when it was
     /// mapped; errors of the machine, if the part was read by a call.
     pub fn look<T>(&self, offset: u64, length: usize, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        match &self.0 {
+        match &self.repr {
             Repr::Os(map) => match part(map.bytes(), offset, length) {
                 Some(part) => {
-                    map.before_access(offset, length)?;
+                    map.before_access(offset, length, self.disk.as_ref())?;
                     Ok(look(part))
                 }
                 None => Err(ends_early(map.path())),
@@ -55,7 +74,7 @@ impl FileMap {
     /// that comes soon. It never reads from the disk.
     #[inline]
     pub fn prefetch(&self, offset: u64) {
-        if let Repr::Os(map) = &self.0
+        if let Repr::Os(map) = &self.repr
             && let Some([first, ..]) = part(map.bytes(), offset, 1)
         {
             prefetch(first);
@@ -68,7 +87,7 @@ impl FileMap {
     /// [`ErrorKind::UnexpectedEnd`](crate::ErrorKind) if the file was shorter than that when it was
     /// mapped.
     pub fn part(&self, offset: u64, length: usize) -> Result<Bytes> {
-        match &self.0 {
+        match &self.repr {
             Repr::Os(map) => match part(map.bytes(), offset, length) {
                 Some(part) => Ok(map.shared().slice_ref(part)),
                 None => Err(ends_early(map.path())),

@@ -12,6 +12,7 @@ mod env;
 mod error;
 mod file;
 mod file_map;
+mod io;
 mod job;
 mod os;
 mod part;
@@ -28,10 +29,14 @@ pub use env::{Env, LOCK_NAME};
 pub use error::{Error, ErrorKind, Result};
 pub use file::{AppendFile, FileLock, ReadFile};
 pub use file_map::FileMap;
+pub use io::{
+    AdmissionFigures, AdmissionLimits, IO_CLASSES, IoClass, IoLimits, IoScope, ManagedEnv,
+    MergeLimits, MergePermit, VolumeIo,
+};
 pub use job::{Gate, Job, JobClass};
 pub use os::OsEnv;
 pub use prefetch::prefetch;
 pub use sim::{Absence, Fault, Latency, ReadFault, SimEnv};
 pub use stamp::FileStamp;
 pub use tally::Tally;
-pub use volume::{FileId, Medium, Volume, VolumeId, Volumes};
+pub use volume::{FileId, Medium, Volume, VolumeId, Volumes, found};

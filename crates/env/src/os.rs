@@ -124,6 +124,11 @@ impl Env for OsEnv {
         dir::free_bytes(dir)
     }
 
+    fn device(&self, dir: &Path) -> Option<u64> {
+        let stamp = file::stamp(dir).ok()?;
+        Some(stamp.identity[0])
+    }
+
     fn now_micros(&self) -> i64 {
         match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
@@ -165,6 +170,10 @@ impl Env for OsEnv {
 
     fn schedule(&self, class: JobClass, after: Duration, job: Job) {
         self.pool.schedule(class, after, job);
+    }
+
+    fn reserve_compactions(&self, count: usize) -> Result<()> {
+        self.pool.grow(count)
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

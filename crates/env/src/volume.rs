@@ -1,8 +1,10 @@
 //! Volumes: the directories that hold a database, each on a disk of its own (JBOD).
 
-use crate::{Env, Error, Result};
+use crate::{Env, Error, ErrorKind, Result};
+use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The index of a volume in the list of the database; stored in manifests, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,15 +19,44 @@ pub enum Medium {
     Hdd,
 }
 
+impl fmt::Display for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Medium::Ssd => "ssd",
+            Medium::Hdd => "hdd",
+        })
+    }
+}
+
+impl FromStr for Medium {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Medium> {
+        match text {
+            "ssd" => Ok(Medium::Ssd),
+            "hdd" => Ok(Medium::Hdd),
+            _ => {
+                let what = format!("{text:?} is no medium; use ssd or hdd");
+                Err(Error::invalid_argument(what))
+            }
+        }
+    }
+}
+
 /// One directory on one disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     /// Its index in the list.
     pub id: VolumeId,
+    /// What people call it.
+    pub name: String,
     /// The directory.
     pub path: PathBuf,
     /// The kind of disk.
     pub medium: Medium,
+    /// False if its disk was not mounted when the database was opened: nothing is read from it, and
+    /// nothing is written to what is in its place.
+    pub is_there: bool,
 }
 
 /// Identifies a file of a partition: its volume, and its number, which is unique in the partition.
@@ -48,9 +79,16 @@ impl Volume {
     pub fn lost(&self, source: Error) -> Error {
         Error::VolumeLost {
             volume: self.id.0,
+            name: self.name.clone(),
             path: self.path.clone(),
             source: Box::new(source),
         }
+    }
+
+    /// The error that the volume is lost: its directory is not there.
+    pub fn missing(&self) -> Error {
+        let source = std::io::ErrorKind::NotFound.into();
+        self.lost(Error::io("open", &self.path, source))
     }
 }
 
@@ -60,24 +98,42 @@ impl Volume {
 pub struct Volumes(Vec<Volume>);
 
 impl Volumes {
-    /// Volumes from a list of directories; the first is volume 0.
+    /// Volumes from a list of directories; the first is volume 0. They are named `first`, then
+    /// `volume1` and so on.
     ///
     /// # Errors
     /// `InvalidArgument` if the list is empty, longer than 65,536, or names a directory twice.
     pub fn new(list: impl IntoIterator<Item = (PathBuf, Medium)>) -> Result<Volumes> {
+        let named = |(index, (path, medium))| (Volumes::default_name(index), path, medium);
+        Volumes::named(list.into_iter().enumerate().map(named))
+    }
+
+    /// Volumes from a list of names, directories and media; the first is volume 0.
+    ///
+    /// # Errors
+    /// As of [`new`](Volumes::new); `InvalidArgument` also for a bad name or one that is there
+    /// twice.
+    pub fn named(list: impl IntoIterator<Item = (String, PathBuf, Medium)>) -> Result<Volumes> {
         let mut volumes: Vec<Volume> = Vec::new();
-        for (index, (path, medium)) in list.into_iter().enumerate() {
+        for (index, (name, path, medium)) in list.into_iter().enumerate() {
             let id = u16::try_from(index)
                 .map_err(|_| Error::invalid_argument("more than 65,536 volumes"))?;
+            check_name(&name)?;
             if let Some(same) = volumes.iter().find(|volume| volume.path == path) {
                 let (path, first) = (path.display(), same.id.0);
                 let twice = format!("volume {id} at {path} is volume {first} already");
                 return Err(Error::invalid_argument(twice));
             }
+            if volumes.iter().any(|volume| volume.name == name) {
+                let twice = format!("there is a volume {name} already; give another name");
+                return Err(Error::invalid_argument(twice));
+            }
             volumes.push(Volume {
                 id: VolumeId(id),
+                name,
                 path,
                 medium,
+                is_there: true,
             });
         }
         if volumes.is_empty() {
@@ -99,8 +155,10 @@ impl Volumes {
     pub fn single(path: impl Into<PathBuf>) -> Volumes {
         Volumes(vec![Volume {
             id: VolumeId(0),
+            name: Volumes::default_name(0),
             path: path.into(),
             medium: Medium::Ssd,
+            is_there: true,
         }])
     }
 
@@ -125,18 +183,53 @@ impl Volumes {
         })
     }
 
-    /// The volume for a new file: the first of those with the most free space. A volume whose free
-    /// space is unknown is used only if it is unknown for all; then it is the first, and creating
-    /// the file reports what is wrong.
-    pub fn place(&self, env: &dyn Env) -> VolumeId {
-        match self.0.as_slice() {
-            [only] => only.id,
-            volumes => most_free(
-                volumes
-                    .iter()
-                    .map(|volume| (volume.id, env.free_bytes(&volume.path).ok())),
-            ),
+    /// The name of the volume at this place of the list, if it was given none.
+    pub fn default_name(index: usize) -> String {
+        match index {
+            0 => "first".to_string(),
+            _ => format!("volume{index}"),
         }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The volume for a new file of a tier: one with much room and little load. `inputs` are those
+    /// that the bytes of the file are read from meanwhile, `failing` those that just failed. A tier
+    /// has the volumes of its medium; without a tier it is that of the first volume. If none of
+    /// them is there, the first takes the file.
+    pub fn place(
+        &self,
+        env: &dyn Env,
+        tier: Option<Medium>,
+        inputs: &[VolumeId],
+        failing: &[VolumeId],
+    ) -> VolumeId {
+        let tier = tier.or(self.0.first().map(|volume| volume.medium));
+        let of_tier = |volume: &&Volume| {
+            volume.is_there && Some(volume.medium) == tier && !failing.contains(&volume.id)
+        };
+        let of_tier: Vec<_> = self.0.iter().filter(of_tier).collect();
+        match of_tier.as_slice() {
+            [] => VolumeId(0),
+            [only] => only.id,
+            many => {
+                let candidates = many.iter().map(|volume| Candidate {
+                    id: volume.id,
+                    free: env.free_bytes(&volume.path).ok(),
+                    load: env.load_bytes(&volume.path),
+                    is_input: inputs.contains(&volume.id),
+                });
+                choose(&candidates.collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// Whether a volume of this medium is among them.
+    pub fn has(&self, medium: Medium) -> bool {
+        self.0.iter().any(|volume| volume.medium == medium)
     }
 
     /// Checks that the directory of each volume can be read.
@@ -151,36 +244,92 @@ impl Volumes {
         Ok(())
     }
 
-    /// Checks that each volume except the first has the directory `subdir`, which was made on all
-    /// of them. If a disk is not mounted, its mount point still exists and is empty: nothing must
-    /// be written to it.
+    /// The same volumes; those are not there of which `is_there` says no. The first is
+    /// always there.
+    #[must_use]
+    pub fn noting(mut self, mut is_there: impl FnMut(&Volume) -> bool) -> Volumes {
+        for volume in self.0.iter_mut().skip(1) {
+            volume.is_there = volume.is_there && is_there(volume);
+        }
+        self
+    }
+
+    /// The same volumes; those are not there that lack the directory `subdir`, which was made on
+    /// all of them. If a disk is not mounted, its mount point still exists and is empty: nothing
+    /// must be written to it.
+    #[must_use]
+    pub fn with_subdir(self, env: &dyn Env, subdir: &Path) -> Volumes {
+        self.noting(|volume| found(|| env.list(&volume.path.join(subdir))).is_ok())
+    }
+
+    /// Fails if a volume is not there.
     ///
     /// # Errors
-    /// `VolumeLost` for the first without it.
-    pub fn check_subdir(&self, env: &dyn Env, subdir: &Path) -> Result<()> {
-        for volume in self.0.iter().skip(1) {
-            env.list(&volume.path.join(subdir))
-                .map_err(|source| volume.lost(source))?;
+    /// `VolumeLost` for the first of these.
+    pub fn check_there(&self) -> Result<()> {
+        match self.0.iter().find(|volume| !volume.is_there) {
+            Some(lost) => Err(lost.missing()),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
-/// The first of those with the most free bytes. Unknown counts as less than 0.
-fn most_free(volumes: impl Iterator<Item = (VolumeId, Option<u64>)>) -> VolumeId {
-    let mut best = (VolumeId(0), None);
-    for (id, free) in volumes {
-        if free > best.1 {
-            best = (id, free);
-        }
+/// What `find` finds. An error is not believed before it comes twice, unless nothing is there: a
+/// disk is not given up for one read that fails.
+pub fn found<T>(find: impl Fn() -> Result<T>) -> Result<T> {
+    match find() {
+        Err(error) if error.kind() != ErrorKind::NotFound => find(),
+        found => found,
     }
-    best.0
+}
+
+/// The longest name of a volume, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+fn check_name(name: &str) -> Result<()> {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c);
+    match !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_fine) {
+        true => Ok(()),
+        false => Err(Error::invalid_argument(format!(
+            "volume {:?}: a name has 1 to {NAME_BYTES_MAX} of a to z, 0 to 9, _ - and .",
+            name.chars().take(NAME_BYTES_MAX).collect::<String>()
+        ))),
+    }
+}
+
+/// A volume that could take a new file.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    id: VolumeId,
+    /// Free bytes; none if that is unknown.
+    free: Option<u64>,
+    /// Bytes that are on their way to the disk or from it.
+    load: u64,
+    /// Whether the bytes of the file are read from it meanwhile.
+    is_input: bool,
+}
+
+/// What reading the input counts as load.
+const INPUT_LOAD_BYTES: u64 = 8 << 20;
+
+/// Where a new file goes. Those with at least half of the most free room are equal in that: of
+/// them the one with the least load, then the one with the most room, then the first. Unknown
+/// free room counts as none.
+fn choose(candidates: &[Candidate]) -> VolumeId {
+    let most = candidates.iter().filter_map(|one| one.free).max();
+    let half = most.map(|bytes| bytes.div_ceil(2));
+    let roomy = candidates.iter().filter(|one| one.free >= half);
+    let order = |one: &&Candidate| {
+        let input = if one.is_input { INPUT_LOAD_BYTES } else { 0 };
+        (one.load.saturating_add(input), Reverse(one.free), one.id)
+    };
+    roomy.min_by_key(order).map_or(VolumeId(0), |one| one.id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ErrorKind, SimEnv};
+    use crate::SimEnv;
 
     fn list(paths: &[&str]) -> Result<Volumes> {
         Volumes::new(paths.iter().map(|path| (PathBuf::from(path), Medium::Hdd)))
@@ -224,53 +373,122 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Io);
         let text = error.to_string();
         assert!(
-            text.contains("volume 1") && text.contains("/disk2"),
+            text.contains("volume volume1") && text.contains("/disk2"),
             "{text}"
         );
         list(&["/a"])?.check(&*env)
     }
 
     #[test]
-    fn volume_without_its_directories_is_lost_and_the_first_is_known_by_other_files() -> Result<()>
-    {
+    fn volume_without_its_directories_is_not_there_and_the_first_is_known_by_other_files()
+    -> Result<()> {
         let env = SimEnv::new(0);
         env.create_dir_all(Path::new("/b/c"))?;
         let volumes = list(&["/a", "/b"])?;
-        volumes.check_subdir(&*env, Path::new("c"))?;
-        let error = volumes
-            .check_subdir(&*env, Path::new("d"))
-            .expect_err("/b has no d");
+        volumes
+            .clone()
+            .with_subdir(&*env, Path::new("c"))
+            .check_there()?;
+        let noted = volumes.with_subdir(&*env, Path::new("d"));
+        let error = noted.check_there().expect_err("/b has no d");
         assert_eq!(error.kind(), ErrorKind::Io);
-        assert!(error.to_string().contains("volume 1 at /b"), "{error}");
+        assert!(
+            error.to_string().contains("volume volume1 at /b"),
+            "{error}"
+        );
+        assert_eq!(noted.place(&*env, None, &[], &[]), VolumeId(0));
         Ok(())
     }
 
     #[test]
-    fn new_file_goes_to_the_first_volume_with_the_most_room() {
-        for (free, expected) in [
-            (&[Some(5)][..], 0),
-            (&[Some(5), Some(9), Some(9)], 1),
-            (&[Some(9), Some(5)], 0),
-            (&[None, Some(0)], 1),
-            (&[Some(0), None], 0),
-            (&[None, None], 0),
-            (&[Some(0), Some(0)], 0),
-        ] {
-            let ids = (0..).map(VolumeId);
-            assert_eq!(
-                most_free(ids.zip(free.iter().copied())),
-                VolumeId(expected),
-                "{free:?}"
-            );
+    fn new_file_goes_where_room_and_load_allow() {
+        let gib = |count: u64| Some(count << 30);
+        // Of each volume: free room, load in MiB, whether the input lies on it.
+        type One = (Option<u64>, u64, bool);
+        let cases: &[(&[One], u16)] = &[
+            (&[(gib(5), 0, false)], 0),
+            // Room.
+            (
+                &[(gib(5), 0, false), (gib(9), 0, false), (gib(9), 0, false)],
+                1,
+            ),
+            (&[(gib(4), 0, false), (gib(9), 99, false)], 1),
+            (&[(None, 0, false), (Some(1), 99, true)], 1),
+            (&[(Some(0), 0, false), (None, 0, false)], 0),
+            (&[(None, 0, false), (None, 0, false)], 0),
+            // Load, among those with much room.
+            (&[(gib(9), 1, false), (gib(5), 0, false)], 1),
+            (
+                &[(gib(9), 2, false), (gib(5), 1, false), (gib(1), 0, false)],
+                1,
+            ),
+            // The disk that the input lies on is as good as a busy one.
+            (&[(gib(9), 0, true), (gib(5), 0, false)], 1),
+            (&[(gib(9), 0, true), (gib(5), 7, false)], 1),
+            (&[(gib(9), 0, true), (gib(5), 9, false)], 0),
+            (&[(gib(9), 0, true), (gib(9), 0, true)], 0),
+        ];
+        for (volumes, expected) in cases {
+            let candidates = volumes.iter().zip(0..);
+            let candidates = candidates.map(|(&(free, load, is_input), id)| Candidate {
+                id: VolumeId(id),
+                free,
+                load: load << 20,
+                is_input,
+            });
+            let chosen = choose(&candidates.collect::<Vec<_>>());
+            assert_eq!(chosen, VolumeId(*expected), "{volumes:?}");
         }
     }
 
     #[test]
-    fn volume_whose_free_space_is_unknown_is_passed_over() -> Result<()> {
+    fn tier_has_the_volumes_of_its_medium() -> Result<()> {
         let env = SimEnv::new(0);
-        env.create_dir_all(Path::new("/b"))?;
-        assert_eq!(list(&["/a", "/b"])?.place(&*env), VolumeId(1));
-        assert_eq!(Volumes::single("/a").place(&*env), VolumeId(0));
+        let one =
+            |name: &str, medium| (name.to_string(), PathBuf::from(format!("/{name}")), medium);
+        let volumes = Volumes::named([
+            one("a", Medium::Ssd),
+            one("b", Medium::Hdd),
+            one("c", Medium::Ssd),
+            one("d", Medium::Hdd),
+        ])?;
+        for volume in volumes.iter() {
+            env.create_dir_all(&volume.path)?;
+        }
+        let place = |volumes: &Volumes, tier, failing: &[u16]| {
+            let failing: Vec<_> = failing.iter().copied().map(VolumeId).collect();
+            volumes.place(&*env, tier, &[], &failing).0
+        };
+        let (ssd, hdd) = (Some(Medium::Ssd), Some(Medium::Hdd));
+        assert_eq!(
+            [place(&volumes, None, &[]), place(&volumes, hdd, &[])],
+            [0, 1]
+        );
+        assert_eq!(
+            [place(&volumes, ssd, &[0]), place(&volumes, hdd, &[1])],
+            [2, 3]
+        );
+        let lost = volumes.noting(|volume| volume.medium == Medium::Ssd);
+        assert_eq!(
+            [place(&lost, None, &[0, 2]), place(&lost, hdd, &[])],
+            [0, 0]
+        );
         Ok(())
+    }
+
+    #[test]
+    fn names_and_media_are_checked() {
+        for name in ["", "Disk", "a b", "a/b", &"x".repeat(65)] {
+            let named = Volumes::named([(name.to_string(), PathBuf::from("/a"), Medium::Ssd)]);
+            assert_eq!(
+                named.unwrap_err().kind(),
+                ErrorKind::InvalidArgument,
+                "{name}"
+            );
+        }
+        let twice = ["/a", "/b"].map(|path| ("d".to_string(), path.into(), Medium::Ssd));
+        assert!(Volumes::named(twice).is_err());
+        assert_eq!("hdd".parse::<Medium>().unwrap(), Medium::Hdd);
+        assert!("tape".parse::<Medium>().is_err());
     }
 }

@@ -6,8 +6,9 @@
 //! A table lies on one volume, at `{volume}/{subdir}/{number:010}.table`. Numbers are unique within
 //! the partition and never used twice while a file of that number is there.
 
-use crate::Result;
-use quire_env::{AppendFile, Env, ErrorKind, FileId, VolumeId, Volumes};
+use crate::{Result, TableMeta};
+use quire_env::{AppendFile, Env, ErrorKind, FileId, Medium, Volume, VolumeId, VolumeIo, Volumes};
+use quire_sync::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +25,8 @@ pub struct TableFiles {
     /// Whether the first volume's directory is known to be there, durably: finding out costs a
     /// sync.
     ready: AtomicBool,
+    /// Why a volume was last passed over for another one.
+    trouble: Mutex<Option<String>>,
 }
 
 impl TableFiles {
@@ -40,16 +43,54 @@ impl TableFiles {
             subdir,
             next_number: AtomicU64::new(next_number),
             ready: AtomicBool::new(false),
+            trouble: Mutex::new(None),
         }
     }
 
-    /// A new, empty file on the volume with the most room. Its name is not durable before
+    /// A new, empty file on the volume `at`, or else on one of the tier, chosen by free room and
+    /// load; `inputs` are the volumes that its bytes are read from meanwhile. A volume that fails
+    /// is passed over for another of the tier. The name is not durable before
     /// [`sync_dirs`](TableFiles::sync_dirs).
     ///
     /// # Errors
-    /// Those of the machine; `VolumeLost` if the directory is not there.
-    pub fn create(&self) -> Result<(FileId, Box<dyn AppendFile>)> {
-        let volume = self.volumes.place(self.env.as_ref());
+    /// Those of the machine, if every volume fails; `VolumeLost` if the directory is not there.
+    pub fn create(
+        &self,
+        tier: Option<Medium>,
+        inputs: &[VolumeId],
+        mut at: Option<VolumeId>,
+    ) -> Result<(FileId, Box<dyn AppendFile>)> {
+        let mut failing = Vec::new();
+        loop {
+            let place = || self.volumes.place(&*self.env, tier, inputs, &failing);
+            let volume = at.take().unwrap_or_else(place);
+            match self.create_on(volume) {
+                Err(error)
+                    if !failing.contains(&volume) && failing.len() + 1 < self.volumes.count() =>
+                {
+                    *self.trouble.lock() = Some(error.to_string());
+                    failing.push(volume);
+                }
+                created => return created,
+            }
+        }
+    }
+
+    /// Where [`create`](TableFiles::create) would put a file now, and what admits I/O there; none
+    /// if nothing does.
+    pub(crate) fn managed_place(
+        &self,
+        tier: Option<Medium>,
+        inputs: &[VolumeId],
+    ) -> Option<(VolumeId, Arc<VolumeIo>)> {
+        let io = self.env.volume_io(self.volumes.root())?;
+        let id = self.volumes.place(&*self.env, tier, inputs, &[]);
+        let volume = self.volumes.get(id).ok();
+        let of_volume = volume.and_then(|volume| self.env.volume_io(&volume.path));
+        Some((id, of_volume.unwrap_or(io)))
+    }
+
+    fn create_on(&self, volume: VolumeId) -> Result<(FileId, Box<dyn AppendFile>)> {
         self.make_dir(volume)?;
         loop {
             let number = self.next_number.fetch_add(1, Ordering::Relaxed);
@@ -64,6 +105,14 @@ impl TableFiles {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// The volume of one of these tables that is not there.
+    pub fn lost<'a>(&self, tables: impl IntoIterator<Item = &'a TableMeta>) -> Option<&Volume> {
+        let volumes = tables.into_iter().map(|table| table.file.volume);
+        let found = volumes.filter_map(|volume| self.volumes.get(volume).ok());
+        let mut lost = found.filter(|volume| !volume.is_there);
+        lost.next()
     }
 
     fn make_dir(&self, volume: VolumeId) -> Result<()> {
@@ -84,6 +133,11 @@ impl TableFiles {
             self.ready.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Why a volume was last passed over for another one; none if none ever was.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
     }
 
     /// Where a file is.
@@ -110,7 +164,7 @@ impl TableFiles {
     /// Those of the machine.
     pub fn list(&self) -> Result<Vec<FileId>> {
         let mut files = Vec::new();
-        for volume in self.volumes.iter() {
+        for volume in self.volumes.iter().filter(|volume| volume.is_there) {
             let dir = volume.path.join(&self.subdir);
             if !self.env.exists(&dir)? {
                 continue;
@@ -178,10 +232,13 @@ mod tests {
         let subdir = PathBuf::from("c1/p0/tables");
         env.create_dir_all(&root.join("c1/p0")).unwrap();
         let files = |env| TableFiles::new(env, Volumes::single("/db"), subdir.clone(), 1);
-        files(env.clone()).create().unwrap();
+        files(env.clone()).create(None, &[], None).unwrap();
         // As if the directory of the database had been replaced by an empty one.
         env.remove_dir_all(&root.join("c1")).unwrap();
-        let lost = files(env.clone()).create().map(drop).unwrap_err();
+        let lost = files(env.clone())
+            .create(None, &[], None)
+            .map(drop)
+            .unwrap_err();
         assert!(lost.to_string().contains("is lost"), "{lost}");
         assert!(env.list(root).unwrap().is_empty());
     }

@@ -43,7 +43,9 @@ use crate::table::{Counters, Origin, TableCopy};
 use crate::{Op, Result, RunMeta, TreeContext, TreeSpec};
 use check::{check_cuts, check_write};
 use edit::Claims;
+use quire_env::Volume;
 use quire_model::Position;
+use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU64, Ordering};
 use quire_sync::{ArcSwap, Mutex};
 use std::sync::Arc;
@@ -99,7 +101,8 @@ pub struct Tree {
 
 impl Tree {
     /// Opens the tree that the manifest's runs, newest first, make up. Of each table, footer,
-    /// properties and top index are read.
+    /// properties and top index are read. If one lies on a volume that is not there, the tree is
+    /// [lost](Tree::lost).
     ///
     /// # Errors
     /// `InvalidArgument` for a spec that makes no sense, `Corrupt` or `UnsupportedVersion` for a
@@ -112,6 +115,11 @@ impl Tree {
             .map(|run| run.id)
             .max()
             .map_or(1, |id| id.saturating_add(1));
+        let tables = runs.iter().flat_map(|run| &run.tables);
+        let lost = context.files.lost(tables).cloned().map(Arc::new);
+        // Without one of its tables a tree would give wrong answers.
+        let runs = if lost.is_some() { Vec::new() } else { runs };
+        let lost = lost.filter(|_| !seeded(Bug::LostTablesForgotten));
         let open = |run| Run::open(&spec, &context, &counters, run, Origin::Manifest).map(Arc::new);
         let runs: Vec<_> = runs.into_iter().map(open).collect::<Result<_>>()?;
         check_cuts(&spec, &runs)?;
@@ -122,6 +130,7 @@ impl Tree {
             runs,
             flushed: Position(0),
             deletes_ranges: false,
+            lost,
         };
         version.note_deletes_ranges();
         Ok(Tree {
@@ -143,6 +152,12 @@ impl Tree {
     /// What it was opened with.
     pub fn spec(&self) -> &TreeSpec {
         &self.spec
+    }
+
+    /// The volume, if one is lost that a table of the tree lies on: then its reads fail, and it
+    /// must not be flushed.
+    pub fn lost(&self) -> Option<Arc<Volume>> {
+        self.version.load().lost.clone()
     }
 
     /// Writes `op` to `key`: seen by snapshots at `position` and later. One writer at a time;
@@ -225,6 +240,7 @@ impl Tree {
             runs: version.runs.clone(),
             flushed: version.flushed,
             deletes_ranges: version.deletes_ranges,
+            lost: version.lost.clone(),
         };
         TreeSnapshot::new(
             Arc::new(version),

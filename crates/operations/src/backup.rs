@@ -39,7 +39,7 @@ pub(crate) use snapshot::{PartitionFiles, Piece, Snapshot, StoredFile, partition
 
 use copy::Copier;
 use quire_database::{Database, Error, ErrorKind, Result, engine};
-use quire_env::Env;
+use quire_env::{Env, IoClass, IoScope};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -204,6 +204,7 @@ pub fn backup(
     options: &BackupOptions,
     progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<BackupReport> {
+    let _io = IoScope::enter(IoClass::Background);
     options.check()?;
     match attempt(database, to, options, progress) {
         // If it was an index that is damaged, the next capture is without it.

@@ -68,6 +68,7 @@ pub fn repair(
     to: Volumes,
     on_event: &mut dyn FnMut(RepairEvent),
 ) -> Result<RepairReport> {
+    let from = engine::volumes_of(&*env, from);
     marker::check_target(&*env, &from, &to)?;
     survey::require(&*env, &from)?;
     let lock = env.lock_dir(from.root())?;

@@ -13,6 +13,7 @@ use crate::backup::{BackupDir, PartitionFiles, Snapshot, SnapshotInfo, StoredFil
 use crate::file_source::{FileSource, MANIFEST_BYTES_MAX, place_partition};
 use quire_database::catalog::{CATALOG_COPY_NAME, CATALOG_NAME, parse_collection_dir};
 use quire_database::directory::{LOCK_NAME, RESTORING_NAME, partition_place};
+use quire_database::volumes::{self as named, VOLUME_NAME};
 use quire_database::{Error, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
 use serde::Serialize;
@@ -68,7 +69,7 @@ pub fn restore(
         progress,
     };
     let mut catalog = snapshot.catalog.clone();
-    catalog.volumes = u32::try_from(volumes.iter().count()).unwrap_or(u32::MAX);
+    named::name(&*env, &mut catalog, volumes)?;
     for files in &snapshot.partitions {
         let entry = catalog
             .collections
@@ -117,7 +118,9 @@ fn check_target(env: &dyn Env, volume: &Path) -> Result<()> {
         name == LOCK_NAME
             || name.starts_with(RESTORING_NAME)
             || (is(RESTORING_NAME)
-                && (parse_collection_dir(name).is_some() || name.starts_with(CATALOG_NAME)))
+                && (parse_collection_dir(name).is_some()
+                    || name.starts_with(CATALOG_NAME)
+                    || name.starts_with(VOLUME_NAME)))
     };
     let is_database = is(CATALOG_NAME) || is(CATALOG_COPY_NAME) && !is(RESTORING_NAME);
     if !is_database && names.iter().all(ours) {

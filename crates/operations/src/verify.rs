@@ -73,7 +73,7 @@ pub fn verify(
     options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
-    let root = volumes.root();
+    let root = &volumes.root().to_path_buf();
     if env.exists(&root.join(quire_kv::MARKER_NAME))? {
         return verify_keys_and_values(env, root, options, progress);
     }
@@ -97,6 +97,7 @@ pub fn verify(
         }
         Err(error) => return Err(error),
     };
+    let volumes = catalog.volumes_there(&*env, catalog.all_volumes(&volumes)?)?;
     let total = total_bytes(&*env, &volumes, &catalog)?;
     let mut progress = limited(&env, options, total, progress);
     let shared = Shared::new(env, DatabaseOptions::default().memory_bytes, Some(lock));
@@ -164,7 +165,8 @@ pub(crate) fn total_bytes(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -
     for entry in &catalog.collections {
         for number in 0..entry.settings.partitions {
             let subdir = partition_place(volumes, catalog, entry, number).subdir;
-            for dir in volumes.iter().flat_map(|volume| {
+            let there = volumes.iter().filter(|volume| volume.is_there);
+            for dir in there.flat_map(|volume| {
                 ["log", "tables"].map(|part| volume.path.join(&subdir).join(part))
             }) {
                 for name in if env.exists(&dir)? {

@@ -58,11 +58,11 @@ pub use quire_collection::{Action, Change, Condition, Effect, Found, Within, Wri
 pub use quire_database::{
     Alias, AliasChange, Aliases, Batch, Codec, Collection, CollectionFields, CollectionSettings,
     CollectionStats, Damage, Database, DatabaseBuilder, DatabaseOptions, DatabaseStats, Error,
-    ErrorKind, FieldKind, FieldStats, FieldType, FilterStats, ID, IndexStats, IndexedFields,
-    Mapping, MappingError, Page, Resolved, Result, Scan, ScrubStats, Tail, Templates, View,
-    Violation, WriteBuilder, from_document, to_document,
+    ErrorKind, FieldKind, FieldStats, FieldType, FilterStats, GroupStats, ID, IndexStats,
+    IndexedFields, IoStats, Mapping, MappingError, Page, Resolved, Result, Scan, ScrubStats, Tail,
+    Templates, View, Violation, VolumeStats, WriteBuilder, from_document, to_document,
 };
-pub use quire_env::{Env, Medium, OsEnv, SimEnv, Volumes};
+pub use quire_env::{AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes};
 pub use quire_model::{
     ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
 };

@@ -247,6 +247,12 @@ bugs! {
     /// The second copy of the catalog is not replaced with the first.
     CatalogCopyStale,
 
+    // volumes.
+    /// A tree with tables on a lost volume is opened without them.
+    LostTablesForgotten,
+    /// The mount point of a disk that is not there is taken for the volume.
+    MountPointTaken,
+
     // wide.
     /// The changes of a row in several groups are a record each.
     WideGroupsApart,
@@ -278,6 +284,9 @@ impl Bug {
 
     /// Those of the columns of a live partition: the tests of `collection` find them, with queries.
     pub const OF_COLUMNS: &[Bug] = &[Bug::ColumnPatchLost, Bug::ColumnZoneStale];
+
+    /// Those of lost volumes: the tests of `quiredb` find them.
+    pub const OF_VOLUMES: &[Bug] = &[Bug::LostTablesForgotten, Bug::MountPointTaken];
 
     /// Those of wide collections: the tests of `wide` find them, with a crash at every step.
     pub const OF_WIDE: &[Bug] = &[Bug::WideGroupsApart];

@@ -4,3 +4,4 @@ pub(crate) mod database;
 pub(crate) mod exposition;
 pub(crate) mod port;
 pub(crate) mod requests;
+mod volumes;

@@ -128,6 +128,7 @@ impl<M: Machine> AnyStore for Store<M> {
     fn begin_capture(&self) -> Result<BegunCapture<'_>> {
         let inner: &Inner<M> = &self.inner;
         inner.check_open()?;
+        inner.check_volumes()?;
         Ok(BegunCapture {
             _kept: inner.log.keep_segments(),
             files: inner.files_now(),

@@ -11,8 +11,10 @@ use crate::flush::ManifestChange;
 use crate::manifest::{Progress, TreeFiles};
 use crate::trees::{ADDED_MAX, Slot, TreeUse};
 use crate::{DerivedTrees, Error, Machine, Result, Store, TreeFigures, TreeId, TreeState};
+use quire_env::VolumeId;
 use quire_lsm::Tree;
 use quire_seeded::{Bug, seeded};
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -111,6 +113,7 @@ impl<M: Machine> Store<M> {
                 name: files.name.clone(),
                 state: inner.tree_state(files.id).unwrap_or(TreeState::Building),
                 figures: slot.map(|slot| slot.tree.stats()).unwrap_or_default(),
+                volumes: volume_bytes(files),
                 rebuilt: inner.rebuilt.lock().get(&files.id).cloned(),
             }
         };
@@ -186,4 +189,13 @@ impl<M: Machine> crate::store::Inner<M> {
             false => Err(Error::Invalid(format!("there is no tree {tree} to drop"))),
         }
     }
+}
+
+/// Bytes of a tree's table files by volume.
+fn volume_bytes(files: &TreeFiles) -> BTreeMap<VolumeId, u64> {
+    let mut bytes = BTreeMap::new();
+    for table in files.runs.iter().flat_map(|run| &run.tables) {
+        *bytes.entry(table.file.volume).or_default() += table.bytes;
+    }
+    bytes
 }

@@ -16,7 +16,7 @@ use crate::space::{Space, superseded_bytes_max};
 use crate::store::{Inner, Store, Writer};
 use crate::trees::{Slot, TreeUse};
 use crate::{Error, ErrorKind, Machine, Result, TreeId};
-use quire_env::JobClass;
+use quire_env::{IoClass, IoScope, JobClass};
 use quire_lsm::{Compaction, Superseded, TreeEdit};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -133,7 +133,7 @@ impl<M: Machine> Store<M> {
         inner.shared.freed.notify();
         inner.changed.notify();
         let unflushed = inner.writer.lock().unflushed_bytes;
-        let flushed = if unflushed > CLOSE_FLUSH_BYTES {
+        let flushed = if unflushed > CLOSE_FLUSH_BYTES && inner.lost.is_none() {
             inner.flush()
         } else {
             Ok(())
@@ -175,9 +175,11 @@ impl<M: Machine> Inner<M> {
     }
 
     fn flush_steps(&self) -> Result<()> {
+        let _io = IoScope::enter(IoClass::Log);
         let _one = self.flushing.lock();
         // Before any table is made: it would lie among the files of another process.
         self.check_ours()?;
+        self.check_volumes()?;
         if self.read_only.load(Ordering::Acquire) {
             return Err(Error::ReadOnly {
                 path: self.dir.clone(),
@@ -310,7 +312,8 @@ impl<M: Machine> Inner<M> {
     /// Notes in the manifest where the closed log ends, so that a later cut is noticed. All is
     /// durable already: a disk without room for the note loses nothing else.
     fn note_end(&self) {
-        if self.manifest.lock().synced < self.log.durable()
+        if self.lost.is_none()
+            && self.manifest.lock().synced < self.log.durable()
             && let Err(error) = self.commit(ManifestChange::default())
         {
             tracing::warn!(
@@ -345,7 +348,7 @@ impl<M: Machine> Inner<M> {
             "a manifest never takes records back out of the trees' files"
         );
         let path = manifest::path(&self.dir);
-        if let Err(error) = self.check_ours() {
+        if let Err(error) = self.check_ours().and_then(|()| self.check_volumes()) {
             self.abandon(change.edits);
             return Err(error);
         }
@@ -457,6 +460,7 @@ impl<M: Machine> Inner<M> {
     /// Does a step of a compaction, unless the store is closed meanwhile. Returns whether it was
     /// done.
     fn compact(&self, slot: &Slot, compaction: Compaction) -> Result<bool> {
+        let _io = IoScope::enter(IoClass::Compaction);
         let stop = || self.closed.load(Ordering::Acquire);
         let seen = slot.seen();
         let edit = match slot.tree.compact(compaction, &stop) {
@@ -520,6 +524,25 @@ impl<M: Machine> Inner<M> {
         slots.find_map(|slot| Some((slot, slot.tree.pick_compaction()?)))
     }
 
+    /// As [`pick_compaction`](Self::pick_compaction), of what disks let run now: a tree whose disk
+    /// is busy waits without a thread.
+    fn pick_admitted(&self) -> Option<(&Slot, Compaction)> {
+        if !self.may_compact() {
+            return None;
+        }
+        let mut slots = self.trees.iter();
+        slots.find_map(|slot| {
+            let me = self.me.clone();
+            let again = move || {
+                if let Some(inner) = me.upgrade() {
+                    inner.schedule_next_compaction();
+                }
+            };
+            let picked = slot.tree.pick_compaction()?;
+            Some((slot, slot.tree.admit(picked, Box::new(again))?))
+        })
+    }
+
     /// Does the first step of a compaction that a tree's policy picks, or else the log's.
     /// Returns whether there was one.
     fn compact_next(&self) -> Result<bool> {
@@ -535,6 +558,7 @@ impl<M: Machine> Inner<M> {
     /// Compacts what is next of the log, if anything. Returns whether there was something. Called
     /// with the lock on those of the log.
     fn compact_log(&self) -> Result<bool> {
+        let _io = IoScope::enter(IoClass::Compaction);
         match M::LOG_IS_KEPT && self.may_compact() {
             true => self.compact_log_next(),
             false => Ok(false),
@@ -619,7 +643,7 @@ impl<M: Machine> Inner<M> {
         let Some(compacting) = self.compacting.try_read() else {
             return Ok(false);
         };
-        if let Some((slot, compaction)) = self.pick_compaction() {
+        if let Some((slot, compaction)) = self.pick_admitted() {
             self.schedule_next_compaction();
             return self.compact(slot, compaction);
         }

@@ -15,7 +15,7 @@ use crate::{
 };
 use quire_env::{Env, Gate};
 use quire_log::{ErrorKind as LogErrorKind, Log, LogIdentity, LogOptions};
-use quire_lsm::{TableFiles, Tree, TreeContext};
+use quire_lsm::{TableFiles, TableMeta, Tree, TreeContext};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicBool, AtomicU64};
@@ -93,6 +93,11 @@ impl<M: Machine> Store<M> {
             offset: 20,
         })?;
         let context = open_files(&shared, &place, &manifest)?;
+        let lost = context.files.lost(tables(&manifest.trees)).cloned();
+        if let Some(volume) = &lost {
+            let error = volume.missing();
+            tracing::error!(partition = %dir.display(), %error, "a partition is read-only");
+        }
         let applied = open_applied::<M>(&options, &manifest, &context)?;
         let (derived, groups, rebuilt) = open_derived(&options, &mut manifest, &context)?;
         let log = open_log::<M>(&shared, &place, &options, &manifest)?;
@@ -147,7 +152,8 @@ impl<M: Machine> Store<M> {
             sealing: Mutex::new(sealing),
             dead_look_due: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            read_only: AtomicBool::new(false),
+            read_only: AtomicBool::new(lost.is_some()),
+            lost,
             counters: Counters::default(),
             building: Mutex::new(None),
             background_error: Mutex::new(None),
@@ -188,10 +194,9 @@ fn read_manifest(env: &dyn Env, place: &Place) -> Result<Manifest> {
 /// compaction or of a tree that was dropped.
 fn open_files(shared: &Shared, place: &Place, manifest: &Manifest) -> Result<TreeContext> {
     let env = Arc::clone(shared.env());
-    place.volumes.check_subdir(&*env, &place.tables_subdir())?;
     let files = TableFiles::new(
         Arc::clone(&env),
-        place.volumes.clone(),
+        place.volumes_there(&*env),
         place.tables_subdir(),
         manifest.next_file,
     );
@@ -205,11 +210,15 @@ fn open_files(shared: &Shared, place: &Place, manifest: &Manifest) -> Result<Tre
     })
 }
 
+fn tables<'a>(
+    trees: impl IntoIterator<Item = &'a TreeFiles>,
+) -> impl Iterator<Item = &'a TableMeta> {
+    let runs = trees.into_iter().flat_map(|tree| &tree.runs);
+    runs.flat_map(|run| &run.tables)
+}
+
 fn remove_orphans(files: &TableFiles, manifest: &Manifest) -> Result<()> {
-    let trees = manifest.trees.iter();
-    let runs = trees.flat_map(|tree| &tree.runs);
-    let tables = runs.flat_map(|run| &run.tables);
-    let named: HashSet<_> = tables.map(|table| table.file).collect();
+    let named: HashSet<_> = tables(&manifest.trees).map(|table| table.file).collect();
     for file in files.list()? {
         if !named.contains(&file) {
             files.remove(file)?;
@@ -265,6 +274,14 @@ fn open_derived(
         let known = ids(&**source);
         let is_known = |id: &TreeId| manifest.trees.iter().any(|tree| tree.id == *id);
         if !known.iter().any(is_known) {
+            continue;
+        }
+        let named = manifest
+            .trees
+            .iter()
+            .filter(|tree| known.contains(&tree.id));
+        if context.files.lost(tables(named)).is_some() {
+            // Answers do not need it, and nothing can be built while the store is read-only.
             continue;
         }
         if !known.iter().all(is_known) {

@@ -1,6 +1,6 @@
 //! Where a store lives.
 
-use quire_env::Volumes;
+use quire_env::{Env, Volumes};
 use std::path::PathBuf;
 
 /// Where a store lives: a directory of this name below each volume's; the manifest and the log are
@@ -31,6 +31,12 @@ impl Place {
         let tables = self.volumes.iter();
         let tables = tables.map(|volume| volume.path.join(self.tables_subdir()));
         std::iter::once(self.log_dir()).chain(tables).collect()
+    }
+
+    /// The volumes; those that do not have the directory of its tables are not there.
+    pub(crate) fn volumes_there(&self, env: &dyn Env) -> Volumes {
+        let volumes = self.volumes.clone();
+        volumes.with_subdir(env, &self.tables_subdir())
     }
 
     pub(crate) fn tables_subdir(&self) -> PathBuf {

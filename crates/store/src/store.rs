@@ -10,7 +10,7 @@ use crate::space::Space;
 use crate::trees::RebuiltTrees;
 use crate::trees::Trees;
 use crate::{Error, LogSettings, Machine, Result, StoreOptions, StoreStats, TreeId};
-use quire_env::{Gate, JobClass};
+use quire_env::{Gate, JobClass, Volume};
 use quire_log::Log;
 use quire_lsm::{TableFiles, TreeContext};
 use quire_model::Position;
@@ -103,6 +103,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) closed: AtomicBool,
     /// Set when what is on disk is unknown: nothing is acknowledged any more.
     pub(crate) read_only: AtomicBool,
+    /// The volume, if one is lost that a table lies on: then it is read-only.
+    pub(crate) lost: Option<Volume>,
     pub(crate) counters: Counters,
     pub(crate) background_error: Mutex<Option<String>>,
 }
@@ -165,7 +167,14 @@ impl<M: Machine> Store<M> {
         let (log_dead_bytes, segments_uncounted) = inner.log_dead_bytes();
         let applied = inner.manifest.lock().applied;
         let flush_error = inner.background_error.lock().clone();
-        let background_error = flush_error.or_else(|| inner.derive_error.lock().clone());
+        let lost = inner
+            .lost
+            .as_ref()
+            .map(|volume| volume.missing().to_string());
+        let background_error = flush_error
+            .or_else(|| inner.derive_error.lock().clone())
+            .or(lost)
+            .or_else(|| inner.files().trouble());
         StoreStats {
             position: self.position(),
             applied,
@@ -221,12 +230,21 @@ impl<M: Machine> Inner<M> {
 
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
+        self.check_volumes()?;
         if self.read_only.load(Ordering::Acquire) {
             return Err(Error::ReadOnly {
                 path: self.dir.clone(),
             });
         }
         Ok(())
+    }
+
+    /// Fails if a table lies on a volume that is lost.
+    pub(crate) fn check_volumes(&self) -> Result<()> {
+        match &self.lost {
+            Some(volume) => Err(volume.missing().into()),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn memtable_bytes(&self) -> u64 {

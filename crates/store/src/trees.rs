@@ -6,6 +6,7 @@
 //! 2. Of a tree that was dropped the slot is left, with an empty tree that nobody finds.
 
 use crate::{Error, Rebuilt, Result};
+use quire_env::VolumeId;
 use quire_lsm::{Tree, TreeStats};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -54,6 +55,8 @@ pub struct TreeFigures {
     pub state: TreeState,
     /// What it holds.
     pub figures: TreeStats,
+    /// Bytes of its table files by volume.
+    pub volumes: BTreeMap<VolumeId, u64>,
     /// Of a derived tree that was found damaged; none if it never was since the store was opened.
     pub rebuilt: Option<Rebuilt>,
 }

@@ -187,7 +187,7 @@ pub(crate) fn log_damage(damage: quire_log::LogDamage) -> Damage {
 pub(crate) fn table_files(env: &Arc<dyn Env>, place: &Place, manifest: &Manifest) -> TableFiles {
     TableFiles::new(
         Arc::clone(env),
-        place.volumes.clone(),
+        place.volumes_there(&**env),
         place.tables_subdir(),
         manifest.next_file,
     )
@@ -201,7 +201,6 @@ fn verify_tables(
     on_damage: &mut dyn FnMut(Damage),
     progress: &mut dyn FnMut(u64),
 ) -> Result<()> {
-    place.volumes.check_subdir(&**env, &place.tables_subdir())?;
     let files = table_files(env, place, manifest);
     for tree in &manifest.trees {
         for table in tree.runs.iter().flat_map(|run| &run.tables) {
@@ -211,6 +210,10 @@ fn verify_tables(
                 Again::of(tree.derived.is_some(), log_is_kept),
                 table,
             );
+            if let Some(volume) = files.lost([table]) {
+                on_damage(table_damage(volume.missing().into(), path, lost));
+                continue;
+            }
             if let Err(error) = verify_table(&**env, &path, table) {
                 if !damaged(&error) {
                     return Err(error.into());

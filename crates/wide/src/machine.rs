@@ -46,6 +46,7 @@ fn spec_of(number: usize, group: &Group) -> TreeSpec {
         merger: Some(FoldBytes::shared(CellMerger)),
         codec: group.codec.of_blocks(),
         block_bytes: group.block_bytes as usize,
+        tier: group.tier,
         ..TreeSpec::new(GROUPS + number as u32, format!("group {}", group.name))
     }
 }

@@ -3,10 +3,11 @@
 use crate::machine::{KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
 use crate::write::Decider;
 use crate::{Result, RowWrite, Schema, WideView, Written};
-use quire_env::{Env, Gate};
+use quire_env::{Env, Gate, VolumeId};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_store::{AnyStore, Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One partition. Cheap to clone; any number of threads.
@@ -169,6 +170,17 @@ impl WidePartition {
     /// As of [`Store::close`].
     pub fn close(&self) -> Result<()> {
         Ok(self.store.close()?)
+    }
+
+    /// Bytes of the table files of each group of the schema, by volume.
+    pub fn group_volumes(&self, schema: &Schema) -> Vec<BTreeMap<VolumeId, u64>> {
+        let trees = self.store.stats().trees;
+        let of_group = |number| {
+            let mut trees = trees.iter();
+            let tree = trees.find(|tree| tree.id == tree_of(number));
+            tree.map(|tree| tree.volumes.clone()).unwrap_or_default()
+        };
+        (0..schema.groups().len() as u8).map(of_group).collect()
     }
 
     /// Figures.

@@ -6,6 +6,7 @@
 //! 3. A column stays in its group, plain or a family. Its type only becomes wider.
 
 use crate::{Error, Result};
+use quire_env::Medium;
 use quire_lsm::BlockCodec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,6 +108,8 @@ pub struct Group {
     /// Bytes of a block before compression, 1 KiB to 1 MiB: small ones serve gets, large ones
     /// scans.
     pub block_bytes: u32,
+    /// New tables go to the volumes of this medium; to those of the first volume's if none.
+    pub tier: Option<Medium>,
 }
 
 impl Group {
@@ -116,6 +119,7 @@ impl Group {
             name: name.into(),
             codec: GroupCodec::default(),
             block_bytes: 8 << 10,
+            tier: None,
         }
     }
 }

@@ -45,6 +45,9 @@ struct GroupJson {
     codec: GroupCodec,
     #[serde(default = "block_bytes")]
     block_bytes: u32,
+    /// The name of a medium.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tier: Option<String>,
 }
 
 fn block_bytes() -> u32 {
@@ -102,9 +105,13 @@ impl TryFrom<SchemaJson> for Schema {
         for (name, value) in json.groups {
             let wrong = |error| Error::Invalid(format!("group {name:?}: {error}"));
             let group: GroupJson = serde_json::from_value(value).map_err(wrong)?;
+            let tier = group.tier.map(|tier| tier.parse()).transpose();
             schema = schema.with_group(Group {
                 codec: group.codec,
                 block_bytes: group.block_bytes,
+                tier: tier.map_err(|error: quire_env::Error| {
+                    Error::Invalid(format!("group {name:?}: tier: {error}"))
+                })?,
                 ..Group::new(&name)
             })?;
         }
@@ -128,6 +135,7 @@ impl From<Schema> for SchemaJson {
             let json = GroupJson {
                 codec: group.codec,
                 block_bytes: group.block_bytes,
+                tier: group.tier.map(|tier| tier.to_string()),
             };
             (group.name.clone(), serde_json::json!(json))
         });

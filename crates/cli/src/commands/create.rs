@@ -1,6 +1,7 @@
 //! `quire create`: creates a collection with its settings, or an empty database.
 
 use super::storage::{self, Storage};
+use super::volume::NewVolume;
 use super::wide::{self, Wide};
 use crate::Context;
 use crate::database;
@@ -10,7 +11,7 @@ use crate::remote::RemoteCollection;
 use crate::settings;
 use crate::size::counted;
 use quire_pipeline::Target;
-use quiredb::{CollectionSettings, Durability};
+use quiredb::{CollectionSettings, Database, Durability, Medium};
 
 /// Create a collection, and the database if there is none; or an empty database
 #[derive(Debug, clap::Args)]
@@ -21,7 +22,8 @@ Examples:
   quire create ./db products --key sku --partitions 4 --durability 'async(200)'
   quire create ./db events --codec zstd --dictionary 64KiB
   quire create ./db readings --retention-age 30d --retention-size 100GiB
-  quire create ./db pages --wide --schema pages.json")]
+  quire create ./db pages --wide --schema pages.json
+  quire create ./db --volume cold1=/mnt/disk1/db:hdd --volume cold2=/mnt/disk2/db:hdd")]
 pub(crate) struct Create {
     #[command(flatten)]
     place: Place,
@@ -42,6 +44,12 @@ pub(crate) struct Create {
     storage: Storage,
     #[command(flatten)]
     wide: Wide,
+    /// Of a new database: a further disk, as a name, a directory, and ssd or hdd; repeatable
+    #[arg(long, value_name = "NAME=PATH:MEDIUM")]
+    volume: Vec<NewVolume>,
+    /// Of a new database: what the disk of its own directory is, ssd or hdd [default: ssd]
+    #[arg(long, value_name = "MEDIUM")]
+    medium: Option<Medium>,
 }
 
 impl Create {
@@ -53,6 +61,19 @@ impl Create {
         settings.partitions = self.partitions.unwrap_or(settings.partitions);
         settings.durability = self.durability.unwrap_or(settings.durability);
         self.storage.apply(settings);
+    }
+
+    /// Opens the database, or makes it on the volumes that are given.
+    fn open(&self, context: &Context) -> Result<Database> {
+        let path = self.place.path();
+        if self.volume.is_empty() && self.medium.is_none() {
+            return database::open_or_create(context, path, None);
+        }
+        let volumes = self.volume.iter();
+        let volumes: Vec<_> = volumes
+            .map(|volume| (volume.name.as_str(), volume.path.as_path(), volume.medium))
+            .collect();
+        database::create_on(context, path, self.medium, &volumes)
     }
 
     /// Makes a database without a collection, or finds that there is one.
@@ -72,7 +93,7 @@ impl Create {
                 "a server has its database; name the collection to create".to_owned(),
             ));
         }
-        let database = database::open_or_create(context, self.place.path(), None)?;
+        let database = self.open(context)?;
         let collections = database.collections().len() as u64;
         database
             .close()
@@ -97,6 +118,11 @@ impl Create {
         let cannot = format!("cannot create the collection `{name}`");
         let schema = self.wide.schema(context)?;
         let settings = match self.place.server(context)? {
+            Some(_) if !self.volume.is_empty() || self.medium.is_some() => {
+                return Err(Error::Usage(
+                    "volumes are those of a directory; a server has its database".to_owned(),
+                ));
+            }
             Some(_) if schema.is_some() => {
                 return Err(Error::Usage(
                     "a wide collection is made in a directory, not on a server".to_owned(),
@@ -107,7 +133,7 @@ impl Create {
                 RemoteCollection::create(&link, name, &given).map(|made| made.settings())
             }
             None => {
-                let database = database::open_or_create(context, self.place.path(), None)?;
+                let database = self.open(context)?;
                 if let Some(schema) = schema {
                     return wide::create(context, &database, name, schema, settings);
                 }

@@ -34,6 +34,7 @@ mod tail;
 mod tasks;
 mod token;
 pub(crate) mod verify;
+mod volume;
 mod wide;
 
 use crate::error::Result;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Alter(alter::Alter),
     Alias(alias::AliasCommand),
     Drop(drop::Drop),
+    Volume(volume::VolumeCommand),
     Stats(stats::Stats),
     Compact(compact::Compact),
     Verify(verify::Verify),
@@ -106,6 +108,7 @@ impl Command {
             Command::Alter(command) => command.run(context),
             Command::Alias(command) => command.run(context),
             Command::Drop(command) => command.run(context),
+            Command::Volume(command) => command.run(context),
             Command::Stats(command) => command.run(context),
             Command::Compact(command) => command.run(context),
             Command::Verify(command) => command.run(context),

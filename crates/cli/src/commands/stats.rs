@@ -64,6 +64,14 @@ impl Stats {
                 ))?;
             }
         }
+        for line in group_lines(&stats) {
+            context.out.line(line)?;
+        }
+        if stats.volumes.len() > 1 {
+            for line in super::volume::lines(&stats.volumes) {
+                context.out.line(line)?;
+            }
+        }
         let damage = stats.scrub.iter().flat_map(|scrub| &scrub.damage);
         for found in damage {
             context.out.line(format_args!(
@@ -128,6 +136,25 @@ pub(crate) fn table(stats: &DatabaseStats) -> Vec<String> {
         ]);
     }
     table::aligned(&rows, &[])
+}
+
+/// The column groups of wide collections, and where they lie.
+fn group_lines(stats: &DatabaseStats) -> Vec<String> {
+    let mut lines = Vec::new();
+    for collection in &stats.collections {
+        for group in &collection.groups {
+            let tier = group.tier.as_deref().unwrap_or("that of the first volume");
+            let volumes = group.volumes.iter();
+            let volumes = volumes.map(|(name, bytes)| format!("{name} {}", Size(*bytes)));
+            let on = match group.volumes.is_empty() {
+                true => "no table files".to_owned(),
+                false => volumes.collect::<Vec<_>>().join(", "),
+            };
+            let (name, group) = (&collection.name, &group.name);
+            lines.push(format!("group {group} of {name}: tier {tier}; {on}"));
+        }
+    }
+    lines
 }
 
 /// The search index of a collection, in words.

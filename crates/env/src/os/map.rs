@@ -8,7 +8,7 @@
 
 use super::busy_poll;
 use crate::part::ends_early;
-use crate::{Error, Result};
+use crate::{Error, Result, VolumeIo};
 use bytes::Bytes;
 use memmap2::{Advice, Mmap};
 use std::cell::Cell;
@@ -83,11 +83,19 @@ impl OsMap {
     /// # Errors
     /// Errors of the system, if it was called.
     #[inline]
-    pub(crate) fn before_access(&self, offset: u64, length: usize) -> Result<()> {
+    pub(crate) fn before_access(
+        &self,
+        offset: u64,
+        length: usize,
+        disk: Option<&Arc<VolumeIo>>,
+    ) -> Result<()> {
         let accesses = ACCESSES.get().wrapping_add(1);
         ACCESSES.set(accesses);
         match accesses.is_multiple_of(ACCESSES_PER_CHECK) || busy_poll::may_wait() {
-            true => self.read_pages(offset, length),
+            true => match disk {
+                Some(disk) => disk.read(length as u64, || self.read_pages(offset, length)),
+                None => self.read_pages(offset, length),
+            },
             false => Ok(()),
         }
     }

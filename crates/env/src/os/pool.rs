@@ -31,29 +31,41 @@ const COMPACTION_THREADS: usize = 2;
 pub(super) struct Pool {
     flush: Arc<Queue>,
     compaction: Arc<Queue>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Debug, Default)]
+struct Threads {
+    compaction: usize,
+    handles: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
     /// Starts all threads.
     pub(super) fn start() -> Result<Pool> {
-        let mut pool = Pool {
+        let pool = Pool {
             flush: Queue::new(),
             compaction: Queue::new(),
-            threads: Vec::new(),
+            threads: Mutex::default(),
         };
-        let flush =
-            (0..FLUSH_THREADS).map(|n| (format!("quire-flush-{n}"), Arc::clone(&pool.flush)));
-        let compaction = (0..COMPACTION_THREADS)
-            .map(|n| (format!("quire-compact-{n}"), Arc::clone(&pool.compaction)));
-        for (name, queue) in flush.chain(compaction).collect::<Vec<_>>() {
-            let started = thread::Builder::new()
-                .name(name.clone())
-                .spawn(move || queue.work());
-            pool.threads
-                .push(started.map_err(|e| Error::io("start thread", Path::new(&name), e))?);
+        for number in 0..FLUSH_THREADS {
+            let started = start(format!("quire-flush-{number}"), &pool.flush)?;
+            pool.threads.lock().handles.push(started);
         }
+        pool.grow(COMPACTION_THREADS)?;
         Ok(pool)
+    }
+
+    /// Starts threads for compactions until there are `count` of them.
+    pub(super) fn grow(&self, count: usize) -> Result<()> {
+        let mut threads = self.threads.lock();
+        while threads.compaction < count {
+            let name = format!("quire-compact-{}", threads.compaction);
+            let started = start(name, &self.compaction)?;
+            threads.compaction += 1;
+            threads.handles.push(started);
+        }
+        Ok(())
     }
 
     /// Runs `job` on a thread of `class`, not before `after` has passed.
@@ -69,7 +81,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.flush.close();
         self.compaction.close();
-        for thread in self.threads.drain(..) {
+        for thread in self.threads.get_mut().handles.drain(..) {
             // The last user of the machine may be a job: its own thread can't wait for itself, and
             // ends after it.
             if thread.thread().id() != thread::current().id() {
@@ -77,6 +89,13 @@ impl Drop for Pool {
             }
         }
     }
+}
+
+fn start(name: String, queue: &Arc<Queue>) -> Result<JoinHandle<()>> {
+    let queue = Arc::clone(queue);
+    let builder = thread::Builder::new().name(name.clone());
+    let started = builder.spawn(move || queue.work());
+    started.map_err(|e| Error::io("start thread", Path::new(&name), e))
 }
 
 /// Jobs by due time. The key's second part is the order of arrival.

@@ -68,7 +68,7 @@ fn write_with(
     entries: &Entries,
     ranges: &[(&str, &str)],
 ) -> Result<TableMeta> {
-    let (file, output) = context.files.create()?;
+    let (file, output) = context.files.create(None, &[], None)?;
     let mut writer = TableWriter::new(spec, context, file, output)?;
     for (from, to) in ranges {
         writer.add_range(from.as_bytes(), to.as_bytes());

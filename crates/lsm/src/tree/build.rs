@@ -12,7 +12,7 @@ use crate::merge::Merge;
 use crate::range_tombstones::{RangeTombstone, is_before};
 use crate::table::TableWriter;
 use crate::{Result, TableFiles, TableMeta, TreeContext, TreeSpec};
-use quire_env::FileId;
+use quire_env::{FileId, VolumeId};
 use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 
@@ -68,6 +68,10 @@ pub(super) struct RunBuilder {
     writer: Option<TableWriter>,
     /// The ranges that are not in a table yet, the first last.
     tombstones: Vec<RangeTombstone>,
+    /// The volumes of what is merged.
+    inputs: Vec<VolumeId>,
+    /// Where its tables go, if that is decided.
+    at: Option<VolumeId>,
     built: Built,
 }
 
@@ -77,11 +81,27 @@ impl RunBuilder {
         RunBuilder {
             writer: None,
             tombstones: Vec::new(),
+            inputs: Vec::new(),
+            at: None,
             built: Built {
                 files: Arc::clone(files),
                 created: Vec::new(),
                 metas: Vec::new(),
             },
+        }
+    }
+
+    /// A run of what is read from the volumes `inputs`: its tables go to the volume `at`, or apart
+    /// from them where there is room.
+    pub(super) fn apart_from(
+        files: &Arc<TableFiles>,
+        inputs: Vec<VolumeId>,
+        at: Option<VolumeId>,
+    ) -> RunBuilder {
+        RunBuilder {
+            inputs,
+            at,
+            ..RunBuilder::new(files)
         }
     }
 
@@ -110,7 +130,7 @@ impl RunBuilder {
         let writer = match self.writer.take() {
             Some(writer) => writer,
             None => {
-                let (file, output) = context.files.create()?;
+                let (file, output) = context.files.create(spec.tier, &self.inputs, self.at)?;
                 self.built.created.push(file);
                 TableWriter::new(spec, context, file, output)?
             }

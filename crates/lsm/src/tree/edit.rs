@@ -4,6 +4,7 @@ use super::version::Version;
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::table::Table;
+use quire_env::{MergePermit, VolumeId};
 use quire_sync::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,7 +55,12 @@ impl Claims {
             flush: false,
             runs: ids,
         };
-        Some(Compaction { claim, picked })
+        Some(Compaction {
+            claim,
+            picked,
+            at: None,
+            permit: None,
+        })
     }
 
     /// A claim of nothing.
@@ -128,9 +134,23 @@ impl Picked {
 pub struct Compaction {
     pub(super) claim: Claim,
     pub(super) picked: Picked,
+    /// Where its next table goes, if that is decided.
+    pub(super) at: Option<VolumeId>,
+    /// Held while a table is written to a volume with a compaction limiter.
+    pub(super) permit: Option<MergePermit>,
 }
 
 impl Compaction {
+    /// The volumes that it reads from.
+    pub(super) fn inputs(&self) -> Vec<VolumeId> {
+        let runs = self.picked.runs.iter();
+        let tables = runs.flat_map(|run| &run.tables);
+        let mut inputs: Vec<_> = tables.map(|table| table.meta().file.volume).collect();
+        inputs.sort_unstable();
+        inputs.dedup();
+        inputs
+    }
+
     /// Bytes of the tables that are to be merged: what this step and those after it read, and at
     /// most write.
     pub fn bytes(&self) -> u64 {
@@ -176,7 +196,7 @@ impl TreeEdit {
 
     /// `merged` has what the compaction has made so far, `rest` what is left of its runs.
     pub(super) fn compaction(compaction: Compaction, rest: Vec<Run>, merged: Run) -> TreeEdit {
-        let Compaction { claim, picked } = compaction;
+        let Compaction { claim, picked, .. } = compaction;
         let rest: Vec<_> = rest
             .into_iter()
             .filter(|run| !run.tables.is_empty())

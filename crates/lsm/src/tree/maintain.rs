@@ -93,6 +93,21 @@ impl Tree {
         of_policy.or_else(|| self.unfinished_compaction())
     }
 
+    /// The compaction, if the volume that its next table goes to lets it run now; else `again` is
+    /// called once it may. Where nothing limits compactions, it always may.
+    pub fn admit(
+        &self,
+        mut compaction: Compaction,
+        again: Box<dyn FnOnce() + Send>,
+    ) -> Option<Compaction> {
+        let place = (self.context.files).managed_place(self.spec.tier, &compaction.inputs());
+        if let Some((volume, disk)) = place {
+            compaction.permit = Some(disk.begin_merge(again)?);
+            compaction.at = Some(volume);
+        }
+        Some(compaction)
+    }
+
     /// All runs, if merging them would leave less: more than one run, or tombstones and operands in
     /// the only one. `None` also while another compaction is out, or is not finished.
     pub fn full_compaction(&self) -> Option<Compaction> {
@@ -173,7 +188,8 @@ impl Tree {
             sources.reverse();
         }
         let mut merge = self.merge(sources, bottom);
-        let mut builder = RunBuilder::new(&self.context.files);
+        let mut builder =
+            RunBuilder::apart_from(&self.context.files, compaction.inputs(), compaction.at);
         let added = builder.add_tables(spec, &self.context, &mut merge, bottom, 1, stop)?;
         let rest = match &added {
             Added::All => Vec::new(),

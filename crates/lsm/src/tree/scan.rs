@@ -121,6 +121,7 @@ impl Scan {
             at,
             now,
         } = seen;
+        version.check_there()?;
         let mut sources: Vec<_> = version
             .memtables()
             .map(|memtable| Source::Memtable(Box::new(memtable.cursor(at, start))))

@@ -646,14 +646,14 @@ fn filters_keep_reads_of_absent_keys_from_the_disk() {
 fn names_taken_by_orphans_are_passed_over() {
     let env = SimEnv::new(1);
     let context = context(&env);
-    let (first, _) = context.files.create().unwrap();
+    let (first, _) = context.files.create(None, &[], None).unwrap();
     let again = crate::TableFiles::new(
         Arc::clone(&context.env),
         quire_env::Volumes::single("/db"),
         "t".into(),
         first.number,
     );
-    let (second, _) = again.create().unwrap();
+    let (second, _) = again.create(None, &[], None).unwrap();
     assert_eq!(
         (second.number, again.next_number()),
         (first.number + 1, first.number + 2)

@@ -6,6 +6,7 @@ use crate::fold::Found;
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::{Error, Result};
+use quire_env::Volume;
 use quire_model::Position;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -23,8 +24,10 @@ pub(crate) struct Version {
     pub(crate) runs: Vec<Arc<Run>>,
     /// The newest write that this opening of the tree has put into a run.
     pub(crate) flushed: Position,
-    /// Whether a frozen memtable or a run deletes ranges.
+    /// Whether a frozen memtable or a run deletes ranges, or the tree is lost.
     pub(crate) deletes_ranges: bool,
+    /// The volume, if one is lost that a table of the tree lies on: nothing can be read then.
+    pub(crate) lost: Option<Arc<Volume>>,
 }
 
 /// What was current before an edit was installed.
@@ -48,11 +51,20 @@ impl Version {
     /// Finds out whether [`deletes_ranges`](Self::deletes_ranges): called whenever there are other
     /// runs or frozen memtables.
     pub(crate) fn note_deletes_ranges(&mut self) {
-        self.deletes_ranges = self.frozen.iter().any(|memtable| memtable.deletes_ranges())
+        self.deletes_ranges = self.lost.is_some()
+            || self.frozen.iter().any(|memtable| memtable.deletes_ranges())
             || self
                 .runs
                 .iter()
                 .any(|run| !run.range_tombstones().is_empty());
+    }
+
+    /// Fails if the tree is lost.
+    pub(crate) fn check_there(&self) -> Result<()> {
+        match &self.lost {
+            Some(volume) => Err(volume.missing().into()),
+            None => Ok(()),
+        }
     }
 
     /// The newest runs, up to the first that is claimed or being merged.
@@ -156,6 +168,7 @@ impl Version {
     /// search as a tombstone does.
     #[cold]
     fn find_or_deleted(&self, key: &[u8], hash: u64, at: Position) -> Result<Found> {
+        self.check_there()?;
         let mut found = Found::default();
         for memtable in self.memtables() {
             if memtable.find_or_deleted(key, hash, at, &mut found) {

@@ -251,6 +251,7 @@ mod tests {
                 number: 1,
                 database: "00ff00ff00ff00ff".into(),
                 volumes: 2,
+                named_volumes: Vec::new(),
                 next_collection: 3,
                 collections: vec![Entry {
                     id: 2,

@@ -341,7 +341,7 @@ impl IncomingCopy {
         }
         let volumes = Volumes::single(&self.root);
         let mut catalog = self.snapshot.catalog.clone();
-        catalog.volumes = 1;
+        catalog.set_volumes(&volumes)?;
         for files in &self.snapshot.partitions {
             let entry = catalog
                 .collections

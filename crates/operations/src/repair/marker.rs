@@ -2,6 +2,7 @@
 
 use quire_database::catalog::{CATALOG_NAME, parse_collection_dir};
 use quire_database::directory::{LOCK_NAME, REPAIRING_NAME};
+use quire_database::volumes::VOLUME_NAME;
 use quire_database::{Error, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, Volume, Volumes};
 use quire_seeded::{Bug, seeded};
@@ -76,6 +77,7 @@ fn is_made(name: &str) -> bool {
     name == LOCK_NAME
         || name.starts_with(CATALOG_NAME)
         || name.starts_with("SCRUB")
+        || name.starts_with(VOLUME_NAME)
         || parse_collection_dir(name).is_some()
 }
 

@@ -242,6 +242,7 @@ fn guess(env: &dyn Env, volumes: &Volumes) -> Catalog {
             number: 0,
             database: format!("{:016x}", 0),
             volumes: 1,
+            named_volumes: Vec::new(),
             next_collection: 1,
             collections: Vec::new(),
             templates: Templates::new(),

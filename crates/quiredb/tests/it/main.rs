@@ -3,5 +3,6 @@
 
 mod directories;
 mod error_sources;
+mod volumes;
 mod wide;
 mod writes;

@@ -287,6 +287,7 @@ pub(crate) fn render(stats: &DatabaseStats, text: &mut Exposition) {
         text.one(metric, value(stats));
     }
     render_scrub(stats, text);
+    super::volumes::render(stats, text);
     for (metric, value) in CACHE {
         text.one(metric, value(stats));
     }

@@ -1,0 +1,215 @@
+//! The I/O manager: each volume admits reads and writes by their class, so that what users wait for
+//! goes first.
+//!
+//! Source: the I/O manager of Bing's web data platform on RocksDB, a multi-level feedback queue for
+//! each disk.
+
+mod admission;
+mod managed;
+mod merges;
+
+pub use admission::{AdmissionFigures, AdmissionLimits};
+pub use managed::ManagedEnv;
+pub use merges::{MergeLimits, MergePermit};
+
+use crate::{Env, Medium};
+use admission::{Admission, Admitted};
+use merges::Merges;
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// What a read or write is for; the first is the most urgent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IoClass {
+    /// A user waits for it.
+    Read = 0,
+    /// Appends and syncs of the log, and flushes, which free memory.
+    Log = 1,
+    /// Reads and writes of compactions.
+    Compaction = 2,
+    /// Scrubs and copies.
+    Background = 3,
+}
+
+/// How many classes there are.
+pub const IO_CLASSES: usize = 4;
+
+thread_local! {
+    static CLASS: Cell<IoClass> = const { Cell::new(IoClass::Read) };
+}
+
+/// While it lives, what the thread reads and writes is of a class.
+#[derive(Debug)]
+#[must_use = "the class is the one before once this is dropped"]
+pub struct IoScope(IoClass);
+
+impl IoScope {
+    /// What this thread does from now on is of `class`.
+    pub fn enter(class: IoClass) -> IoScope {
+        IoScope(CLASS.replace(class))
+    }
+}
+
+impl Drop for IoScope {
+    fn drop(&mut self) {
+        CLASS.set(self.0);
+    }
+}
+
+/// The class of a read by this thread.
+fn class_of_read() -> IoClass {
+    CLASS.get()
+}
+
+/// The class of a write by this thread: what users write goes to the log.
+fn class_of_write() -> IoClass {
+    CLASS.get().max(IoClass::Log)
+}
+
+/// How a volume admits I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IoLimits {
+    /// Of all reads and writes.
+    pub admission: AdmissionLimits,
+    /// Of compactions.
+    pub merges: MergeLimits,
+}
+
+impl IoLimits {
+    /// The defaults of a medium.
+    pub fn of(medium: Medium) -> IoLimits {
+        IoLimits {
+            admission: match medium {
+                Medium::Ssd => AdmissionLimits {
+                    requests_max: 32,
+                    bytes_max: 32 << 20,
+                    promote_after: Duration::from_millis(100),
+                },
+                Medium::Hdd => AdmissionLimits {
+                    requests_max: 4,
+                    bytes_max: 8 << 20,
+                    promote_after: Duration::from_millis(500),
+                },
+            },
+            merges: MergeLimits::default(),
+        }
+    }
+}
+
+/// Of this number of reads by a thread, one is timed.
+const TIMED_EVERY: u32 = 16;
+
+thread_local! {
+    static READS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What all databases of a process share of one disk.
+pub struct VolumeIo {
+    env: Arc<dyn Env>,
+    admission: Admission,
+    merges: Merges,
+    /// Files that are being written.
+    appending: AtomicU64,
+}
+
+impl fmt::Debug for VolumeIo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VolumeIo")
+            .field("admission", &self.admission.figures())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a file being written counts as load.
+const APPENDING_BYTES: u64 = 4 << 20;
+
+/// The disks of the process, by the number that the system gives them.
+static DISKS: Mutex<BTreeMap<u64, Weak<VolumeIo>>> = Mutex::new(BTreeMap::new());
+
+impl VolumeIo {
+    /// That of the disk at `dir`: the same for all databases of the process, where the system tells
+    /// disks apart; the limits are those of the first that calls.
+    pub fn of_disk(env: &Arc<dyn Env>, dir: &std::path::Path, limits: IoLimits) -> Arc<VolumeIo> {
+        let Some(device) = env.device(dir) else {
+            return Arc::new(VolumeIo::new(env, limits));
+        };
+        let mut disks = DISKS.lock();
+        disks.retain(|_, disk| disk.strong_count() > 0);
+        if let Some(disk) = disks.get(&device).and_then(Weak::upgrade) {
+            return disk;
+        }
+        let disk = Arc::new(VolumeIo::new(env, limits));
+        disks.insert(device, Arc::downgrade(&disk));
+        disk
+    }
+
+    fn new(env: &Arc<dyn Env>, limits: IoLimits) -> VolumeIo {
+        VolumeIo {
+            admission: Admission::new(env.gate(), limits.admission),
+            merges: Merges::new(limits.merges),
+            appending: AtomicU64::new(0),
+            env: Arc::clone(env),
+        }
+    }
+
+    fn admit(&self, class: IoClass, bytes: u64) -> Admitted<'_> {
+        self.admission.enter(&*self.env, class, bytes)
+    }
+
+    /// Does a read of `bytes` once it is its turn.
+    pub(crate) fn read<T>(&self, bytes: u64, read: impl FnOnce() -> T) -> T {
+        let class = class_of_read();
+        let count = READS.get().wrapping_add(1);
+        READS.set(count);
+        let _admitted = self.admit(class, bytes);
+        if class != IoClass::Read || !count.is_multiple_of(TIMED_EVERY) {
+            return read();
+        }
+        let begun = self.env.monotonic();
+        let done = read();
+        let now = self.env.monotonic();
+        self.merges.note_read(now.saturating_sub(begun), now);
+        done
+    }
+
+    /// Does a write or sync of `bytes` once it is its turn.
+    fn write<T>(&self, bytes: u64, write: impl FnOnce() -> T) -> T {
+        let class = class_of_write();
+        if class == IoClass::Compaction {
+            let wait = self.merges.wait_for(bytes, self.env.monotonic());
+            if !wait.is_zero() {
+                self.env.sleep(wait);
+            }
+        }
+        let _admitted = self.admit(class, bytes);
+        write()
+    }
+
+    /// Begins a compaction that writes to this disk, if one more may; else `again` is called once
+    /// one has ended.
+    pub fn begin_merge(self: &Arc<Self>, again: Box<dyn FnOnce() + Send>) -> Option<MergePermit> {
+        MergePermit::begin(self, again)
+    }
+
+    /// Bytes under way, and files being written counted as some.
+    fn load_bytes(&self) -> u64 {
+        let appending = self.appending.load(Ordering::Relaxed);
+        self.admission.bytes() + appending.saturating_mul(APPENDING_BYTES)
+    }
+
+    /// Figures of its queue.
+    pub fn figures(&self) -> AdmissionFigures {
+        self.admission.figures()
+    }
+
+    /// Compactions that run, and the bytes per second that they may write; none if that is not
+    /// limited.
+    pub fn merges(&self) -> (u64, Option<u64>) {
+        self.merges.figures()
+    }
+}

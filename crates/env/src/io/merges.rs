@@ -1,0 +1,237 @@
+//! The compaction limiter of a disk: how many compactions write to it at once, and how fast.
+//!
+//! Both are as set. Else one runs at a time on a disk whose reads take milliseconds, and two on
+//! others; and the rate halves while reads take over twice the time that they take without
+//! compactions, and grows again after that.
+
+use super::VolumeIo;
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Limits of a disk's compactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MergeLimits {
+    /// How many run at once, 1 to 16; found by measuring if none.
+    pub count: Option<u64>,
+    /// Bytes per second that they write in all; found by measuring if none.
+    pub rate_bytes: Option<u64>,
+}
+
+/// A disk whose reads take this long has to seek.
+const SEEK: Duration = Duration::from_millis(2);
+/// Reads that are faster came from memory.
+const FROM_MEMORY: Duration = Duration::from_micros(50);
+/// The rate changes this often at most.
+const CHANGE_EVERY: Duration = Duration::from_millis(100);
+const RATE_MIN: u64 = 1 << 20;
+/// Where the rate begins once it is limited; past this it is not.
+const RATE_MAX: u64 = 1 << 30;
+
+/// As many run at once where that is not set.
+const COUNT_MAX: u64 = 2;
+/// As many may be set: each has a thread.
+const COUNT_LIMIT: u64 = 16;
+
+impl MergeLimits {
+    /// The most compactions that these limits let run at once.
+    pub fn most(&self) -> usize {
+        self.count.unwrap_or(COUNT_MAX).clamp(1, COUNT_LIMIT) as usize
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: u64,
+    /// Called when one ends.
+    waiting: Vec<Again>,
+    /// Means of what reads took without compactions, and beside some.
+    idle: Option<Duration>,
+    busy: Option<Duration>,
+    /// What was found by measuring.
+    rate: Option<u64>,
+    changed: Duration,
+    /// When all that was admitted is written, at the rate.
+    free_at: Duration,
+}
+
+struct Again(Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Again")
+    }
+}
+
+/// The compactions of one disk.
+#[derive(Debug)]
+pub(super) struct Merges {
+    limits: MergeLimits,
+    state: Mutex<State>,
+}
+
+/// A compaction that runs.
+#[derive(Debug)]
+pub struct MergePermit(Arc<VolumeIo>);
+
+impl MergePermit {
+    pub(super) fn begin(
+        disk: &Arc<VolumeIo>,
+        again: Box<dyn FnOnce() + Send>,
+    ) -> Option<MergePermit> {
+        let mut state = disk.merges.state.lock();
+        if state.running < disk.merges.count_max(&state) {
+            state.running += 1;
+            return Some(MergePermit(Arc::clone(disk)));
+        }
+        state.waiting.push(Again(again));
+        None
+    }
+}
+
+impl Drop for MergePermit {
+    fn drop(&mut self) {
+        let mut state = self.0.merges.state.lock();
+        debug_assert!(state.running > 0, "a permit is given back once");
+        state.running -= 1;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        for again in waiting {
+            (again.0)();
+        }
+    }
+}
+
+impl Merges {
+    pub(super) fn new(limits: MergeLimits) -> Merges {
+        Merges {
+            limits,
+            state: Mutex::default(),
+        }
+    }
+
+    fn count_max(&self, state: &State) -> u64 {
+        let measured = match state.idle.or(state.busy) {
+            Some(latency) if latency >= SEEK => 1,
+            _ => COUNT_MAX,
+        };
+        self.limits.count.unwrap_or(measured).clamp(1, COUNT_LIMIT)
+    }
+
+    /// Notes how long a read took.
+    pub(super) fn note_read(&self, took: Duration, now: Duration) {
+        if took < FROM_MEMORY {
+            return;
+        }
+        let mut state = self.state.lock();
+        let mean =
+            |before: Option<Duration>| Some(before.map_or(took, |mean| (mean * 7 + took) / 8));
+        if state.running == 0 {
+            state.idle = mean(state.idle);
+            return;
+        }
+        state.busy = mean(state.busy);
+        if now.saturating_sub(state.changed) >= CHANGE_EVERY
+            && let (Some(idle), Some(busy)) = (state.idle, state.busy)
+        {
+            state.changed = now;
+            state.rate = next_rate(state.rate, idle, busy);
+        }
+    }
+
+    /// How long a compaction waits before it writes `bytes`.
+    pub(super) fn wait_for(&self, bytes: u64, now: Duration) -> Duration {
+        let mut state = self.state.lock();
+        let Some(rate) = self.limits.rate_bytes.or(state.rate) else {
+            return Duration::ZERO;
+        };
+        let begin = state.free_at.max(now);
+        let seconds = bytes as f64 / rate.max(1) as f64;
+        state.free_at = begin + Duration::from_secs_f64(seconds.min(3600.0));
+        begin.saturating_sub(now)
+    }
+
+    pub(super) fn figures(&self) -> (u64, Option<u64>) {
+        let state = self.state.lock();
+        (state.running, self.limits.rate_bytes.or(state.rate))
+    }
+}
+
+/// The next rate, by how long reads take without compactions and beside them.
+fn next_rate(rate: Option<u64>, idle: Duration, busy: Duration) -> Option<u64> {
+    if busy > idle * 2 {
+        return Some((rate.unwrap_or(RATE_MAX) / 2).max(RATE_MIN));
+    }
+    let grown = rate.map(|rate| rate + rate / 8);
+    grown.filter(|rate| *rate < RATE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Env, IoLimits, Medium, SimEnv};
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const MIB: u64 = 1 << 20;
+
+    fn millis(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn rate_halves_while_reads_are_slow_and_grows_again() {
+        for (rate, idle, busy, expected) in [
+            (None, 10, 20, None),
+            (None, 10, 21, Some(512 * MIB)),
+            (Some(8 * MIB), 10, 30, Some(4 * MIB)),
+            (Some(MIB), 10, 30, Some(MIB)),
+            (Some(8 * MIB), 10, 12, Some(9 * MIB)),
+            (Some(1000 * MIB), 10, 12, None),
+        ] {
+            assert_eq!(
+                next_rate(rate, millis(idle), millis(busy)),
+                expected,
+                "{rate:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn writes_of_compactions_keep_to_the_rate() {
+        let merges = Merges::new(MergeLimits {
+            rate_bytes: Some(10 * MIB),
+            ..MergeLimits::default()
+        });
+        let waits: Vec<_> = [0, 0, 100, 5000]
+            .map(|now| merges.wait_for(MIB, millis(now)))
+            .into();
+        assert_eq!(waits, [0, 100, 100, 0].map(millis));
+        let unlimited = Merges::new(MergeLimits::default());
+        assert_eq!(unlimited.wait_for(1 << 40, millis(0)), Duration::ZERO);
+    }
+
+    #[test]
+    fn one_that_is_refused_is_called_once_another_ends_and_slow_disks_run_one() {
+        let env: Arc<dyn Env> = SimEnv::new(1);
+        let disk = VolumeIo::of_disk(&env, Path::new("/a"), IoLimits::of(Medium::Hdd));
+        let called = Arc::new(AtomicU64::new(0));
+        let begin = || {
+            let called = Arc::clone(&called);
+            disk.begin_merge(Box::new(move || {
+                called.fetch_add(1, Ordering::Relaxed);
+            }))
+        };
+        let (one, two) = (begin().unwrap(), begin().unwrap());
+        assert!(begin().is_none() && begin().is_none());
+        drop(one);
+        assert_eq!(called.load(Ordering::Relaxed), 2, "both are called");
+        drop(two);
+        disk.merges.note_read(millis(9), millis(1));
+        let one = begin().unwrap();
+        assert!(begin().is_none(), "reads take milliseconds, so one runs");
+        drop(one);
+        assert_eq!((disk.merges().0, called.load(Ordering::Relaxed)), (0, 3));
+    }
+}

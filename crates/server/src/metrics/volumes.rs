@@ -1,0 +1,100 @@
+//! Metrics of the volumes and of their queues.
+
+use super::exposition::{Exposition, Metric, counter, gauge};
+use quiredb::{DatabaseStats, IoStats};
+
+/// The classes of I/O, as the label `class` says them.
+const CLASSES: [&str; 4] = ["read", "log", "compaction", "background"];
+
+const LOST: Metric = gauge(
+    "quire_volume_lost",
+    "1 if the disk of a volume is not there",
+);
+const FREE: Metric = gauge("quire_volume_free_bytes", "Free bytes of a volume");
+const MERGES: Metric = gauge(
+    "quire_volume_compactions",
+    "Compactions that write to a disk",
+);
+const RATE: Metric = gauge(
+    "quire_volume_compaction_rate_bytes",
+    "Bytes per second that compactions may write to a disk; 0 if that is not limited",
+);
+
+type OfClass = (Metric, fn(&IoStats) -> [f64; 4]);
+
+fn as_float(counts: [u64; 4]) -> [f64; 4] {
+    counts.map(|count| count as f64)
+}
+
+const QUEUES: [OfClass; 4] = [
+    (
+        gauge(
+            "quire_volume_io_waiting",
+            "Reads and writes that wait for a disk",
+        ),
+        |io| as_float(io.waiting),
+    ),
+    (
+        counter(
+            "quire_volume_io_waits_total",
+            "Reads and writes that had to wait for a disk",
+        ),
+        |io| as_float(io.waits),
+    ),
+    (
+        counter("quire_volume_io_wait_seconds_total", "How long they waited"),
+        |io| as_float(io.wait_micros).map(|micros| micros / 1e6),
+    ),
+    (
+        counter(
+            "quire_volume_io_promotions_total",
+            "Reads and writes that went first since they had waited for long",
+        ),
+        |io| as_float(io.promotions),
+    ),
+];
+
+/// Appends the metrics of the volumes, if there are several.
+pub(super) fn render(stats: &DatabaseStats, text: &mut Exposition) {
+    if stats.volumes.len() < 2 {
+        return;
+    }
+    text.head(LOST);
+    for volume in &stats.volumes {
+        text.sample(
+            LOST.name,
+            &[("volume", &volume.name)],
+            u8::from(volume.lost),
+        );
+    }
+    text.head(FREE);
+    for volume in &stats.volumes {
+        if let Some(bytes) = volume.free_bytes {
+            text.sample(FREE.name, &[("volume", &volume.name)], bytes);
+        }
+    }
+    let managed = || {
+        let volumes = stats.volumes.iter();
+        volumes.filter_map(|volume| Some((volume.name.as_str(), volume.io.as_ref()?)))
+    };
+    text.head(MERGES);
+    for (name, io) in managed() {
+        text.sample(MERGES.name, &[("volume", name)], io.merges);
+    }
+    text.head(RATE);
+    for (name, io) in managed() {
+        text.sample(
+            RATE.name,
+            &[("volume", name)],
+            io.merge_rate_bytes.unwrap_or(0),
+        );
+    }
+    for (metric, value) in QUEUES {
+        text.head(metric);
+        for (name, io) in managed() {
+            for (class, value) in CLASSES.iter().zip(value(io)) {
+                text.sample(metric.name, &[("volume", name), ("class", class)], value);
+            }
+        }
+    }
+}
