@@ -1122,7 +1122,7 @@ fn managed(
     // As many as all volumes together let run: none waits for a thread that another one has.
     let compactions = volumes.iter().map(|volume| limits(volume).merges.most());
     env.reserve_compactions(compactions.sum())?;
-    let disk = |volume: &Volume| VolumeIo::of_disk(&env, &volume.path, limits(volume));
+    let disk = |volume: &Volume| ManagedEnv::disk_of(&env, &volume.path, limits(volume));
     Ok(Arc::new(ManagedEnv::new(Arc::clone(&env), volumes, disk)))
 }
 

@@ -5,22 +5,19 @@
 //! each disk.
 
 mod admission;
-mod managed;
 mod merges;
 
 pub use admission::{AdmissionFigures, AdmissionLimits};
-pub use managed::ManagedEnv;
 pub use merges::{MergeLimits, MergePermit};
 
-use crate::{Env, Medium};
+use crate::clock::Clock;
+use crate::{Gate, Medium};
 use admission::{Admission, Admitted};
 use merges::Merges;
-use parking_lot::Mutex;
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// What a read or write is for; the first is the most urgent.
@@ -67,7 +64,7 @@ fn class_of_read() -> IoClass {
 }
 
 /// The class of a write by this thread: what users write goes to the log.
-fn class_of_write() -> IoClass {
+pub(crate) fn class_of_write() -> IoClass {
     CLASS.get().max(IoClass::Log)
 }
 
@@ -110,11 +107,11 @@ thread_local! {
 
 /// What all databases of a process share of one disk.
 pub struct VolumeIo {
-    env: Arc<dyn Env>,
-    admission: Admission,
+    clock: Box<dyn Clock>,
+    pub(crate) admission: Admission,
     merges: Merges,
     /// Files that are being written.
-    appending: AtomicU64,
+    pub(crate) appending: AtomicU64,
 }
 
 impl fmt::Debug for VolumeIo {
@@ -128,37 +125,18 @@ impl fmt::Debug for VolumeIo {
 /// What a file being written counts as load.
 const APPENDING_BYTES: u64 = 4 << 20;
 
-/// The disks of the process, by the number that the system gives them.
-static DISKS: Mutex<BTreeMap<u64, Weak<VolumeIo>>> = Mutex::new(BTreeMap::new());
-
 impl VolumeIo {
-    /// That of the disk at `dir`: the same for all databases of the process, where the system tells
-    /// disks apart; the limits are those of the first that calls.
-    pub fn of_disk(env: &Arc<dyn Env>, dir: &std::path::Path, limits: IoLimits) -> Arc<VolumeIo> {
-        let Some(device) = env.device(dir) else {
-            return Arc::new(VolumeIo::new(env, limits));
-        };
-        let mut disks = DISKS.lock();
-        disks.retain(|_, disk| disk.strong_count() > 0);
-        if let Some(disk) = disks.get(&device).and_then(Weak::upgrade) {
-            return disk;
-        }
-        let disk = Arc::new(VolumeIo::new(env, limits));
-        disks.insert(device, Arc::downgrade(&disk));
-        disk
-    }
-
-    fn new(env: &Arc<dyn Env>, limits: IoLimits) -> VolumeIo {
+    pub(crate) fn new(gate: Arc<dyn Gate>, clock: Box<dyn Clock>, limits: IoLimits) -> VolumeIo {
         VolumeIo {
-            admission: Admission::new(env.gate(), limits.admission),
+            admission: Admission::new(gate, limits.admission),
             merges: Merges::new(limits.merges),
             appending: AtomicU64::new(0),
-            env: Arc::clone(env),
+            clock,
         }
     }
 
-    fn admit(&self, class: IoClass, bytes: u64) -> Admitted<'_> {
-        self.admission.enter(&*self.env, class, bytes)
+    pub(crate) fn admit(&self, class: IoClass, bytes: u64) -> Admitted<'_> {
+        self.admission.enter(&*self.clock, class, bytes)
     }
 
     /// Does a read of `bytes` once it is its turn.
@@ -170,20 +148,20 @@ impl VolumeIo {
         if class != IoClass::Read || !count.is_multiple_of(TIMED_EVERY) {
             return read();
         }
-        let begun = self.env.monotonic();
+        let begun = self.clock.monotonic();
         let done = read();
-        let now = self.env.monotonic();
+        let now = self.clock.monotonic();
         self.merges.note_read(now.saturating_sub(begun), now);
         done
     }
 
     /// Does a write or sync of `bytes` once it is its turn.
-    fn write<T>(&self, bytes: u64, write: impl FnOnce() -> T) -> T {
+    pub(crate) fn write<T>(&self, bytes: u64, write: impl FnOnce() -> T) -> T {
         let class = class_of_write();
         if class == IoClass::Compaction {
-            let wait = self.merges.wait_for(bytes, self.env.monotonic());
+            let wait = self.merges.wait_for(bytes, self.clock.monotonic());
             if !wait.is_zero() {
-                self.env.sleep(wait);
+                self.clock.sleep(wait);
             }
         }
         let _admitted = self.admit(class, bytes);
@@ -197,7 +175,7 @@ impl VolumeIo {
     }
 
     /// Bytes under way, and files being written counted as some.
-    fn load_bytes(&self) -> u64 {
+    pub(crate) fn load_bytes(&self) -> u64 {
         let appending = self.appending.load(Ordering::Relaxed);
         self.admission.bytes() + appending.saturating_mul(APPENDING_BYTES)
     }

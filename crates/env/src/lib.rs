@@ -7,6 +7,7 @@
 
 mod budget;
 mod cache;
+mod clock;
 mod durable;
 mod env;
 mod error;
@@ -14,6 +15,8 @@ mod file;
 mod file_map;
 mod io;
 mod job;
+mod managed;
+mod medium;
 mod os;
 mod part;
 mod prefetch;
@@ -30,13 +33,15 @@ pub use error::{Error, ErrorKind, Result};
 pub use file::{AppendFile, FileLock, ReadFile};
 pub use file_map::FileMap;
 pub use io::{
-    AdmissionFigures, AdmissionLimits, IO_CLASSES, IoClass, IoLimits, IoScope, ManagedEnv,
-    MergeLimits, MergePermit, VolumeIo,
+    AdmissionFigures, AdmissionLimits, IO_CLASSES, IoClass, IoLimits, IoScope, MergeLimits,
+    MergePermit, VolumeIo,
 };
 pub use job::{Gate, Job, JobClass};
+pub use managed::ManagedEnv;
+pub use medium::Medium;
 pub use os::OsEnv;
 pub use prefetch::prefetch;
 pub use sim::{Absence, Fault, Latency, ReadFault, SimEnv};
 pub use stamp::FileStamp;
 pub use tally::Tally;
-pub use volume::{FileId, Medium, Volume, VolumeId, Volumes, found};
+pub use volume::{FileId, Volume, VolumeId, Volumes, found};

@@ -1,47 +1,13 @@
 //! Volumes: the directories that hold a database, each on a disk of its own (JBOD).
 
-use crate::{Env, Error, ErrorKind, Result};
+use crate::{Env, Error, ErrorKind, Medium, Result};
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// The index of a volume in the list of the database; stored in manifests, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(pub u16);
-
-/// The kind of disk of a volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Medium {
-    /// Random reads are cheap.
-    Ssd,
-    /// Random reads cost a seek.
-    Hdd,
-}
-
-impl fmt::Display for Medium {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Medium::Ssd => "ssd",
-            Medium::Hdd => "hdd",
-        })
-    }
-}
-
-impl FromStr for Medium {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Medium> {
-        match text {
-            "ssd" => Ok(Medium::Ssd),
-            "hdd" => Ok(Medium::Hdd),
-            _ => {
-                let what = format!("{text:?} is no medium; use ssd or hdd");
-                Err(Error::invalid_argument(what))
-            }
-        }
-    }
-}
 
 /// One directory on one disk.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,8 @@
 //! ```
 
 use super::{IO_CLASSES, IoClass};
-use crate::{Env, Gate};
+use crate::Gate;
+use crate::clock::Clock;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -95,7 +96,7 @@ impl Queues {
 
 /// The gate of one disk.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub(crate) struct Admission {
     state: AtomicU64,
     limits: AdmissionLimits,
     queues: Mutex<Queues>,
@@ -104,9 +105,9 @@ pub(super) struct Admission {
 
 /// Admitted until dropped.
 #[derive(Debug)]
-pub(super) struct Admitted<'a> {
+pub(crate) struct Admitted<'a> {
     of: &'a Admission,
-    env: &'a dyn Env,
+    clock: &'a dyn Clock,
     cost: u64,
 }
 
@@ -115,7 +116,7 @@ impl Drop for Admitted<'_> {
         let before = self.of.state.fetch_sub(self.cost, Ordering::AcqRel);
         debug_assert!(before >= self.cost, "a request is done once");
         if before & WAITING != 0 {
-            self.of.admit_next(self.env);
+            self.of.admit_next(self.clock);
         }
     }
 }
@@ -144,26 +145,26 @@ impl Admission {
     #[inline]
     pub(super) fn enter<'a>(
         &'a self,
-        env: &'a dyn Env,
+        clock: &'a dyn Clock,
         class: IoClass,
         bytes: u64,
     ) -> Admitted<'a> {
         let cost = REQUEST + bytes.min(self.limits.bytes_max);
         let before = self.state.fetch_add(cost, Ordering::AcqRel);
         if before & WAITING != 0 || !self.fits(before, cost) {
-            self.wait(env, class, cost);
+            self.wait(clock, class, cost);
         }
         Admitted {
             of: self,
-            env,
+            clock,
             cost,
         }
     }
 
     #[cold]
-    fn wait(&self, env: &dyn Env, class: IoClass, cost: u64) {
+    fn wait(&self, clock: &dyn Clock, class: IoClass, cost: u64) {
         let admitted = Arc::new(AtomicBool::new(false));
-        let (since, class) = (env.monotonic(), class as usize);
+        let (since, class) = (clock.monotonic(), class as usize);
         {
             let mut queues = self.queues.lock();
             // What was added to find out that there is no room. Others may have found none because
@@ -179,10 +180,10 @@ impl Admission {
             }
             self.state.fetch_or(WAITING, Ordering::AcqRel);
         }
-        self.admit_next(env);
+        self.admit_next(clock);
         let mut is_admitted = || admitted.load(Ordering::Acquire);
         while !self.gate.wait_until(&mut is_admitted, NAP) {}
-        let micros = env.monotonic().saturating_sub(since).as_micros();
+        let micros = clock.monotonic().saturating_sub(since).as_micros();
         let micros = u64::try_from(micros).unwrap_or(u64::MAX);
         let figures = &mut self.queues.lock().figures;
         figures.waits[class] += 1;
@@ -192,10 +193,10 @@ impl Admission {
 
     /// Admits those that wait, as far as there is room.
     #[cold]
-    fn admit_next(&self, env: &dyn Env) {
+    fn admit_next(&self, clock: &dyn Clock) {
         let mut queues = self.queues.lock();
         let mut notify = false;
-        let now = env.monotonic();
+        let now = clock.monotonic();
         loop {
             let Some((class, promoted)) = queues.next(now, self.limits.promote_after) else {
                 self.state.fetch_and(!WAITING, Ordering::AcqRel);
@@ -224,7 +225,7 @@ impl Admission {
     }
 
     /// Whether nothing waits and there is room for one more, of a byte at least.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         state & WAITING == 0 && self.fits(state, REQUEST + 1)
     }
@@ -250,7 +251,8 @@ impl Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{OsEnv, SimEnv};
+    use crate::managed::EnvClock;
+    use crate::{Env, OsEnv, SimEnv};
     use std::thread;
 
     fn limits(requests_max: u64, bytes_max: u64) -> AdmissionLimits {
@@ -315,12 +317,13 @@ mod tests {
     #[test]
     fn requests_and_bytes_stay_within_the_limits_among_many_threads() {
         let env = OsEnv::new().unwrap();
+        let clock = EnvClock(env.clone());
         for (requests, bytes) in [(3, 1 << 20), (1000, 100)] {
             let gate = Admission::new(env.gate(), limits(requests, bytes));
             let (inside, most) = (AtomicU64::new(0), AtomicU64::new(0));
             thread::scope(|scope| {
                 for thread in 0..6 {
-                    let (gate, env, inside, most) = (&gate, &*env, &inside, &most);
+                    let (gate, clock, inside, most) = (&gate, &clock, &inside, &most);
                     scope.spawn(move || {
                         let classes = [
                             IoClass::Read,
@@ -329,7 +332,7 @@ mod tests {
                             IoClass::Background,
                         ];
                         for n in 0..2000 {
-                            let admitted = gate.enter(env, classes[(n + thread) % 4], 40);
+                            let admitted = gate.enter(clock, classes[(n + thread) % 4], 40);
                             most.fetch_max(
                                 inside.fetch_add(1, Ordering::SeqCst) + 1,
                                 Ordering::SeqCst,
@@ -351,9 +354,10 @@ mod tests {
     #[test]
     fn first_come_is_first_served_and_a_large_request_is_admitted_alone() {
         let env = OsEnv::new().unwrap();
+        let clock = EnvClock(env.clone());
         let gate = Admission::new(env.gate(), limits(2, 100));
         let order = Mutex::new(Vec::new());
-        let large = gate.enter(&*env, IoClass::Compaction, 1 << 40);
+        let large = gate.enter(&clock, IoClass::Compaction, 1 << 40);
         assert!(!gate.has_room());
         thread::scope(|scope| {
             let waiting = [
@@ -363,9 +367,9 @@ mod tests {
                 (IoClass::Read, 4),
             ];
             for (count, (class, name)) in (1..).zip(waiting) {
-                let (gate, env, order) = (&gate, &*env, &order);
+                let (gate, clock, order) = (&gate, &clock, &order);
                 scope.spawn(move || {
-                    let _admitted = gate.enter(env, class, 100);
+                    let _admitted = gate.enter(clock, class, 100);
                     order.lock().push(name);
                 });
                 while gate.figures().waiting.iter().sum::<u64>() < count {
@@ -386,9 +390,10 @@ mod tests {
     #[test]
     fn below_the_limits_nothing_is_counted_or_queued() {
         let env = SimEnv::new(1);
+        let clock = EnvClock(env.clone());
         let gate = Admission::new(env.gate(), limits(2, 100));
-        let one = gate.enter(&*env, IoClass::Background, 10);
-        let two = gate.enter(&*env, IoClass::Read, 90);
+        let one = gate.enter(&clock, IoClass::Background, 10);
+        let two = gate.enter(&clock, IoClass::Read, 90);
         let figures = gate.figures();
         assert_eq!((figures.outstanding, figures.outstanding_bytes), (2, 100));
         drop((one, two));

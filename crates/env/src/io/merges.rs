@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn one_that_is_refused_is_called_once_another_ends_and_slow_disks_run_one() {
         let env: Arc<dyn Env> = SimEnv::new(1);
-        let disk = VolumeIo::of_disk(&env, Path::new("/a"), IoLimits::of(Medium::Hdd));
+        let disk = crate::ManagedEnv::disk_of(&env, Path::new("/a"), IoLimits::of(Medium::Hdd));
         let called = Arc::new(AtomicU64::new(0));
         let begin = || {
             let called = Arc::clone(&called);

@@ -1,13 +1,17 @@
 //! The machine, with an I/O manager between it and the files of volumes.
 
-use super::{IoClass, VolumeIo, class_of_write};
+use crate::clock::Clock;
+use crate::io::class_of_write;
 use crate::{
-    AppendFile, Env, FileLock, FileMap, FileStamp, Gate, Job, JobClass, ReadFile, Result, Volumes,
+    AppendFile, Env, FileLock, FileMap, FileStamp, Gate, IoClass, IoLimits, Job, JobClass,
+    ReadFile, Result, VolumeIo, Volumes,
 };
 use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// A compaction syncs what it has written after this many bytes: the disk gets it in pieces.
@@ -22,7 +26,44 @@ pub struct ManagedEnv {
     disks: Vec<(PathBuf, Arc<VolumeIo>)>,
 }
 
+/// The disks of the process, by the number that the system gives them.
+static DISKS: Mutex<BTreeMap<u64, Weak<VolumeIo>>> = Mutex::new(BTreeMap::new());
+
+/// The clock of a machine.
+#[derive(Debug)]
+pub(crate) struct EnvClock(pub(crate) Arc<dyn Env>);
+
+impl Clock for EnvClock {
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration);
+    }
+}
+
 impl ManagedEnv {
+    /// What admits I/O of the disk at `dir`: the same for all databases of the process, where the
+    /// system tells disks apart; the limits are those of the first that calls.
+    pub fn disk_of(env: &Arc<dyn Env>, dir: &Path, limits: IoLimits) -> Arc<VolumeIo> {
+        let new = || {
+            let clock = Box::new(EnvClock(Arc::clone(env)));
+            Arc::new(VolumeIo::new(env.gate(), clock, limits))
+        };
+        let Some(device) = env.device(dir) else {
+            return new();
+        };
+        let mut disks = DISKS.lock();
+        disks.retain(|_, disk| disk.strong_count() > 0);
+        if let Some(disk) = disks.get(&device).and_then(Weak::upgrade) {
+            return disk;
+        }
+        let disk = new();
+        disks.insert(device, Arc::downgrade(&disk));
+        disk
+    }
+
     /// The machine with a manager of each volume, in their order.
     pub fn new(
         env: Arc<dyn Env>,
