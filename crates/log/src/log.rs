@@ -179,7 +179,7 @@ impl Log {
         }
     }
 
-    /// Whether a record of so many bytes has a block of its own.
+    /// Whether a record of this length has a block of its own.
     pub fn fills_block(&self, bytes: usize) -> bool {
         bytes >= self.shared.options.block_bytes
     }

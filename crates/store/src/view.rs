@@ -144,7 +144,7 @@ impl BaseView {
 pub struct LogRecords(LogScan);
 
 impl LogRecords {
-    /// The bytes of the file that the next record takes a read of at least; 0 if it is in memory, or
+    /// The bytes of the file that are read at least for the next record; 0 if it is in memory, or
     /// there is none.
     pub fn next_read_bytes(&mut self) -> usize {
         self.0.next_read_bytes()

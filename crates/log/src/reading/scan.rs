@@ -63,7 +63,7 @@ impl LogScan {
         self
     }
 
-    /// The bytes of the file that the next record takes a read of at least; 0 if it is in memory, or
+    /// The bytes of the file that are read at least for the next record; 0 if it is in memory, or
     /// there is none. Frees the block of the record before, if the next one is in another; where a
     /// group ends is not known then.
     pub fn next_read_bytes(&mut self) -> usize {
