@@ -83,6 +83,8 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
                 if new == old {
                     return Ok(self.unchanged(row.position));
                 }
+                // A large one is not held beside the new record.
+                drop(old);
                 Ok(self.update(Kind::Patch, encoded, docid, row, &new))
             }
             (Action::Delete, State::Absent) => Ok(self.unchanged(Position(0))),

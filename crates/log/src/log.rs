@@ -179,6 +179,35 @@ impl Log {
         }
     }
 
+    /// Whether a record of this length has a block of its own.
+    pub fn fills_block(&self, bytes: usize) -> bool {
+        bytes >= self.shared.options.block_bytes
+    }
+
+    /// As [`append`](Log::append), for one record. If it [fills a block](Log::fills_block), its
+    /// memory becomes that of the block: it is never held twice. Returns its position, and the
+    /// record as it lies in the block.
+    ///
+    /// # Errors
+    /// As of [`append`](Log::append).
+    pub fn append_owned(&self, mut record: Vec<u8>) -> Result<(Position, Bytes)> {
+        let bytes = check_group(&[&record])?;
+        let shared = &*self.shared;
+        shared.write_out_full()?;
+        loop {
+            let need = {
+                let mut pending = shared.pending.lock();
+                shared.check_open(&pending)?;
+                if let Some(accepted) = pending.accept_owned(&mut record) {
+                    shared.last.store(pending.next().0 - 1, Ordering::Release);
+                    return Ok(accepted);
+                }
+                pending.group_bytes_max(bytes, 1)
+            };
+            shared.make_room(need)?;
+        }
+    }
+
     /// Returns once every record up to `upto` (or the last, if that is before) is durable, and
     /// returns the last durable position. One sync of the file serves all callers that wait at the
     /// same time.

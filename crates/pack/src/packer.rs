@@ -36,6 +36,9 @@ impl Packing {
     }
 }
 
+/// The room for compression from which it is allocated anew.
+const FRESH_BYTES: usize = 1 << 20;
+
 /// Packs pieces, one after another.
 pub struct Packer {
     codec: Codec,
@@ -95,10 +98,8 @@ impl Packer {
         let packed = match self.codec {
             Codec::None => None,
             Codec::Lz4 => {
-                out.resize(
-                    start + lz4_flex::block::get_maximum_output_size(raw.len()),
-                    0,
-                );
+                let bytes_max = lz4_flex::block::get_maximum_output_size(raw.len());
+                lengthen(out, bytes_max);
                 let room = &mut out[start..];
                 let length = match self.front.is_empty() {
                     true => lz4_flex::block::compress_into(raw, room),
@@ -108,7 +109,7 @@ impl Packer {
                 length.ok().map(|length| (length, Packing::Lz4, is_behind))
             }
             Codec::Zstd { .. } => self.zstd.as_mut().and_then(|zstd| {
-                out.resize(start + compress_bound(raw.len()), 0);
+                lengthen(out, compress_bound(raw.len()));
                 let room = &mut out[start..];
                 let (context, dictionary) = (&mut zstd.context, &zstd.dictionary);
                 let length = match dictionary {
@@ -130,6 +131,18 @@ impl Packer {
             }
         }
     }
+}
+
+/// Appends `bytes` zeros. For many, the memory is new: the system gives it page by page as it is
+/// written to, so that what compression leaves out takes none.
+fn lengthen(out: &mut Vec<u8>, bytes: usize) {
+    if bytes < FRESH_BYTES {
+        out.resize(out.len() + bytes, 0);
+        return;
+    }
+    let mut longer = vec![0; out.len() + bytes];
+    longer[..out.len()].copy_from_slice(out);
+    *out = longer;
 }
 
 /// The `raw_length` bytes that were packed as `stored`; `None` if it holds anything else. That many

@@ -9,7 +9,7 @@
 //! names cursor and position, and building goes on from there after a crash.
 
 use crate::shared::Shared;
-use crate::{BaseView, Result, TreeId};
+use crate::{BaseView, LogRecords, Result, TreeId};
 use quire_env::Charge;
 use quire_lsm::{Op, TreeSnapshot, TreeSpec};
 use quire_model::Position;
@@ -68,10 +68,7 @@ pub struct Difference<'a> {
 
 impl Difference<'_> {
     /// The records from `from` on.
-    pub fn records(
-        &self,
-        from: Position,
-    ) -> impl Iterator<Item = Result<(Position, bytes::Bytes)>> {
+    pub fn records(&self, from: Position) -> LogRecords {
         self.new.log_from(from.max(self.old.position().next()))
     }
 }

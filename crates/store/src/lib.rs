@@ -81,7 +81,7 @@ pub use stats::StoreStats;
 pub use store::Store;
 pub use trees::{TreeFigures, TreeId, TreeState};
 pub use verify::{Damage, Verified, verify};
-pub use view::{BaseView, PointView, TreeSnapshots, View};
+pub use view::{BaseView, LogRecords, PointView, TreeSnapshots, View};
 pub use write::Transaction;
 
 pub use quire_log::Codec;

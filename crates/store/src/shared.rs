@@ -158,7 +158,8 @@ impl Shared {
     }
 
     /// Room for background work with large records, which holds none before. It waits while
-    /// requests have the room; after 10 s it goes on without, as it must end some time.
+    /// requests have the room; after 10 s it takes it past the limit, as it must end some time, and
+    /// requests wait for it.
     pub(crate) fn room_for_work(&self, bytes: u64) -> Charge {
         let end = self.env.monotonic() + ROOM_WAIT_MAX;
         loop {
@@ -166,7 +167,7 @@ impl Shared {
                 return room;
             }
             if self.env.monotonic() >= end {
-                return self.work.charge(0);
+                return self.work.charge(bytes.min(self.work.limit()));
             }
             self.env.sleep(ROOM_EVERY);
         }

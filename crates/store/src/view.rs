@@ -3,7 +3,7 @@
 use crate::trees::{SeenUse, no_tree};
 use crate::{Result, TreeId, TreeState};
 use bytes::Bytes;
-use quire_log::{LogReader, LogView};
+use quire_log::{LogReader, LogScan, LogView};
 use quire_lsm::{SmallBytes, TreeReader, TreeSnapshot};
 use quire_model::Position;
 use smallvec::SmallVec;
@@ -133,13 +133,29 @@ impl BaseView {
 
     /// The records that the view sees and the log held when it was made, from a position on, in
     /// order.
-    pub fn log_from(
-        &self,
-        from: Position,
-    ) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<> {
+    pub fn log_from(&self, from: Position) -> LogRecords {
         let first = from.max(self.log.first());
-        let scan = self.log.scan(first).until(self.position);
-        scan.map(|item| Ok(item?))
+        LogRecords(self.log.scan(first).until(self.position))
+    }
+}
+
+/// Records of a log, in order.
+#[derive(Debug)]
+pub struct LogRecords(LogScan);
+
+impl LogRecords {
+    /// The bytes of the file that are read at least for the next record; 0 if it is in memory, or
+    /// there is none.
+    pub fn next_read_bytes(&mut self) -> usize {
+        self.0.next_read_bytes()
+    }
+}
+
+impl Iterator for LogRecords {
+    type Item = Result<(Position, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|item| Ok(item?))
     }
 }
 
@@ -230,10 +246,7 @@ impl<S> View<S> {
     }
 
     /// Those of [`log`](View::log) from a position on.
-    pub fn log_from(
-        &self,
-        from: Position,
-    ) -> impl Iterator<Item = Result<(Position, Bytes)>> + use<S> {
+    pub fn log_from(&self, from: Position) -> LogRecords {
         self.base.log_from(from)
     }
 }

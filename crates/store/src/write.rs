@@ -115,8 +115,16 @@ impl<M: Machine> Store<M> {
                 records: Vec::new(),
             };
             let result = decide(&mut transaction)?;
-            let records: Vec<&[u8]> = transaction.records.iter().map(Vec::as_slice).collect();
-            let position = inner.append(writer, &records)?;
+            let mut records = transaction.records;
+            let position = match records.as_mut_slice() {
+                [record] if inner.log.fills_block(record.len()) => {
+                    inner.append_owned(writer, std::mem::take(record))?
+                }
+                records => {
+                    let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+                    inner.append(writer, &records)?
+                }
+            };
             Ok((result, position))
         })
     }
@@ -195,6 +203,22 @@ impl<M: Machine> Inner<M> {
             return Ok(self.log.last());
         }
         let first = self.log.append(records)?;
+        self.apply_appended(writer, first, records)
+    }
+
+    /// As [`append`](Self::append), for one record, which the log takes over: it is not held twice.
+    fn append_owned(&self, writer: &mut Writer<M>, record: Vec<u8>) -> Result<Position> {
+        let (position, record) = self.log.append_owned(record)?;
+        self.apply_appended(writer, position, &[&record])
+    }
+
+    /// Applies records that are in the log, from `first` on.
+    fn apply_appended(
+        &self,
+        writer: &mut Writer<M>,
+        first: Position,
+        records: &[&[u8]],
+    ) -> Result<Position> {
         self.note_for_sealing(first);
         if self.log.dictionary_is_due() {
             self.schedule_compaction();

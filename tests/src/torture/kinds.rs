@@ -8,6 +8,7 @@ mod power;
 mod repair;
 mod rot;
 mod slow;
+mod space;
 
 use super::client::Style;
 use super::disk::FileSystem;
@@ -25,7 +26,7 @@ pub(crate) struct Kind {
 }
 
 /// All of them, in the order in which they take turns.
-pub(crate) const KINDS: [Kind; 9] = [
+pub(crate) const KINDS: [Kind; 10] = [
     Kind {
         name: "kill",
         about: "servers, loaders and recoveries killed by SIGKILL",
@@ -65,6 +66,11 @@ pub(crate) const KINDS: [Kind; 9] = [
         name: "slow",
         about: "a slow disk",
         run: slow::run,
+    },
+    Kind {
+        name: "space",
+        about: "room that what was overwritten gives back",
+        run: space::run,
     },
     Kind {
         name: "memory",

@@ -73,6 +73,40 @@ impl Server {
     }
 }
 
+/// The answer is longer than what pipe and sockets hold: the query runs until it is ended.
+#[test]
+fn an_interrupt_ends_a_query_in_the_server_too() {
+    let text = "x".repeat(10_000);
+    let line = |n| format!("{{\"_id\":{n},\"text\":\"{text}\"}}\n");
+    let quire = Quire::with_documents(&(0..3_000).map(line).collect::<String>());
+    let server = Server::start(&quire, &[]);
+    let place = format!("http://{}", server.address);
+    let mut query = quire
+        .command(&["query", &place, "c", "--all"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let is_listed = || {
+        let (status, tasks) = server.request("GET", "/_tasks", "", "");
+        assert!(status.contains("200"), "{status} {tasks}");
+        tasks.contains("_quire/query")
+    };
+    let wait_until = |listed| {
+        while is_listed() != listed {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    wait_until(true);
+    let sent = Command::new("kill")
+        .args(["-s", "INT", &query.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    assert!(!query.wait().unwrap().success());
+    wait_until(false);
+    assert_eq!(server.stop("TERM").code, 0);
+}
+
 #[test]
 fn documents_are_served_and_written_until_a_signal_comes() {
     for (signal, arguments) in [("TERM", &[][..]), ("INT", &["--json", "--quiet"])] {

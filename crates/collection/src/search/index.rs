@@ -264,6 +264,11 @@ impl DerivedTrees for SearchIndex {
         let mut left = difference.records(from);
         loop {
             records.clear();
+            // Room for a large record, and for the one before it of its document, which is mostly
+            // about as long.
+            let next_bytes = left.next_read_bytes();
+            let is_large = next_bytes > READ_BYTES;
+            let room = is_large.then(|| batch.room((1 + READ_COPIES) * next_bytes as u64));
             let mut bytes = 0;
             for item in left.by_ref().take(READ_AT_ONCE) {
                 let record = item?;
@@ -278,7 +283,7 @@ impl DerivedTrees for SearchIndex {
                 return Ok(None);
             };
             let next = last.next();
-            self.follow_records(difference, &records, &mut changes, batch)?;
+            self.follow_records(difference, &records, &mut changes, batch, room.is_some())?;
             if changes.is_full() {
                 changes.write(self, batch);
                 return Ok(Some(next));
@@ -295,13 +300,15 @@ impl SearchIndex {
         loaded.map_err(|error| Error::derived(position, error.to_string()))
     }
 
-    /// Takes the documents whose newest record is among these.
+    /// Takes the documents whose newest record is among these. `has_room` says that there is room
+    /// for the records before them, too.
     fn follow_records(
         &self,
         difference: &Difference<'_>,
         records: &[(Position, Bytes)],
         changes: &mut Changes,
         batch: &TreeBatch,
+        has_room: bool,
     ) -> Result<()> {
         let mut heads = Vec::with_capacity(records.len());
         for (position, bytes) in records {
@@ -341,7 +348,10 @@ impl SearchIndex {
             let count = fitting(before.iter().map(|row| row.bytes), READ_BYTES as u64);
             let (now, later) = before.split_at(count);
             before = later;
-            let (positions, _room) = room_for(batch, now.iter().copied());
+            let (positions, _room) = match has_room {
+                true => (now.iter().map(|row| row.position).collect(), None),
+                false => room_for(batch, now.iter().copied()),
+            };
             let records = difference.old.records(&positions)?;
             for ((position, record), (docid, new)) in positions.iter().zip(records).zip(&mut after)
             {

@@ -309,6 +309,17 @@ impl BlockBuilder {
         self.ends.push(self.data.len() as u32);
     }
 
+    /// As [`push`](Self::push). The memory of the record becomes the block's, if it is the first.
+    pub(crate) fn push_owned(&mut self, record: Vec<u8>) {
+        match self.data.is_empty() {
+            true => {
+                self.ends.push(record.len() as u32);
+                self.data = record;
+            }
+            false => self.push(&record),
+        }
+    }
+
     /// Adds the record at `position` to a sparse block. Returns false, and changes nothing, if
     /// `position` is too far from the first one.
     pub(crate) fn push_at(&mut self, position: Position, record: &[u8]) -> bool {

@@ -63,6 +63,21 @@ impl LogScan {
         self
     }
 
+    /// The bytes of the file that are read at least for the next record; 0 if it is in memory, or
+    /// there is none. Frees the block of the record before, if the next one is in another; where a
+    /// group ends is not known then.
+    pub fn next_read_bytes(&mut self) -> usize {
+        match &self.block {
+            Some(block) if block.last() >= self.next => return 0,
+            _ => self.block = None,
+        }
+        if self.next > self.to {
+            return 0;
+        }
+        let range = segment_of(&self.segments, self.next).and_then(|one| one.range_of(self.next));
+        range.map_or(0, |range| range.length)
+    }
+
     /// Whether a group of records ended with the last one returned: then a reader could have seen
     /// the state after it. Of records that compaction copied, this is known only where their
     /// segment ends; elsewhere the answer is no.

@@ -43,9 +43,14 @@ impl Window {
             return Ok(bytes);
         }
         let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
-        self.piece = self
+        let piece = self
             .file
             .read_at(offset, self.ahead.min(left).max(length))?;
+        if length > AHEAD_BYTES_MAX {
+            // A large block is read once: its memory is not kept beside what is made of it.
+            return Ok(piece.slice(..length));
+        }
+        self.piece = piece;
         self.piece_offset = offset;
         self.ahead = (self.ahead * 2).min(AHEAD_BYTES_MAX);
         Ok(self.piece.slice(..length))

@@ -65,6 +65,36 @@ impl Pending {
     /// Accepts a group whose records hold `bytes` in all, and returns the position of the first.
     /// Returns `None`, and changes nothing, if the reserved space is too small for it.
     pub(crate) fn accept(&mut self, group: &[&[u8]], bytes: usize) -> Option<Position> {
+        let first = self.admit(group, bytes)?;
+        for record in group {
+            let added = BlockBuilder::added_bytes(record.len(), 1);
+            if !self.filling.is_empty() && !self.fits(self.filling.raw_bytes(), added) {
+                self.end_block(true);
+            }
+            self.filling.push(record);
+            self.next = self.next.next();
+        }
+        if self.filling.raw_bytes() >= self.block_bytes {
+            self.close_block();
+        }
+        Some(first)
+    }
+
+    /// As [`accept`](Self::accept), for one record, which is not copied if it fills a block of its
+    /// own. Returns it as it lies in the block. `record` is empty then, and unchanged otherwise.
+    pub(crate) fn accept_owned(&mut self, record: &mut Vec<u8>) -> Option<(Position, Bytes)> {
+        let at = self.admit(&[record], record.len())?;
+        self.filling.push_owned(std::mem::take(record));
+        self.next = self.next.next();
+        if self.filling.raw_bytes() >= self.block_bytes {
+            self.close_block();
+        }
+        Some((at, self.record(at)?))
+    }
+
+    /// Claims the space for a group, and ends the block that is being filled if the group begins a
+    /// new one. Returns the position of its first record; `None` if there is too little space.
+    fn admit(&mut self, group: &[&[u8]], bytes: usize) -> Option<Position> {
         let raw = BlockBuilder::added_bytes(bytes, group.len());
         // A group that does not fit starts a new block, and continues through as many as it needs.
         let opens_block = !self.filling.is_empty() && !self.fits(self.filling.raw_bytes(), raw);
@@ -80,19 +110,7 @@ impl Pending {
             self.claimed <= self.reserved,
             "accepted records fit in reserved space"
         );
-        let first = self.next;
-        for record in group {
-            let added = BlockBuilder::added_bytes(record.len(), 1);
-            if !self.filling.is_empty() && !self.fits(self.filling.raw_bytes(), added) {
-                self.end_block(true);
-            }
-            self.filling.push(record);
-            self.next = self.next.next();
-        }
-        if self.filling.raw_bytes() >= self.block_bytes {
-            self.close_block();
-        }
-        Some(first)
+        Some(self.next)
     }
 
     fn fits(&self, held: usize, added: usize) -> bool {

@@ -117,8 +117,17 @@ proptest! {
             };
             match op {
                 Op::Append(group) => {
-                    let slices: Vec<&[u8]> = group.iter().map(Vec::as_slice).collect();
-                    prop_assert_eq!(log.append(&slices).unwrap(), Position(last + 1));
+                    match group.as_slice() {
+                        [record] if last % 2 == 0 => {
+                            let (position, appended) = log.append_owned(record.clone()).unwrap();
+                            prop_assert_eq!(position, Position(last + 1));
+                            prop_assert_eq!(&appended, record);
+                        }
+                        group => {
+                            let slices: Vec<&[u8]> = group.iter().map(Vec::as_slice).collect();
+                            prop_assert_eq!(log.append(&slices).unwrap(), Position(last + 1));
+                        }
+                    }
                     records.extend(group);
                 }
                 Op::Sync => {
