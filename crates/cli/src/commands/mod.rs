@@ -7,6 +7,7 @@ mod backups;
 mod collections;
 mod compact;
 mod completions;
+mod coprocessor;
 mod count;
 mod create;
 mod delete;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Create(create::Create),
     Alter(alter::Alter),
     Alias(alias::AliasCommand),
+    Coprocessor(coprocessor::CoprocessorCommand),
     Drop(drop::Drop),
     Stats(stats::Stats),
     Compact(compact::Compact),
@@ -105,6 +107,7 @@ impl Command {
             Command::Create(command) => command.run(context),
             Command::Alter(command) => command.run(context),
             Command::Alias(command) => command.run(context),
+            Command::Coprocessor(command) => command.run(context),
             Command::Drop(command) => command.run(context),
             Command::Stats(command) => command.run(context),
             Command::Compact(command) => command.run(context),

@@ -152,6 +152,8 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
         "POST /_tasks/_cancel",
         "PUT /_quire/tokens/n",
         "DELETE /_quire/tokens/n",
+        "PUT /_quire/coprocessors/n",
+        "DELETE /_quire/coprocessors/n",
         "POST /_backup/n",
         "POST /_verify",
         "POST /_follow",
