@@ -295,3 +295,46 @@ async fn refused_items_and_collections_made_by_writing_are_audited() {
     ];
     assert_eq!(site.noted("admin"), created);
 }
+
+#[tokio::test]
+async fn coprocessors_are_kept_run_and_dropped_by_roles() {
+    let site = Site::new();
+    let new = NewToken {
+        name: "reader".to_owned(),
+        role: Role::Read,
+        collections: vec!["*".to_owned()],
+        lifetime: None,
+        limit: None,
+    };
+    let reader = site.tokens.create(new).unwrap();
+    for id in 1..=3 {
+        let path = format!("/cars/_doc/{id}");
+        site.send("PUT", &path, Some("root"), "{}").await;
+    }
+    // `(module (memory (export "memory") 1) (func (export "quire_1_filter") (result i32)
+    // i32.const 1))`
+    let module = "\0asm\u{1}\0\0\0\u{1}\u{5}\u{1}`\0\u{1}\u{7f}\u{3}\u{2}\u{1}\0\u{5}\u{3}\u{1}\0\u{1}\
+                  \u{7}\u{1b}\u{2}\u{6}memory\u{2}\0\u{e}quire_1_filter\0\0\
+                  \u{a}\u{6}\u{1}\u{4}\0A\u{1}\u{b}";
+    let put = "/_quire/coprocessors/all";
+    assert_eq!(site.send("PUT", put, Some(&reader), module).await, 403);
+    assert_eq!(site.send("PUT", put, Some("root"), "no wasm").await, 400);
+    assert_eq!(site.send("PUT", put, Some("root"), module).await, 201);
+    assert_eq!(site.send("GET", put, Some(&reader), "").await, 200);
+    let run = "/cars/_quire/coprocessor";
+    let body = r#"{"coprocessor":"all/1","as":"filter"}"#;
+    assert_eq!(site.send("POST", run, Some(&reader), body).await, 200);
+    for (body, status) in [
+        (r#"{"coprocessor":"all/2","as":"filter"}"#, 404),
+        (r#"{"coprocessor":"all","as":"map"}"#, 400),
+        (r#"{"coprocessor":"all","as":"trigger"}"#, 400),
+        (r#"{"coprocessor":"all","as":"filter","columns":["a"]}"#, 400),
+        (r#"{"coprocessor":"all","as":"filter","fuel":2000000000}"#, 400),
+    ] {
+        assert_eq!(site.send("POST", run, Some(&reader), body).await, status, "{body}");
+    }
+    let drop = "/_quire/coprocessors/all?version=1";
+    assert_eq!(site.send("DELETE", drop, Some(&reader), "").await, 403);
+    assert_eq!(site.send("DELETE", drop, Some("root"), "").await, 200);
+    assert_eq!(site.send("GET", put, Some("root"), "").await, 404);
+}
