@@ -317,24 +317,48 @@ async fn coprocessors_are_kept_run_and_dropped_by_roles() {
                   \u{7}\u{1b}\u{2}\u{6}memory\u{2}\0\u{e}quire_1_filter\0\0\
                   \u{a}\u{6}\u{1}\u{4}\0A\u{1}\u{b}";
     let put = "/_quire/coprocessors/all";
-    assert_eq!(site.send("PUT", put, Some(&reader), module).await, 403);
-    assert_eq!(site.send("PUT", put, Some("root"), "no wasm").await, 400);
-    assert_eq!(site.send("PUT", put, Some("root"), module).await, 201);
-    assert_eq!(site.send("GET", put, Some(&reader), "").await, 200);
+    let (reader, root) = (Some(reader.as_str()), Some("root"));
+    for (method, token, body, status) in [
+        ("PUT", reader, module, 403),
+        ("PUT", root, "no wasm", 400),
+        ("PUT", root, module, 201),
+        ("GET", reader, "", 200),
+    ] {
+        assert_eq!(
+            site.send(method, put, token, body).await.0,
+            status,
+            "{method} {status}"
+        );
+    }
     let run = "/cars/_quire/coprocessor";
     let body = r#"{"coprocessor":"all/1","as":"filter"}"#;
-    assert_eq!(site.send("POST", run, Some(&reader), body).await, 200);
+    let (status, _, rows) = site.send("POST", run, reader, body).await;
+    assert_eq!(
+        (status.as_u16(), rows.matches("{\"row\":").count()),
+        (200, 3)
+    );
+    assert!(rows.ends_with("{\"end\":{\"documents\":3}}\n"), "{rows}");
     for (body, status) in [
         (r#"{"coprocessor":"all/2","as":"filter"}"#, 404),
         (r#"{"coprocessor":"all","as":"map"}"#, 400),
         (r#"{"coprocessor":"all","as":"trigger"}"#, 400),
-        (r#"{"coprocessor":"all","as":"filter","columns":["a"]}"#, 400),
-        (r#"{"coprocessor":"all","as":"filter","fuel":2000000000}"#, 400),
+        (
+            r#"{"coprocessor":"all","as":"filter","columns":["a"]}"#,
+            400,
+        ),
+        (
+            r#"{"coprocessor":"all","as":"filter","fuel":2000000000}"#,
+            400,
+        ),
     ] {
-        assert_eq!(site.send("POST", run, Some(&reader), body).await, status, "{body}");
+        assert_eq!(
+            site.send("POST", run, reader, body).await.0,
+            status,
+            "{body}"
+        );
     }
     let drop = "/_quire/coprocessors/all?version=1";
-    assert_eq!(site.send("DELETE", drop, Some(&reader), "").await, 403);
-    assert_eq!(site.send("DELETE", drop, Some("root"), "").await, 200);
-    assert_eq!(site.send("GET", put, Some("root"), "").await, 404);
+    assert_eq!(site.send("DELETE", drop, reader, "").await.0, 403);
+    assert_eq!(site.send("DELETE", drop, root, "").await.0, 200);
+    assert_eq!(site.send("GET", put, root, "").await.0, 404);
 }
