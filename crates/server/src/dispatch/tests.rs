@@ -313,9 +313,11 @@ async fn coprocessors_are_kept_run_and_dropped_by_roles() {
     }
     // `(module (memory (export "memory") 1) (func (export "quire_1_filter") (result i32)
     // i32.const 1))`
-    let module = "\0asm\u{1}\0\0\0\u{1}\u{5}\u{1}`\0\u{1}\u{7f}\u{3}\u{2}\u{1}\0\u{5}\u{3}\u{1}\0\u{1}\
-                  \u{7}\u{1b}\u{2}\u{6}memory\u{2}\0\u{e}quire_1_filter\0\0\
-                  \u{a}\u{6}\u{1}\u{4}\0A\u{1}\u{b}";
+    let module = concat!(
+        "\0asm\u{1}\0\0\0\u{1}\u{5}\u{1}`\0\u{1}\u{7f}\u{3}\u{2}\u{1}\0",
+        "\u{5}\u{3}\u{1}\0\u{1}\u{7}\u{1b}\u{2}\u{6}memory\u{2}\0\u{e}quire_1_filter\0\0",
+        "\u{a}\u{6}\u{1}\u{4}\0A\u{1}\u{b}",
+    );
     let put = "/_quire/coprocessors/all";
     let (reader, root) = (Some(reader.as_str()), Some("root"));
     for (method, token, body, status) in [
