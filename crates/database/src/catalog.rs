@@ -9,8 +9,8 @@
 //!    higher number counts; the opening then replaces the other.
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
-//! alias, or 4 if it has a template, or 5 if it names volumes: a program that knows none must not
-//! lose them. Version 1 had one copy and no number.
+//! alias, 4 if it has a template, or 5 if it has a coprocessor or names volumes: a program that
+//! knows none must not lose them. Version 1 had one copy and no number.
 
 use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
@@ -22,6 +22,7 @@ use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The name of the file in the directory of the first volume.
 pub const CATALOG_NAME: &str = "CATALOG";
@@ -31,7 +32,7 @@ pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
 const VERSION: u32 = 5;
-const VERSION_NO_VOLUMES: u32 = 4;
+const VERSION_NO_COPROCESSORS: u32 = 4;
 const VERSION_NO_TEMPLATES: u32 = 3;
 const VERSION_NO_ALIASES: u32 = 2;
 const VERSION_ONE_COPY: u32 = 1;
@@ -60,6 +61,44 @@ pub struct Catalog {
     /// What servers make collections from.
     #[serde(default, skip_serializing_if = "Templates::is_empty")]
     pub templates: Templates,
+    /// Coprocessors by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub coprocessors: BTreeMap<String, StoredCoprocessor>,
+}
+
+/// A coprocessor with its versions; at least one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredCoprocessor {
+    /// The number that the next version gets: numbers are not used again.
+    pub next_version: u32,
+    /// The versions by number.
+    pub versions: BTreeMap<u32, StoredModule>,
+}
+
+/// A version of a coprocessor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredModule {
+    /// When it was added: microseconds since 1970 UTC.
+    pub time_micros: i64,
+    /// The WebAssembly module in base64. Shared: a catalog is copied to be changed.
+    pub wasm: SharedText,
+}
+
+/// Text that is copied by counting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct SharedText(pub Arc<str>);
+
+impl From<String> for SharedText {
+    fn from(text: String) -> SharedText {
+        SharedText(text.into())
+    }
+}
+
+impl From<SharedText> for String {
+    fn from(text: SharedText) -> String {
+        text.0.to_string()
+    }
 }
 
 /// Templates of collections by name. The database keeps them; servers give them their meaning.
@@ -123,6 +162,7 @@ impl Catalog {
             next_collection: 1,
             collections: Vec::new(),
             templates: Templates::new(),
+            coprocessors: BTreeMap::new(),
         }
     }
 
@@ -188,7 +228,7 @@ impl Catalog {
             VERSION_ONE_COPY,
             VERSION_NO_ALIASES,
             VERSION_NO_TEMPLATES,
-            VERSION_NO_VOLUMES,
+            VERSION_NO_COPROCESSORS,
         ];
         let mut older = older.into_iter();
         let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
@@ -210,11 +250,11 @@ impl Catalog {
     /// The least version that a program must know to keep all that is there.
     fn version(&self) -> u32 {
         let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
-        if !self.named_volumes.is_empty() {
+        if !self.named_volumes.is_empty() || !self.coprocessors.is_empty() {
             return VERSION;
         }
         match (self.templates.is_empty(), has_alias) {
-            (false, _) => VERSION_NO_VOLUMES,
+            (false, _) => VERSION_NO_COPROCESSORS,
             (true, true) => VERSION_NO_TEMPLATES,
             (true, false) => VERSION_NO_ALIASES,
         }
@@ -435,6 +475,7 @@ mod tests {
                 aliases: BTreeMap::new(),
             }],
             templates: Templates::new(),
+            coprocessors: BTreeMap::new(),
         }
     }
 
@@ -508,6 +549,26 @@ mod tests {
         assert_eq!(Catalog::decode(&bytes).unwrap(), catalog);
         let older = String::from_utf8(bytes).unwrap();
         let older = older.replacen("quire-catalog 4 ", "quire-catalog 3 ", 1);
+        assert!(Catalog::decode(older.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn coprocessors_round_trip_in_a_version_that_older_programs_refuse() {
+        let mut catalog = sample();
+        let module = StoredModule {
+            time_micros: 1,
+            wasm: String::from("AGFzbQ==").into(),
+        };
+        let stored = StoredCoprocessor {
+            next_version: 3,
+            versions: BTreeMap::from([(2, module)]),
+        };
+        catalog.coprocessors.insert("cheap".into(), stored);
+        let bytes = catalog.encode();
+        assert!(bytes.starts_with(b"quire-catalog 5 "));
+        assert_eq!(Catalog::decode(&bytes).unwrap(), catalog);
+        let older = String::from_utf8(bytes).unwrap();
+        let older = older.replacen("quire-catalog 5 ", "quire-catalog 4 ", 1);
         assert!(Catalog::decode(older.as_bytes()).is_err());
     }
 

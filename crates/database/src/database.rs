@@ -1,7 +1,7 @@
 //! A database: a directory (or several, one a disk) of collections.
 
 use crate::alias::{Alias, AliasChange, Aliases, Resolved};
-use crate::catalog::{Catalog, Entry, FoundCatalog, Templates};
+use crate::catalog::{Catalog, Entry, FoundCatalog, StoredCoprocessor, Templates};
 use crate::collection::Collection;
 use crate::directory::{
     holds_database, holds_repair, partition_place, remove_collection, remove_leftovers,
@@ -425,6 +425,23 @@ impl Database {
         }
     }
 
+    /// What the catalog says of the coprocessors.
+    pub(crate) fn catalog_coprocessors(&self) -> BTreeMap<String, StoredCoprocessor> {
+        self.inner.state.lock().catalog.coprocessors.clone()
+    }
+
+    /// Replaces the coprocessors of the catalog by what `change` makes of them.
+    pub(crate) fn replace_coprocessors<T>(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, StoredCoprocessor>) -> Result<T>,
+    ) -> Result<T> {
+        let mut state = self.state()?;
+        let mut catalog = state.catalog.clone();
+        let changed = change(&mut catalog.coprocessors)?;
+        self.replace_catalog(&mut state, catalog)?;
+        Ok(changed)
+    }
+
     /// The names of the collections, sorted, but for wide ones: these are
     /// [`wide_collections`](Database::wide_collections).
     pub fn collections(&self) -> Vec<String> {
@@ -539,7 +556,9 @@ impl Database {
             }
         }
         catalog.next_collection = catalog.next_collection.max(leader.next_collection);
+        catalog.coprocessors.clone_from(&leader.coprocessors);
         let is_changed = !catalog.same_collections(&state.catalog)
+            || catalog.coprocessors != state.catalog.coprocessors
             || catalog.next_collection != state.catalog.next_collection;
         match is_changed {
             true => self.replace_and_drop(&mut state, catalog, &gone),
@@ -663,11 +682,13 @@ impl Database {
         Ok(self.state()?.catalog.clone())
     }
 
-    /// Whether the database has just the collections of `catalog`; `None` if that is about to
-    /// change. Does not wait.
+    /// Whether the database has just the collections and coprocessors of `catalog`; `None` if that
+    /// is about to change. Does not wait.
     pub(crate) fn catalog_is_still(&self, catalog: &Catalog) -> Option<bool> {
         let state = self.inner.state.try_lock()?;
-        Some(!state.closed && state.catalog.same_collections(catalog))
+        let is_same = state.catalog.same_collections(catalog)
+            && state.catalog.coprocessors == catalog.coprocessors;
+        Some(!state.closed && is_same)
     }
 
     /// What scrubbing has done and found; none if it is off.

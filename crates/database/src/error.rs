@@ -208,6 +208,17 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// There is no such coprocessor.
+    #[error("no coprocessor {name:?} in this database ({existing})")]
+    NoCoprocessor {
+        /// The name that was given, perhaps with a version.
+        name: String,
+        /// What there is, in words.
+        existing: String,
+    },
+    /// A coprocessor.
+    #[error("{0}")]
+    Coprocessor(#[from] quire_coprocessor::Error),
     /// A query.
     #[error("{0}")]
     Query(#[from] quire_query::Error),
@@ -231,6 +242,7 @@ impl Error {
             Error::NoDatabase { .. }
             | Error::NoCollection { .. }
             | Error::NoAlias { .. }
+            | Error::NoCoprocessor { .. }
             | Error::NoBackup { .. }
             | Error::NoSnapshot { .. } => ErrorKind::NotFound,
             Error::CollectionExists { .. } => ErrorKind::AlreadyExists,
@@ -243,6 +255,7 @@ impl Error {
             | Error::Typed { .. }
             | Error::IsWide { .. }
             | Error::Mapping(_)
+            | Error::Coprocessor(_)
             | Error::Invalid(_) => ErrorKind::Invalid,
             Error::Diverged(_) => ErrorKind::Conflict,
             Error::Leader(_) => ErrorKind::Io,

@@ -13,6 +13,7 @@ const BATCH_ROWS: usize = 256;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Documents of a partition on their way.
+#[derive(Debug)]
 pub(crate) enum PartRows {
     Plain(Box<Rows>),
     Wide(Box<RowScan>),
@@ -23,11 +24,21 @@ impl PartView<'_> {
     /// and no group of others is read.
     pub(crate) fn rows(self, query: &Prepared) -> Result<PartRows> {
         match self {
-            PartView::Plain(view) => Ok(PartRows::Plain(Box::new(view.rows()?))),
-            PartView::Wide(view, key_field) => {
+            PartView::Plain(_) => self.rows_of(None),
+            PartView::Wide(..) => {
                 let fields = fields_of(query);
                 let fields: Vec<&str> = fields.iter().map(|field| &**field).collect();
-                let rows = view.rows(key_field, Some(&fields))?;
+                self.rows_of(Some(&fields))
+            }
+        }
+    }
+
+    /// All documents, of a wide partition with the columns that are named, or all.
+    pub(crate) fn rows_of(self, columns: Option<&[&str]>) -> Result<PartRows> {
+        match self {
+            PartView::Plain(view) => Ok(PartRows::Plain(Box::new(view.rows()?))),
+            PartView::Wide(view, key_field) => {
+                let rows = view.rows(key_field, columns)?;
                 Ok(PartRows::Wide(Box::new(rows)))
             }
         }

@@ -1,6 +1,7 @@
 //! What a database does with its directory; documents are tested in `tests/`.
 
 mod aliases;
+mod coprocessors;
 mod dead_space;
 mod indexes;
 mod templates;

@@ -46,8 +46,10 @@
 //!
 //! [`query`] has what queries are made of, [`operations`] what is done with a database as a whole
 //! (backup, verify, follow and others), [`frozen`] immutable files of documents, [`wide`] rows
-//! of declared columns in column groups, and [`kv`] keys and values without documents.
+//! of declared columns in column groups, [`coprocessor`] code that runs beside the data, and [`kv`]
+//! keys and values without documents.
 
+pub mod coprocessor;
 pub mod frozen;
 pub mod kv;
 pub mod operations;

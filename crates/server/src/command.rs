@@ -5,6 +5,7 @@
 //! - `GET /{collection}/_quire/stats` has its statistics, `…/fields` the fields of its documents.
 //! - `POST /{collection}/_quire/get` has documents by key, `GET /{collection}/_quire/scan` those of
 //!   a range of keys, `POST /{collection}/_quire/query` those that match, counts and aggregates.
+//! - `POST /{collection}/_quire/coprocessor` has what a coprocessor makes of the documents.
 //! - `POST /{collection}/_quire/write` puts, patches and deletes.
 //! - `POST /{collection}/_quire/sync` makes all that was written durable.
 //!
@@ -12,6 +13,7 @@
 //! warnings, and a last line with `end`. An answer without it was cut.
 
 mod answer_text;
+pub(crate) mod coprocessor;
 pub(crate) mod describe;
 mod end;
 pub(crate) mod query;

@@ -11,7 +11,7 @@ use crate::collections::{
     aliases, drop, mapping_calls as mapping, resolve, settings_calls as settings,
     template_calls as templates,
 };
-use crate::command::{describe, query, read, write};
+use crate::command::{coprocessor, describe, query, read, write};
 use crate::documents::{by_query, changes, mget, one as documents, reindex, update};
 use crate::follow::leader;
 use crate::http::answer::Answer;
@@ -478,6 +478,14 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Make a token; the answer has its secret, once";
     Whole(Tokens), DELETES, "/_quire/tokens/{name}", &[], tokens::revoke,
         "Revoke a token";
+    Whole(Read), GET, "/_quire/coprocessors", &[], coprocessor::list,
+        "The coprocessors, with their versions and kinds";
+    Whole(Read), GET, "/_quire/coprocessors/{name}", &["version"], coprocessor::show,
+        "A coprocessor, its newest version or another one";
+    Whole(Manage), &[Method::PUT], "/_quire/coprocessors/{name}", &[], coprocessor::add,
+        "Keep a WebAssembly module as the next version of a coprocessor";
+    Whole(Manage), DELETES, "/_quire/coprocessors/{name}", &["version"], coprocessor::remove,
+        "Drop a coprocessor, or one version of it";
     Whole(Read), GET, "/_quire/stats", &[], stats::stats,
         "What the database holds and has done";
     Whole(Read), GET, "/metrics", &[], stats::metrics,
@@ -595,6 +603,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "The documents of a range of keys, in the order of the keys, as lines of JSON";
     Named(Read), POST, "/{collection}/_quire/query", &[], query::query,
         "A query as text, as the quire command has it; the answer is lines of JSON";
+    Named(Read), POST, "/{collection}/_quire/coprocessor", &[], coprocessor::run,
+        "What a coprocessor makes of all documents, as lines of JSON";
     Named(Write), POST, "/{collection}/_quire/write", &["durability"], write::write,
         "Puts, patches and deletes, a line each; the answer has a line for each";
     Named(Write), POST, "/{collection}/_quire/sync", &[], describe::sync,

@@ -7,6 +7,7 @@ mod backups;
 mod collections;
 mod compact;
 mod completions;
+mod coprocessor;
 mod count;
 mod create;
 mod delete;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Create(create::Create),
     Alter(alter::Alter),
     Alias(alias::AliasCommand),
+    Coprocessor(coprocessor::CoprocessorCommand),
     Drop(drop::Drop),
     Volume(volume::VolumeCommand),
     Stats(stats::Stats),
@@ -107,6 +109,7 @@ impl Command {
             Command::Create(command) => command.run(context),
             Command::Alter(command) => command.run(context),
             Command::Alias(command) => command.run(context),
+            Command::Coprocessor(command) => command.run(context),
             Command::Drop(command) => command.run(context),
             Command::Volume(command) => command.run(context),
             Command::Stats(command) => command.run(context),

@@ -264,6 +264,7 @@ mod tests {
                     aliases: std::collections::BTreeMap::new(),
                 }],
                 templates: Default::default(),
+                coprocessors: Default::default(),
             },
             partitions: vec![PartitionFiles {
                 collection: 2,

@@ -246,6 +246,7 @@ fn guess(env: &dyn Env, volumes: &Volumes) -> Catalog {
             next_collection: 1,
             collections: Vec::new(),
             templates: Templates::new(),
+            coprocessors: Default::default(),
         })
 }
 

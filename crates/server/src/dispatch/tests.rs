@@ -152,6 +152,8 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
         "POST /_tasks/_cancel",
         "PUT /_quire/tokens/n",
         "DELETE /_quire/tokens/n",
+        "PUT /_quire/coprocessors/n",
+        "DELETE /_quire/coprocessors/n",
         "POST /_backup/n",
         "POST /_verify",
         "POST /_follow",
@@ -292,4 +294,73 @@ async fn refused_items_and_collections_made_by_writing_are_audited() {
         "POST /_reindex logs-4",
     ];
     assert_eq!(site.noted("admin"), created);
+}
+
+#[tokio::test]
+async fn coprocessors_are_kept_run_and_dropped_by_roles() {
+    let site = Site::new();
+    let new = NewToken {
+        name: "reader".to_owned(),
+        role: Role::Read,
+        collections: vec!["*".to_owned()],
+        lifetime: None,
+        limit: None,
+    };
+    let reader = site.tokens.create(new).unwrap();
+    for id in 1..=3 {
+        let path = format!("/cars/_doc/{id}");
+        site.send("PUT", &path, Some("root"), "{}").await;
+    }
+    // `(module (memory (export "memory") 1) (func (export "quire_1_filter") (result i32)
+    // i32.const 1))`
+    let module = concat!(
+        "\0asm\u{1}\0\0\0\u{1}\u{5}\u{1}`\0\u{1}\u{7f}\u{3}\u{2}\u{1}\0",
+        "\u{5}\u{3}\u{1}\0\u{1}\u{7}\u{1b}\u{2}\u{6}memory\u{2}\0\u{e}quire_1_filter\0\0",
+        "\u{a}\u{6}\u{1}\u{4}\0A\u{1}\u{b}",
+    );
+    let put = "/_quire/coprocessors/all";
+    let (reader, root) = (Some(reader.as_str()), Some("root"));
+    for (method, token, body, status) in [
+        ("PUT", reader, module, 403),
+        ("PUT", root, "no wasm", 400),
+        ("PUT", root, module, 201),
+        ("GET", reader, "", 200),
+    ] {
+        assert_eq!(
+            site.send(method, put, token, body).await.0,
+            status,
+            "{method} {status}"
+        );
+    }
+    let run = "/cars/_quire/coprocessor";
+    let body = r#"{"coprocessor":"all/1","as":"filter"}"#;
+    let (status, _, rows) = site.send("POST", run, reader, body).await;
+    assert_eq!(
+        (status.as_u16(), rows.matches("{\"row\":").count()),
+        (200, 3)
+    );
+    assert!(rows.ends_with("{\"end\":{\"documents\":3}}\n"), "{rows}");
+    for (body, status) in [
+        (r#"{"coprocessor":"all/2","as":"filter"}"#, 404),
+        (r#"{"coprocessor":"all","as":"map"}"#, 400),
+        (r#"{"coprocessor":"all","as":"trigger"}"#, 400),
+        (
+            r#"{"coprocessor":"all","as":"filter","columns":["a"]}"#,
+            400,
+        ),
+        (
+            r#"{"coprocessor":"all","as":"filter","fuel":2000000000}"#,
+            400,
+        ),
+    ] {
+        assert_eq!(
+            site.send("POST", run, reader, body).await.0,
+            status,
+            "{body}"
+        );
+    }
+    let drop = "/_quire/coprocessors/all?version=1";
+    assert_eq!(site.send("DELETE", drop, reader, "").await.0, 403);
+    assert_eq!(site.send("DELETE", drop, root, "").await.0, 200);
+    assert_eq!(site.send("GET", put, root, "").await.0, 404);
 }

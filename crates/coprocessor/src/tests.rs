@@ -1,0 +1,353 @@
+use crate::{Cause, Code, Error, ErrorKind, Kind, Limits, Result, Row, Run};
+use proptest::prelude::*;
+use quire_model::{Document, Key};
+
+/// The functions of the ABI, so that each test has what it needs.
+const IMPORTS: &str = r#"
+  (import "quire_1" "type" (func $type (param i32 i32 i32) (result i32)))
+  (import "quire_1" "get_i64" (func $get_i64 (param i32 i32 i32 i32) (result i32)))
+  (import "quire_1" "get_f64" (func $get_f64 (param i32 i32 i32 i32) (result i32)))
+  (import "quire_1" "get_string" (func $get_string (param i32 i32 i32 i32 i32) (result i32)))
+  (import "quire_1" "get_json" (func $get_json (param i32 i32 i32 i32 i32) (result i32)))
+  (import "quire_1" "key" (func $key (param i32 i32) (result i32)))
+  (import "quire_1" "state" (func $state (param i32 i32) (result i32)))
+  (import "quire_1" "emit" (func $emit (param i32 i32)))
+  (import "quire_1" "fail" (func $fail (param i32 i32)))
+"#;
+
+fn module(body: &str) -> Vec<u8> {
+    wat::parse_str(format!(
+        "(module {IMPORTS} (memory (export \"memory\") 1) {body})"
+    ))
+    .unwrap()
+}
+
+fn code(body: &str) -> Code {
+    Code::wasm("test/1", &module(body)).unwrap()
+}
+
+fn filter(body: &str) -> Code {
+    code(&format!(
+        "(func (export \"quire_1_filter\") (result i32) {body})"
+    ))
+}
+
+fn document(json: &str) -> Document {
+    Document::from_json(json.as_bytes()).unwrap()
+}
+
+/// What a filter says about a row with key `k`.
+fn filtered(code: &Code, json: &str) -> Result<bool> {
+    let mut run = code.start(None, &Limits::default())?;
+    run.filter(&Row::new(&Key::parse("k").unwrap(), &document(json)))
+}
+
+fn cause(result: Result<impl std::fmt::Debug>) -> Cause {
+    match result.unwrap_err() {
+        Error::Call { cause, .. } => cause,
+        other => panic!("{other}"),
+    }
+}
+
+/// Keeps rows whose `price` is over 500.
+const DEAR: &str = r#"
+  (data (i32.const 0) "price")
+  (func (export "quire_1_filter") (result i32)
+    (if (result i32) (call $get_i64 (i32.const 0) (i32.const 0) (i32.const 5) (i32.const 64))
+      (then (i64.gt_s (i64.load (i32.const 64)) (i64.const 500)))
+      (else (i32.const 0))))"#;
+
+/// Sums `price`; its state is 8 bytes at 64, its result is made with one digit.
+const SUM: &str = r#"
+  (data (i32.const 0) "price")
+  (data (i32.const 16) "{\"sum\":0}")
+  (func (export "quire_1_fold")
+    (if (call $get_i64 (i32.const 0) (i32.const 0) (i32.const 5) (i32.const 72))
+      (then (i64.store (i32.const 64)
+        (i64.add (i64.load (i32.const 64)) (i64.load (i32.const 72)))))))
+  (func (export "quire_1_partial") (call $emit (i32.const 64) (i32.const 8)))
+  (func (export "quire_1_merge")
+    (drop (call $state (i32.const 72) (i32.const 8)))
+    (i64.store (i32.const 64) (i64.add (i64.load (i32.const 64)) (i64.load (i32.const 72)))))
+  (func (export "quire_1_finish")
+    (i32.store8 (i32.const 23) (i32.add (i32.const 48) (i32.wrap_i64 (i64.load (i32.const 64)))))
+    (call $emit (i32.const 16) (i32.const 9)))"#;
+
+#[test]
+fn a_filter_reads_the_field_of_each_row() {
+    let dear = code(DEAR);
+    assert_eq!(dear.kinds(), [Kind::Filter]);
+    assert_eq!(filtered(&dear, r#"{"price":501}"#), Ok(true));
+    assert_eq!(filtered(&dear, r#"{"price":500}"#), Ok(false));
+    assert_eq!(filtered(&dear, r#"{"price":"501"}"#), Ok(false));
+    assert_eq!(filtered(&dear, "{}"), Ok(false));
+}
+
+#[test]
+fn a_map_emits_any_number_of_documents() {
+    // The row as it is, and then a document of its own.
+    let code = code(
+        r#"(data (i32.const 0) "{\"more\":true}")
+        (func (export "quire_1_map")
+          (call $emit (i32.const 64) (call $get_json (i32.const 0) (i32.const 0) (i32.const 0)
+            (i32.const 64) (i32.const 1000)))
+          (call $emit (i32.const 0) (i32.const 13)))"#,
+    );
+    let mut run = code.start(None, &Limits::default()).unwrap();
+    let (key, row) = (
+        Key::parse("k").unwrap(),
+        document(r#"{"a":[1,{"b":null}]}"#),
+    );
+    for _ in 0..2 {
+        let made = run.map(&Row::new(&key, &row)).unwrap();
+        assert_eq!(made, [row.clone(), document(r#"{"more":true}"#)]);
+    }
+}
+
+#[test]
+fn an_aggregate_is_folded_apart_and_merged() {
+    let (code, key) = (code(SUM), Key::parse("k").unwrap());
+    let mut merged = code.start(None, &Limits::default()).unwrap();
+    for prices in [&[1, 2][..], &[], &[4]] {
+        let mut part = code.start(None, &Limits::default()).unwrap();
+        for price in prices {
+            let row = document(&format!(r#"{{"price":{price}}}"#));
+            part.fold(&Row::new(&key, &row)).unwrap();
+        }
+        merged.merge(part.partial().unwrap()).unwrap();
+    }
+    assert_eq!(merged.finish().unwrap(), document(r#"{"sum":7}"#));
+}
+
+#[test]
+fn a_trigger_sees_both_documents_and_the_argument() {
+    // Stores the document before, if there is one, else leaves the new one.
+    let code = code(
+        r#"(func (export "quire_1_trigger") (local $n i32)
+          (local.set $n (call $get_json (i32.const 1) (i32.const 0) (i32.const 0)
+            (i32.const 64) (i32.const 1000)))
+          (if (i32.ge_s (local.get $n) (i32.const 0))
+            (then (call $emit (i32.const 64) (local.get $n)))))"#,
+    );
+    let (key, old, new) = (Key::from(1), document(r#"{"v":1}"#), document(r#"{"v":2}"#));
+    let mut run = code.start(None, &Limits::default()).unwrap();
+    let made = run.trigger(&Row::change(&key, Some(&old), &new)).unwrap();
+    assert_eq!(made, Some(old));
+    assert_eq!(run.trigger(&Row::change(&key, None, &new)), Ok(None));
+}
+
+#[test]
+fn every_type_of_value_is_told_and_read() {
+    let types = ["null", "false", "true", "-1", "1.5", "\"x\"", "[1]", "{}"];
+    for (expected, json) in (1..).zip(types) {
+        let body = format!(
+            r#"(i32.eq (i32.const {expected})
+                 (call $type (i32.const 0) (i32.const 0) (i32.const 3)))"#
+        );
+        let code = code(&format!(
+            "(data (i32.const 0) \"a.b\")
+             (func (export \"quire_1_filter\") (result i32) {body})"
+        ));
+        assert_eq!(
+            filtered(&code, &format!(r#"{{"a":{{"b":{json}}}}}"#)),
+            Ok(true)
+        );
+    }
+    let float = code(
+        r#"(data (i32.const 0) "a")
+        (func (export "quire_1_filter") (result i32)
+          (drop (call $get_f64 (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+          (f64.eq (f64.load (i32.const 8)) (f64.const 1.5)))"#,
+    );
+    assert_eq!(filtered(&float, r#"{"a":1.5}"#), Ok(true));
+    // A text is given whole or not at all, and its length always.
+    let text = code(
+        r#"(data (i32.const 0) "a")
+        (func (export "quire_1_filter") (result i32)
+          (i32.and
+            (i32.eq (i32.const 5) (call $get_string (i32.const 0) (i32.const 0) (i32.const 1)
+              (i32.const 8) (i32.const 4)))
+            (i32.eqz (i32.load (i32.const 8)))))"#,
+    );
+    assert_eq!(filtered(&text, r#"{"a":"hello"}"#), Ok(true));
+}
+
+#[test]
+fn what_goes_wrong_names_code_row_and_reason_and_ends_that_run_alone() {
+    let traps = filter("(unreachable)");
+    let error = filtered(&traps, "{}").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Failed);
+    let text = error.to_string();
+    assert!(
+        text.starts_with("coprocessor test/1, filter of row \"k\": trap: "),
+        "{text}"
+    );
+
+    let loops = filter("(loop $l (br $l)) (i32.const 1)");
+    assert_eq!(
+        cause(filtered(&loops, "{}")),
+        Cause::Fuel(Limits::default().fuel)
+    );
+
+    let calls_itself = code(
+        r#"(func $f (export "quire_1_filter") (result i32) (i32.add (call $f) (i32.const 1)))"#,
+    );
+    assert!(matches!(
+        cause(filtered(&calls_itself, "{}")),
+        Cause::Trap(_)
+    ));
+
+    let grows = filter("(loop $l (drop (memory.grow (i32.const 16))) (br $l)) (i32.const 1)");
+    assert_eq!(cause(filtered(&grows, "{}")), Cause::Memory(16 << 20));
+
+    let emits = code(
+        r#"(func (export "quire_1_map")
+          (loop $l (call $emit (i32.const 0) (i32.const 65536)) (br $l)))"#,
+    );
+    let mut run = emits.start(None, &Limits::default()).unwrap();
+    let (key, row) = (Key::from(7), document("{}"));
+    assert_eq!(
+        cause(run.map(&Row::new(&key, &row))),
+        Cause::Output(1 << 20)
+    );
+    let emits_nothing_for_ever = code(
+        r#"(func (export "quire_1_map")
+          (loop $l (call $emit (i32.const 0) (i32.const 0)) (br $l)))"#,
+    );
+    let limits = Limits {
+        output_bytes: 1000,
+        ..Limits::default()
+    };
+    let mut run = emits_nothing_for_ever.start(None, &limits).unwrap();
+    assert_eq!(cause(run.map(&Row::new(&key, &row))), Cause::Output(1000));
+
+    let fails = filter("(call $fail (i32.const 0) (i32.const 3)) (i32.const 1)");
+    assert_eq!(
+        cause(filtered(&fails, "{}")),
+        Cause::Failed("\0\0\0".into())
+    );
+    assert!(matches!(
+        cause(filtered(&filter("(i32.const 2)"), "{}")),
+        Cause::Abi(_)
+    ));
+    let no_json = code(r#"(func (export "quire_1_map") (call $emit (i32.const 0) (i32.const 3)))"#);
+    let mut run = no_json.start(None, &Limits::default()).unwrap();
+    assert!(matches!(
+        cause(run.map(&Row::new(&key, &row))),
+        Cause::Abi(_)
+    ));
+
+    // The same code runs on, in a run of its own.
+    assert_eq!(filtered(&code(DEAR), r#"{"price":501}"#), Ok(true));
+}
+
+#[test]
+fn the_host_works_for_fuel_too() {
+    // 10 million units pay for 160 texts of 64 KiB at most, however few instructions do it.
+    let code = filter(
+        "(loop $l (drop (call $get_json (i32.const 0) (i32.const 0) (i32.const 0)
+          (i32.const 0) (i32.const 0))) (br $l)) (i32.const 1)",
+    );
+    let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(64 << 10));
+    assert!(matches!(cause(filtered(&code, &long)), Cause::Fuel(_)));
+}
+
+#[test]
+fn modules_that_cannot_run_here_are_refused_before_they_run() {
+    let refused = |wasm: &[u8]| Code::wasm("test/1", wasm).unwrap_err();
+    let parse = |text: &str| wat::parse_str(text).unwrap();
+    assert!(matches!(refused(b"no wasm"), Error::NotWasm(_)));
+    assert!(matches!(refused(b""), Error::NotWasm(_)));
+    assert!(matches!(
+        refused(&vec![0; (1 << 20) + 1]),
+        Error::TooLong { .. }
+    ));
+    let wasi = r#"(module (import "wasi_snapshot_preview1" "fd_write" (func)))"#;
+    let text = refused(&parse(wasi)).to_string();
+    assert!(text.contains("wasi_snapshot_preview1.fd_write"), "{text}");
+    let other = r#"(module (import "quire_1" "emit" (func (param i64))))"#;
+    assert!(matches!(refused(&parse(other)), Error::Export { .. }));
+    assert!(matches!(refused(&parse("(module)")), Error::Export { .. }));
+    assert!(matches!(refused(&module("")), Error::Export { .. }));
+    let wrong_type = module(r#"(func (export "quire_1_filter") (result i64) (i64.const 1))"#);
+    assert!(matches!(refused(&wrong_type), Error::Export { .. }));
+    let half = module(r#"(func (export "quire_1_fold"))"#);
+    assert!(refused(&half).to_string().contains("quire_1_merge"));
+
+    let large = r#"(module (memory (export "memory") 300)
+      (func (export "quire_1_filter") (result i32) (i32.const 1)))"#;
+    let large = Code::wasm("test/1", &parse(large)).unwrap();
+    assert_eq!(
+        cause(large.start(None, &Limits::default())),
+        Cause::Memory(16 << 20)
+    );
+    let other_kind = code(DEAR)
+        .start(None, &Limits::default())
+        .unwrap()
+        .partial();
+    assert!(matches!(other_kind.unwrap_err(), Error::WrongKind { .. }));
+}
+
+#[test]
+fn a_start_function_has_limits_too_and_no_row() {
+    let start = |body: &str| {
+        let body = format!(
+            r#"(func $s {body}) (start $s)
+               (func (export "quire_1_filter") (result i32) (i32.const 1))"#
+        );
+        code(&body).start(None, &Limits::default()).map(|_| ())
+    };
+    assert_eq!(start("(nop)"), Ok(()));
+    assert!(matches!(cause(start("(loop $l (br $l))")), Cause::Fuel(_)));
+    assert!(matches!(cause(start("(unreachable)")), Cause::Trap(_)));
+    let calls = "(call $emit (i32.const 0) (i32.const 0))";
+    assert!(matches!(cause(start(calls)), Cause::Abi(_)));
+}
+
+/// A value that a module may give: near the ends of its memory of 64 KiB, and anything.
+fn any_place() -> impl Strategy<Value = i32> {
+    prop_oneof![-2..20i32, 65530..65540i32, any::<i32>()]
+}
+
+proptest! {
+    #[test] // bad pointers, bad sources: an answer or an error, and never a panic
+    fn any_argument_of_a_host_function_is_answered_or_refused(
+        source in -1..5i32, path in any_place(), length in any_place(),
+        out in any_place(), room in any_place(), function in 0..9usize,
+    ) {
+        let field = format!("(i32.const {source}) (i32.const {path}) (i32.const {length})");
+        let place = format!("(i32.const {out}) (i32.const {room})");
+        let call = match function {
+            0 => format!("(drop (call $type {field}))"),
+            1 => format!("(drop (call $get_i64 {field} (i32.const {out})))"),
+            2 => format!("(drop (call $get_f64 {field} (i32.const {out})))"),
+            3 => format!("(drop (call $get_string {field} {place}))"),
+            4 => format!("(drop (call $get_json {field} {place}))"),
+            5 => format!("(drop (call $key {place}))"),
+            6 => format!("(drop (call $state {place}))"),
+            7 => format!("(call $emit {place})"),
+            _ => format!("(call $fail {place})"),
+        };
+        let answered = filtered(&filter(&format!("{call} (i32.const 1)")), r#"{"a":"text"}"#);
+        if let Err(error) = answered {
+            prop_assert_eq!(error.kind(), ErrorKind::Failed);
+        }
+    }
+
+    #[test] // bytes of a module changed: refused, or it runs within its limits
+    fn damaged_modules_are_refused_or_run_within_their_limits(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut wasm = module(DEAR);
+        for (at, byte) in changes {
+            let at = at.index(wasm.len());
+            wasm[at] = byte;
+        }
+        let limits = Limits { fuel: 100_000, ..Limits::default() };
+        if let Ok(code) = Code::wasm("damaged/1", &wasm) {
+            let row = document(r#"{"price":1}"#);
+            let started: Result<Run> = code.start(None, &limits);
+            let _ = started.and_then(|mut run| run.filter(&Row::new(&Key::from(1), &row)));
+        }
+    }
+}
