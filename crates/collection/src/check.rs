@@ -5,7 +5,7 @@
 //! and the totals settle the rest: compaction leaves a record of every document that there is and
 //! of every deletion that there was.
 
-use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_position};
+use crate::documents::{KEYS, KeyEntry, ROWS, docid_bytes, parse_docid, parse_row};
 use crate::record::{Kind, Record};
 use crate::{Partition, PartitionView, Result};
 use bytes::Bytes;
@@ -147,12 +147,31 @@ fn check_batch(
     )?;
     for (((position, record, bytes), row), key) in records.into_iter().zip(rows).zip(keys) {
         totals.records += 1;
-        let row = row.as_deref().and_then(parse_position);
-        let named = key.as_deref().and_then(parse_docid) == Some(record.docid);
+        let row = row.as_deref().and_then(parse_row);
+        let entry = key.as_deref().and_then(KeyEntry::decode);
+        let named = entry == Some(KeyEntry::Document(record.docid));
         let name = Key::decode(record.key).map_or_else(
             |_| "with an unreadable key".to_string(),
             |key| key.to_string(),
         );
+        if let Some(version) = record.external {
+            let is_lost = match entry {
+                Some(KeyEntry::Deleted(kept)) => kept < version,
+                Some(KeyEntry::Document(_)) if named => row
+                    .and_then(|row| row.external)
+                    .is_none_or(|kept| kept < version),
+                // Another document has the key now, and its own records are compared.
+                Some(KeyEntry::Document(_)) => false,
+                None => true,
+            };
+            if is_lost {
+                problem(
+                    position,
+                    format!("document {name}: the index has lost its external version {version}"),
+                );
+            }
+        }
+        let row = row.map(|row| row.position);
         if record.kind == Kind::Delete {
             totals.deleted += 1;
             if named || row.is_some() {
@@ -193,7 +212,7 @@ fn check_totals(
 ) -> Result<()> {
     let counted = [
         ("live records of the log", totals.live),
-        ("entries of the keys tree", entries(view, KEYS)?),
+        ("documents in the keys tree", entries(view, KEYS)?),
         ("entries of the rows tree", entries(view, ROWS)?),
     ];
     let deleted = view.store_view().summary().deleted;
@@ -226,6 +245,7 @@ fn get_many(view: &PartitionView, tree: TreeId, keys: &[&[u8]]) -> Result<Vec<Op
         .get_many(tree, keys)?)
 }
 
+/// Entries of a tree; of the keys tree, those that name a document.
 fn entries(view: &PartitionView, tree: TreeId) -> Result<u64> {
     let mut count = 0;
     let scan = view
@@ -233,8 +253,8 @@ fn entries(view: &PartitionView, tree: TreeId) -> Result<u64> {
         .tree(tree)?
         .scan(Bound::Unbounded, Bound::Unbounded);
     for item in scan.map_err(quire_store::Error::from)? {
-        item.map_err(quire_store::Error::from)?;
-        count += 1;
+        let (_, value) = item.map_err(quire_store::Error::from)?;
+        count += u64::from(tree != KEYS || parse_docid(&value).is_some());
     }
     Ok(count)
 }

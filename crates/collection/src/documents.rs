@@ -1,19 +1,23 @@
 //! The state machine of a partition: records of document changes applied to `keys` and `rows`.
 
-use crate::record::{Kind, Record, Row};
+use crate::record::{Kind, ROW_BYTES_MAX, Record, Row};
 use bytes::Bytes;
 use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::{ApplyError, Machine, TreeId, TreeSnapshots, TreeWriter};
 
-/// The tree from encoded key to docid (4 bytes, big-endian).
+/// The tree from encoded key to docid (4 bytes, big-endian), or, where a document with an external
+/// version was deleted, to that version (8 bytes, little-endian).
 pub(crate) const KEYS: TreeId = TreeId(1);
 /// The tree from docid (4 bytes, big-endian) to the position of its newest record (8 bytes,
-/// little-endian) and that record's length (4 bytes; rows of the first version have none).
+/// little-endian), that record's length (4 bytes; rows of the first version have none), and the
+/// document's external version (8 bytes) if it has one.
 pub(crate) const ROWS: TreeId = TreeId(2);
 
 const STATE_VERSION: u8 = 1;
+/// Of a partition in which a document has had an external version.
+const STATE_VERSION_EXTERNAL: u8 = 2;
 
 /// Totals of a partition at one position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,10 +32,12 @@ pub struct Totals {
     pub grown_bytes: i64,
 }
 
-/// The state machine: its own state is the next docid and the number of documents.
+/// The state machine: its own state is the next docid, the number of documents, and whether any
+/// has had an external version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Documents {
     pub(crate) next_docid: u32,
+    has_external: bool,
     totals: Totals,
 }
 
@@ -57,6 +63,7 @@ impl Machine for Documents {
     fn new() -> Documents {
         Documents {
             next_docid: 0,
+            has_external: false,
             totals: Totals::default(),
         }
     }
@@ -66,9 +73,10 @@ impl Machine for Documents {
         let [version, d0, d1, d2, d3, rest @ ..] = state else {
             return Err("the state is cut short".into());
         };
-        if *version != STATE_VERSION {
+        if !(STATE_VERSION..=STATE_VERSION_EXTERNAL).contains(version) {
             return Err(format!(
-                "state version {version}; this program knows version {STATE_VERSION}"
+                "state version {version}; this program knows {STATE_VERSION} and \
+                 {STATE_VERSION_EXTERNAL}"
             ));
         }
         let documents = rest
@@ -78,6 +86,7 @@ impl Machine for Documents {
         let documents = u64::from_le_bytes(documents);
         Ok(Documents {
             next_docid,
+            has_external: *version == STATE_VERSION_EXTERNAL,
             totals: Totals {
                 documents,
                 deleted: u64::from(next_docid).saturating_sub(documents),
@@ -87,7 +96,10 @@ impl Machine for Documents {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = vec![STATE_VERSION];
+        let mut out = vec![match self.has_external {
+            false => STATE_VERSION,
+            true => STATE_VERSION_EXTERNAL,
+        }];
         out.extend_from_slice(&self.next_docid.to_le_bytes());
         out.extend_from_slice(&self.totals.documents.to_le_bytes());
         out
@@ -102,6 +114,10 @@ impl Machine for Documents {
             .decode_next(trees.position(), bytes)
             .map_err(ApplyError::Record)?;
         let docid = docid_bytes(record.docid);
+        self.has_external |= record.external.is_some();
+        if record.created {
+            self.next_docid = record.docid.0 + 1;
+        }
         if let Some(row) = record.superseded {
             trees.supersede(row.position, row.bytes.into());
             self.totals.grown_bytes -= i64::from(row.bytes);
@@ -112,24 +128,32 @@ impl Machine for Documents {
         match record.kind {
             Kind::Put | Kind::Patch => {
                 if record.created {
-                    self.next_docid = record.docid.0 + 1;
                     trees.put(KEYS, record.key, &docid)?;
                     self.totals.documents += 1;
                 }
                 let row = Row {
                     position: trees.position(),
                     bytes: bytes.len() as u32,
+                    external: record.external,
                 };
                 self.totals.grown_bytes += i64::from(row.bytes);
-                trees.put(ROWS, &docid, &row.encode())
+                trees.put(ROWS, &docid, row.encode(&mut [0; ROW_BYTES_MAX]))
             }
             Kind::Delete => {
-                trees.delete(KEYS, record.key)?;
+                self.totals.deleted += 1;
+                match record.external {
+                    Some(version) if !seeded(Bug::DeletedVersionForgotten) => {
+                        trees.put(KEYS, record.key, &version.to_le_bytes())?;
+                    }
+                    _ => trees.delete(KEYS, record.key)?,
+                }
+                if record.created {
+                    return Ok(());
+                }
                 if !seeded(Bug::RowLeft) {
                     trees.delete(ROWS, &docid)?;
                 }
                 self.totals.documents = self.totals.documents.saturating_sub(1);
-                self.totals.deleted += 1;
                 Ok(())
             }
         }
@@ -204,6 +228,25 @@ impl Documents {
     }
 }
 
+/// What the keys tree has under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyEntry {
+    Document(DocId),
+    /// No document: one with this external version was deleted.
+    Deleted(u64),
+}
+
+impl KeyEntry {
+    pub(crate) const WRONG_LENGTH: &str = "an entry of the keys tree has a wrong length";
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<KeyEntry> {
+        match bytes.try_into() {
+            Ok(version) => Some(KeyEntry::Deleted(u64::from_le_bytes(version))),
+            Err(_) => Some(KeyEntry::Document(parse_docid(bytes)?)),
+        }
+    }
+}
+
 pub(crate) fn docid_bytes(docid: DocId) -> [u8; 4] {
     docid.0.to_be_bytes()
 }
@@ -223,6 +266,7 @@ pub(crate) fn parse_row(bytes: &[u8]) -> Option<Row> {
         Ok(position) => Some(Row {
             position: Position(u64::from_le_bytes(position)),
             bytes: 0,
+            external: None,
         }),
         Err(_) => Row::decode(bytes),
     }

@@ -1,6 +1,6 @@
 //! Looking documents up as of one position: key → docid → position → record.
 
-use crate::documents::{KEYS, ROWS, docid_bytes, parse_docid, parse_row};
+use crate::documents::{KEYS, KeyEntry, ROWS, docid_bytes, parse_row};
 use crate::record::{Kind, Record, Row};
 use crate::{Error, Found, Result, Within};
 use bytes::Bytes;
@@ -37,10 +37,9 @@ impl<'a> DocumentLookup<'a> {
     /// # Errors
     /// Damage on disk, by file and offset.
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Found>> {
-        let Some(docid) = self.store.get(KEYS, key.encoded())? else {
+        let Some(docid) = self.docid_of(key)? else {
             return Ok(None);
         };
-        let docid = self.docid(&docid)?;
         let version = self.version(docid, self.store.get(ROWS, &docid_bytes(docid))?)?;
         let record = self.store.record(version)?;
         self.found(key.clone(), docid, version, &record).map(Some)
@@ -56,14 +55,7 @@ impl<'a> DocumentLookup<'a> {
             return Ok(vec![self.get(key)?]);
         }
         let encoded: Vec<&[u8]> = keys.iter().map(|key| key.encoded()).collect();
-        let mut wanted = Vec::with_capacity(keys.len());
-        let mut docids = Vec::with_capacity(keys.len());
-        for (index, docid) in self.store.get_many(KEYS, &encoded)?.iter().enumerate() {
-            if let Some(docid) = docid {
-                wanted.push(index);
-                docids.push(self.docid(docid)?);
-            }
-        }
+        let (wanted, docids) = self.docids_of(&encoded)?;
         let versions = self.versions(&docids)?;
         let records = self.store.records(&versions)?;
         prefetch(&records);
@@ -83,10 +75,9 @@ impl<'a> DocumentLookup<'a> {
     /// # Errors
     /// Damage on disk, by file and offset.
     pub(crate) fn get_up_to(&self, key: &Key, bytes_max: u64) -> Result<Within> {
-        let Some(docid) = self.store.get(KEYS, key.encoded())? else {
+        let Some(docid) = self.docid_of(key)? else {
             return Ok(Within::Absent);
         };
-        let docid = self.docid(&docid)?;
         let row = self.store.get(ROWS, &docid_bytes(docid))?;
         let bytes = record_bytes(row.as_ref());
         let version = self.version(docid, row)?;
@@ -105,13 +96,7 @@ impl<'a> DocumentLookup<'a> {
     /// Damage on disk, by file and offset.
     pub(crate) fn get_within(&self, keys: &[&Key], bytes_left: &mut u64) -> Result<Vec<Within>> {
         let encoded: Vec<&[u8]> = keys.iter().map(|key| key.encoded()).collect();
-        let (mut wanted, mut docids) = (Vec::new(), Vec::new());
-        for (index, docid) in self.store.get_many(KEYS, &encoded)?.iter().enumerate() {
-            if let Some(docid) = docid {
-                wanted.push(index);
-                docids.push(self.docid(docid)?);
-            }
-        }
+        let (wanted, docids) = self.docids_of(&encoded)?;
         let fetched = self.fetch_within(&docids, bytes_left)?;
         let mut found = Vec::new();
         found.resize_with(keys.len(), || Within::Absent);
@@ -179,10 +164,34 @@ impl<'a> DocumentLookup<'a> {
         Ok(fetched)
     }
 
-    /// The docid that the keys tree gives.
-    pub(crate) fn docid(&self, value: &[u8]) -> Result<DocId> {
-        let what = "a docid in the keys tree has a wrong length";
-        parse_docid(value).ok_or_else(|| self.corrupt(self.store.position(), what))
+    fn docid_of(&self, key: &Key) -> Result<Option<DocId>> {
+        match self.store.get(KEYS, key.encoded())? {
+            Some(value) => self.docid(&value),
+            None => Ok(None),
+        }
+    }
+
+    /// Which of the keys have a document, by index, and its docid.
+    fn docids_of(&self, encoded: &[&[u8]]) -> Result<(Vec<usize>, Vec<DocId>)> {
+        let mut wanted = Vec::with_capacity(encoded.len());
+        let mut docids = Vec::with_capacity(encoded.len());
+        for (index, value) in self.store.get_many(KEYS, encoded)?.iter().enumerate() {
+            let docid = value.as_ref().map(|value| self.docid(value)).transpose()?;
+            if let Some(docid) = docid.flatten() {
+                wanted.push(index);
+                docids.push(docid);
+            }
+        }
+        Ok((wanted, docids))
+    }
+
+    /// The docid in a value of the keys tree; none if its document was deleted.
+    pub(crate) fn docid(&self, value: &[u8]) -> Result<Option<DocId>> {
+        match KeyEntry::decode(value) {
+            Some(KeyEntry::Document(docid)) => Ok(Some(docid)),
+            Some(KeyEntry::Deleted(_)) => Ok(None),
+            None => Err(self.corrupt(self.store.position(), KeyEntry::WRONG_LENGTH)),
+        }
     }
 
     /// The versions of documents that the keys tree names, so each must have one.
@@ -233,6 +242,7 @@ impl<'a> DocumentLookup<'a> {
         Ok(Found {
             key,
             version,
+            external: record.external,
             partition: self.partition,
             document,
         })

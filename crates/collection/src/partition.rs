@@ -229,6 +229,7 @@ impl Partition {
                 version,
                 partition,
                 time_micros: record.time_micros,
+                external: record.external,
                 key: key_of(&record)?,
                 document,
             })

@@ -7,15 +7,18 @@
 //! 3. A record that makes an earlier one obsolete says which, and how long that was: what can be
 //!    reclaimed is known without reading. Only records of the first version, and those that create
 //!    a document, do not.
+//! 4. A delete that created its document is the deletion of none: it keeps an external version.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! 0      1       2               10      14           16
-//! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | key | document |
+//! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | external | key | document |
 //!   kind: 1 put, 2 patch, 3 delete
-//!   flags: bit 0 the document was created by this record; bit 1 there is a superseded record
+//!   flags: bit 0 the document was created by this record; bit 1 there is a superseded record;
+//!   bit 2 there is an external version
 //!   superseded: if bit 1 is set, the position (u64) and the bytes (u32) of the document's record
 //!   before this one; the document goes to the end, and a delete has none
+//!   external: if bit 2 is set, the version that a caller gave the document, or its deletion (u64)
 //!   key, k bytes, as `Key::encode` writes it; document as `Document` is encoded
 //! ```
 
@@ -25,6 +28,8 @@ use quire_model::{DocId, Position};
 const HEADER_BYTES: usize = 16;
 const CREATED: u8 = 1;
 const SUPERSEDES: u8 = 2;
+const EXTERNAL: u8 = 4;
+const EXTERNAL_BYTES: usize = 8;
 
 /// What a record did. Values are on disk and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,13 +45,31 @@ pub(crate) enum Kind {
 pub(crate) struct Row {
     pub(crate) position: Position,
     pub(crate) bytes: u32,
+    /// The document's external version; a row within a record has none.
+    pub(crate) external: Option<u64>,
 }
 
 const ROW_BYTES: usize = 12;
+pub(crate) const ROW_BYTES_MAX: usize = ROW_BYTES + EXTERNAL_BYTES;
 
 impl Row {
-    /// Layout: position u64, bytes u32 (little-endian).
-    pub(crate) fn encode(self) -> [u8; ROW_BYTES] {
+    /// Layout: position u64, bytes u32, and, if there is one, the external version u64
+    /// (little-endian).
+    pub(crate) fn encode(self, out: &mut [u8; ROW_BYTES_MAX]) -> &[u8] {
+        let (place, external) = out.split_at_mut(ROW_BYTES);
+        place.copy_from_slice(&self.encode_place());
+        let bytes = match self.external {
+            Some(version) => {
+                external.copy_from_slice(&version.to_le_bytes());
+                ROW_BYTES_MAX
+            }
+            None => ROW_BYTES,
+        };
+        &out[..bytes]
+    }
+
+    /// As [`encode`](Row::encode), without an external version.
+    fn encode_place(self) -> [u8; ROW_BYTES] {
         let mut out = [0; ROW_BYTES];
         let (position, bytes) = out.split_at_mut(8);
         position.copy_from_slice(&self.position.0.to_le_bytes());
@@ -56,9 +79,14 @@ impl Row {
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Row> {
         let (position, bytes) = bytes.split_first_chunk::<8>()?;
+        let (bytes, external) = bytes.split_first_chunk::<4>()?;
         Some(Row {
             position: Position(u64::from_le_bytes(*position)),
-            bytes: u32::from_le_bytes(bytes.try_into().ok()?),
+            bytes: u32::from_le_bytes(*bytes),
+            external: match external {
+                [] => None,
+                version => Some(u64::from_le_bytes(version.try_into().ok()?)),
+            },
         })
     }
 }
@@ -73,6 +101,8 @@ pub(crate) struct Record<'a> {
     pub(crate) docid: DocId,
     /// The document's record before this one.
     pub(crate) superseded: Option<Row>,
+    /// The version that a caller gave the document, or its deletion.
+    pub(crate) external: Option<u64>,
     /// Encoded.
     pub(crate) key: &'a [u8],
     /// Encoded; empty for a delete.
@@ -81,18 +111,22 @@ pub(crate) struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let bytes = HEADER_BYTES + ROW_BYTES + self.key.len() + self.document.len();
+        let bytes = HEADER_BYTES + ROW_BYTES_MAX + self.key.len() + self.document.len();
         let mut out = Vec::with_capacity(bytes);
         out.push(self.kind as u8);
         let created = if self.created { CREATED } else { 0 };
         let supersedes = self.superseded.map_or(0, |_| SUPERSEDES);
-        out.push(created | supersedes);
+        let external = self.external.map_or(0, |_| EXTERNAL);
+        out.push(created | supersedes | external);
         out.extend_from_slice(&self.time_micros.to_le_bytes());
         out.extend_from_slice(&self.docid.0.to_le_bytes());
         // A key is at most 1,024 bytes of text, so its encoding fits.
         out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
         if let Some(row) = self.superseded {
-            out.extend_from_slice(&row.encode());
+            out.extend_from_slice(&row.encode_place());
+        }
+        if let Some(version) = self.external {
+            out.extend_from_slice(&version.to_le_bytes());
         }
         out.extend_from_slice(self.key);
         out.extend_from_slice(self.document);
@@ -128,7 +162,7 @@ impl<'a> Record<'a> {
             3 => Kind::Delete,
             other => return Err(format!("unknown kind of record {other}")),
         };
-        if flags & !(CREATED | SUPERSEDES) != 0 {
+        if flags & !(CREATED | SUPERSEDES | EXTERNAL) != 0 {
             return Err(format!("unknown flags {flags:#x} in a record"));
         }
         let key_bytes = usize::from(u16::from_le_bytes([k0, k1]));
@@ -137,6 +171,15 @@ impl<'a> Record<'a> {
             _ => {
                 let (row, rest) = rest.split_at_checked(ROW_BYTES).ok_or_else(short)?;
                 (Row::decode(row), rest)
+            }
+        };
+        let (external, rest) = match flags & EXTERNAL {
+            0 => (None, rest),
+            _ => {
+                let (version, rest) = rest
+                    .split_first_chunk::<EXTERNAL_BYTES>()
+                    .ok_or_else(short)?;
+                (Some(u64::from_le_bytes(*version)), rest)
             }
         };
         let (key, document) = rest.split_at_checked(key_bytes).ok_or_else(short)?;
@@ -149,6 +192,7 @@ impl<'a> Record<'a> {
             time_micros: i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             docid: DocId(u32::from_le_bytes([d0, d1, d2, d3])),
             superseded,
+            external,
             key,
             document,
         })
@@ -169,14 +213,22 @@ mod tests {
         let row = Row {
             position: Position(1 << 40),
             bytes: 70_000,
+            external: None,
         };
-        for (superseded, header) in [(None, HEADER_BYTES), (Some(row), HEADER_BYTES + ROW_BYTES)] {
+        let with_row = HEADER_BYTES + ROW_BYTES;
+        for (superseded, external, header) in [
+            (None, None, HEADER_BYTES),
+            (None, Some(0), HEADER_BYTES + EXTERNAL_BYTES),
+            (Some(row), None, with_row),
+            (Some(row), Some(u64::MAX), with_row + EXTERNAL_BYTES),
+        ] {
             let record = Record {
                 kind: Kind::Patch,
                 created: superseded.is_none(),
                 time_micros: -5,
                 docid: DocId(77),
                 superseded,
+                external,
                 key: b"key",
                 document: b"document",
             };
@@ -192,6 +244,7 @@ mod tests {
             time_micros: 9,
             docid: DocId(1),
             superseded: Some(row),
+            external: None,
             key: b"key",
             document: b"document",
         };
@@ -212,6 +265,7 @@ mod tests {
             time_micros: 0,
             docid: DocId(0),
             superseded: None,
+            external: None,
             key: b"k",
             document: b"d",
         }
@@ -219,7 +273,7 @@ mod tests {
         bytes[0] = 9;
         assert!(Record::decode(&bytes).is_err());
         bytes[0] = 1;
-        bytes[1] = 4;
+        bytes[1] = 8;
         assert!(Record::decode(&bytes).is_err());
     }
 }

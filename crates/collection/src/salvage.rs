@@ -1,10 +1,10 @@
 //! Salvaging a partition: its whole records as writes that would make the same documents again, and
 //! what its trees still know of those that are lost.
 
-use crate::documents::{Documents, KEYS, ROWS, parse_position};
+use crate::documents::{Documents, KEYS, ROWS, parse_docid, parse_position};
 use crate::record::{Kind, Record};
 use crate::write::key_of;
-use crate::{Error, Result, Write};
+use crate::{Condition, Error, Result, Write};
 use bytes::Bytes;
 use quire_lsm::SmallBytes;
 use quire_model::{Document, Key, Position};
@@ -86,12 +86,16 @@ impl Iterator for Salvage {
 fn write_of(bytes: &Bytes) -> std::result::Result<Write, String> {
     let record = Record::decode(bytes)?;
     let key = key_of(&record).map_err(|error| error.to_string())?;
+    let condition = record.external.map(Condition::ExternalOrEqual);
+    let condition = condition.unwrap_or_default();
     if record.kind == Kind::Delete {
-        return Ok(Write::delete(key));
+        let write = Write::delete(key);
+        return Ok(Write { condition, ..write });
     }
     let document = Document::from_bytes(record.document_bytes(bytes));
     let document = document.map_err(|error| format!("document {key}: {error}"))?;
-    Ok(Write::put(key, document))
+    let write = Write::put(key, document);
+    Ok(Write { condition, ..write })
 }
 
 /// Which documents there were at one position, and the version of each.
@@ -122,7 +126,11 @@ impl SalvagedIndex {
             let batch = batch.map_err(quire_store::Error::from);
             match batch {
                 Ok(batch) if batch.is_empty() => None,
-                Ok(batch) => Some(index.versions(&rows, &batch)),
+                Ok(mut batch) => {
+                    // The others are deletions that keep an external version.
+                    batch.retain(|(_, docid)| parse_docid(docid).is_some());
+                    Some(index.versions(&rows, &batch))
+                }
                 Err(error) => Some(vec![Err(error.into())]),
             }
         });

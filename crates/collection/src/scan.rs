@@ -73,8 +73,12 @@ impl PartitionScan {
 
     fn fill(&mut self) -> Result<()> {
         let lookup = self.view.lookup()?;
-        if self.rest.is_empty() {
-            self.rest = next_rows(&lookup, self.keys.by_ref().take(self.ahead_count))?;
+        let mut is_end = false;
+        // All of the next keys may be of documents that were deleted.
+        while self.rest.is_empty() && !is_end {
+            let keys = self.keys.by_ref().take(self.ahead_count);
+            let seen = next_rows(&lookup, keys, &mut self.rest)?;
+            is_end = seen < self.ahead_count;
         }
         let lengths = self.rest.iter().map(|(.., row)| row.bytes);
         let count = fitting(lengths, AHEAD_BYTES as u64);
@@ -95,20 +99,26 @@ impl PartitionScan {
     }
 }
 
-/// The keys that come next, with their rows.
+/// Appends the documents of the next keys, with their rows. Returns the number of keys.
 fn next_rows(
     lookup: &DocumentLookup<'_>,
     keys: impl Iterator<Item = quire_lsm::Result<(SmallBytes, SmallBytes)>>,
-) -> Result<VecDeque<(SmallBytes, DocId, Row)>> {
+    found: &mut VecDeque<(SmallBytes, DocId, Row)>,
+) -> Result<usize> {
     let (mut encoded, mut docids) = (Vec::new(), Vec::new());
+    let mut seen = 0;
     for item in keys {
         let (key, value) = item.map_err(quire_store::Error::from)?;
-        docids.push(lookup.docid(&value)?);
-        encoded.push(key);
+        seen += 1;
+        if let Some(docid) = lookup.docid(&value)? {
+            docids.push(docid);
+            encoded.push(key);
+        }
     }
     let rows = lookup.rows(&docids)?;
     let all = encoded.into_iter().zip(docids).zip(rows);
-    Ok(all.map(|((key, docid), row)| (key, docid, row)).collect())
+    found.extend(all.map(|((key, docid), row)| (key, docid, row)));
+    Ok(seen)
 }
 
 impl Iterator for PartitionScan {

@@ -26,6 +26,24 @@ pub enum Condition {
     IfAbsent,
     /// The document's version is this one.
     IfVersion(Position),
+    /// The document's external version, or that of its deletion, is less than this one, which is
+    /// its external version from then on. Holds where neither a document nor its deletion has one:
+    /// positions can't be compared with the versions of another system.
+    ///
+    /// Later writes without an external version add one to it, so it never decreases.
+    External(u64),
+    /// As [`External`](Condition::External), but it may also be equal.
+    ExternalOrEqual(u64),
+}
+
+impl Condition {
+    /// The external version that the write gives its document.
+    pub fn external(self) -> Option<u64> {
+        match self {
+            Condition::External(version) | Condition::ExternalOrEqual(version) => Some(version),
+            Condition::Always | Condition::IfAbsent | Condition::IfVersion(_) => None,
+        }
+    }
 }
 
 /// One write: a key, what to do, and under which condition.
@@ -74,6 +92,14 @@ impl Write {
         self
     }
 
+    /// The same write, which gives the document an external version that must be greater than the
+    /// one it has.
+    #[must_use]
+    pub fn external(mut self, version: u64) -> Write {
+        self.condition = Condition::External(version);
+        self
+    }
+
     /// The same write, only if the document's version is this one.
     #[must_use]
     pub fn if_version(mut self, version: Position) -> Write {
@@ -91,8 +117,8 @@ pub enum Effect {
     Updated,
     /// The document was removed.
     Deleted,
-    /// A patch that changes nothing, or the removal of a document that is not there: nothing was
-    /// written.
+    /// A patch that changes nothing, or the removal of a document that is not there. Nothing was
+    /// written, unless the removal has an external version, which is kept.
     Unchanged,
 }
 
@@ -104,8 +130,17 @@ pub struct Written {
     /// The document's version now: the position of its record in the partition's log. Where nothing
     /// was written, the version it has (0 when there is no document).
     pub version: Position,
+    /// The external version that the document, or its deletion, has now.
+    pub external: Option<u64>,
     /// The partition that the key belongs to.
     pub partition: u32,
+}
+
+impl Written {
+    /// The version that clients are shown: the external one if it has one.
+    pub fn shown_version(&self) -> u64 {
+        self.external.unwrap_or(self.version.0)
+    }
 }
 
 /// A document as it was read.
@@ -115,6 +150,8 @@ pub struct Found {
     pub key: Key,
     /// Its version: the position of its record in the partition's log.
     pub version: Position,
+    /// Its external version: the newest that a writer gave it, or one more for each write since.
+    pub external: Option<u64>,
     /// The partition it lives in.
     pub partition: u32,
     /// The document.
@@ -133,6 +170,11 @@ pub enum Within {
 }
 
 impl Found {
+    /// The version that clients are shown: the external one if it has one.
+    pub fn shown_version(&self) -> u64 {
+        self.external.unwrap_or(self.version.0)
+    }
+
     /// The document, with its key in the field [`ID`]: an integer if the key is one, else a string.
     ///
     /// # Errors
@@ -164,6 +206,8 @@ pub struct Change {
     pub partition: u32,
     /// When it was written: microseconds since 1970 UTC, by the writer's clock.
     pub time_micros: i64,
+    /// The external version that the document, or its deletion, has since.
+    pub external: Option<u64>,
     /// The document's key.
     pub key: Key,
     /// The document after the change; none when it was deleted.

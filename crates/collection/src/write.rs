@@ -1,6 +1,6 @@
 //! Deciding writes: what each does, given the newest state and the writes before it in its batch.
 
-use crate::documents::{Documents, KEYS, ROWS, docid_bytes, parse_docid, parse_position};
+use crate::documents::{Documents, KEYS, KeyEntry, ROWS, docid_bytes, parse_position};
 use crate::record::{Kind, Record, Row};
 use crate::{Action, Condition, Effect, Error, Result, Write, Written};
 use quire_model::{DocId, Document, Key, Position};
@@ -15,7 +15,10 @@ pub(crate) const GROUP_BYTES: usize = 32 << 20;
 /// What is known of a key in this batch.
 #[derive(Debug, Clone, Copy)]
 enum State {
-    Absent,
+    Absent {
+        /// The external version of the deletion.
+        external: Option<u64>,
+    },
     Present {
         docid: DocId,
         /// Where its record is, if this batch wrote it.
@@ -67,36 +70,54 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         let encoded = write.key.encoded();
         let state = self.state(encoded)?;
         self.check(write, &state)?;
+        let given = write.condition.external();
         match (&write.action, state) {
-            (Action::Put(document), State::Absent) => self.create(encoded, document),
+            (Action::Put(document), State::Absent { external }) => {
+                let external = given.or(external.map(next));
+                self.create(encoded, document, external)
+            }
             (Action::Put(document), State::Present { docid, row }) => {
                 let old = self.row(docid, row)?;
-                Ok(self.update(Kind::Put, encoded, docid, old, document))
+                Ok(self.update(Kind::Put, encoded, docid, old, document, given))
             }
-            (Action::Patch(_), State::Absent) => Err(Error::NotFound {
+            (Action::Patch(_), State::Absent { .. }) => Err(Error::NotFound {
                 key: write.key.clone(),
             }),
             (Action::Patch(patch), State::Present { docid, row }) => {
                 let row = self.row(docid, row)?;
                 let old = self.document(row.position)?;
                 let new = old.merge_patch(patch)?;
-                if new == old {
-                    return Ok(self.unchanged(row.position));
+                if new == old && given.is_none() {
+                    return Ok(self.answer(Effect::Unchanged, row));
                 }
                 // A large one is not held beside the new record.
                 drop(old);
-                Ok(self.update(Kind::Patch, encoded, docid, row, &new))
+                Ok(self.update(Kind::Patch, encoded, docid, row, &new, given))
             }
-            (Action::Delete, State::Absent) => Ok(self.unchanged(Position(0))),
+            (Action::Delete, State::Absent { external }) => match given {
+                None => Ok(self.answer(
+                    Effect::Unchanged,
+                    Row {
+                        position: Position(0),
+                        bytes: 0,
+                        external,
+                    },
+                )),
+                Some(_) => {
+                    let docid = self.new_docid()?;
+                    let row = self.append(Kind::Delete, None, docid, encoded, &[], given);
+                    self.created += 1;
+                    self.written
+                        .insert(encoded, State::Absent { external: given });
+                    Ok(self.answer(Effect::Unchanged, row))
+                }
+            },
             (Action::Delete, State::Present { docid, row }) => {
                 let old = self.row(docid, row)?;
-                let row = self.append(Kind::Delete, Some(old), docid, encoded, &[]);
-                self.written.insert(encoded, State::Absent);
-                Ok(Written {
-                    effect: Effect::Deleted,
-                    version: row.position,
-                    partition: self.partition,
-                })
+                let external = given.or(old.external.map(next));
+                let row = self.append(Kind::Delete, Some(old), docid, encoded, &[], external);
+                self.written.insert(encoded, State::Absent { external });
+                Ok(self.answer(Effect::Deleted, row))
             }
         }
     }
@@ -109,11 +130,15 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             return Ok(*state);
         }
         let Some(value) = self.transaction.get(KEYS, encoded)? else {
-            return Ok(State::Absent);
+            return Ok(State::Absent { external: None });
         };
-        let docid = parse_docid(&value)
-            .ok_or_else(|| self.corrupt("a docid in the keys tree has a wrong length"))?;
-        Ok(State::Present { docid, row: None })
+        match KeyEntry::decode(&value) {
+            Some(KeyEntry::Document(docid)) => Ok(State::Present { docid, row: None }),
+            Some(KeyEntry::Deleted(version)) => Ok(State::Absent {
+                external: Some(version),
+            }),
+            None => Err(self.corrupt(KeyEntry::WRONG_LENGTH)),
+        }
     }
 
     fn check(&self, write: &Write, state: &State) -> Result<()> {
@@ -124,12 +149,12 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             })
         };
         match (write.condition, state) {
-            (Condition::Always, _) | (Condition::IfAbsent, State::Absent) => Ok(()),
+            (Condition::Always, _) | (Condition::IfAbsent, State::Absent { .. }) => Ok(()),
             (Condition::IfAbsent, State::Present { docid, row, .. }) => {
                 let version = self.row(*docid, *row)?.position;
                 conflict(format!("it exists already (version {version})"))
             }
-            (Condition::IfVersion(required), State::Absent) => conflict(format!(
+            (Condition::IfVersion(required), State::Absent { .. }) => conflict(format!(
                 "version {required} required, but it does not exist"
             )),
             (Condition::IfVersion(required), State::Present { docid, row, .. }) => {
@@ -141,7 +166,27 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
                     "version {required} required, but it has version {version}"
                 ))
             }
+            (Condition::External(given), _) => match self.current_external(state)? {
+                Some(current) if current >= given => conflict(format!(
+                    "current version [{current}] is higher or equal to the one provided [{given}]"
+                )),
+                _ => Ok(()),
+            },
+            (Condition::ExternalOrEqual(given), _) => match self.current_external(state)? {
+                Some(current) if current > given => conflict(format!(
+                    "current version [{current}] is higher than the one provided [{given}]"
+                )),
+                _ => Ok(()),
+            },
         }
+    }
+
+    /// The external version that the document, or its deletion, has.
+    fn current_external(&self, state: &State) -> Result<Option<u64>> {
+        Ok(match *state {
+            State::Absent { external } => external,
+            State::Present { docid, row } => self.row(docid, row)?.external,
+        })
     }
 
     /// Where a document's record is, and how long.
@@ -158,7 +203,11 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             None => {
                 let position = parse_position(&value).ok_or_else(no_row)?;
                 let bytes = self.transaction.record(position)?.len() as u32;
-                Ok(Row { position, bytes })
+                Ok(Row {
+                    position,
+                    bytes,
+                    external: None,
+                })
             }
         }
     }
@@ -173,33 +222,38 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         Ok(Document::from_stored(record.document_bytes(&bytes))?)
     }
 
-    fn create(&mut self, encoded: &'w [u8], document: &Document) -> Result<Written> {
+    fn new_docid(&self) -> Result<DocId> {
         let next = self
             .transaction
             .machine()
             .next_docid
             .checked_add(self.created);
         // The last number is never given out, so that "the next docid" always has a value.
-        let docid = match next {
-            Some(next) if next < u32::MAX => DocId(next),
-            _ => {
-                return Err(Error::DocIdsExhausted {
-                    partition: self.partition,
-                });
-            }
-        };
-        let row = self.append(Kind::Put, None, docid, encoded, document.as_bytes());
+        match next {
+            Some(next) if next < u32::MAX => Ok(DocId(next)),
+            _ => Err(Error::DocIdsExhausted {
+                partition: self.partition,
+            }),
+        }
+    }
+
+    fn create(
+        &mut self,
+        encoded: &'w [u8],
+        document: &Document,
+        external: Option<u64>,
+    ) -> Result<Written> {
+        let docid = self.new_docid()?;
+        let document = document.as_bytes();
+        let row = self.append(Kind::Put, None, docid, encoded, document, external);
         if !seeded(Bug::DocidGivenTwice) {
             self.created += 1;
         }
         self.remember(encoded, docid, row);
-        Ok(Written {
-            effect: Effect::Created,
-            version: row.position,
-            partition: self.partition,
-        })
+        Ok(self.answer(Effect::Created, row))
     }
 
+    /// Writes a document anew; `given` is the external version that the write has.
     fn update(
         &mut self,
         kind: Kind,
@@ -207,14 +261,13 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         docid: DocId,
         old: Row,
         document: &Document,
+        given: Option<u64>,
     ) -> Written {
-        let row = self.append(kind, Some(old), docid, encoded, document.as_bytes());
+        let external = given.or(old.external.map(next));
+        let document = document.as_bytes();
+        let row = self.append(kind, Some(old), docid, encoded, document, external);
         self.remember(encoded, docid, row);
-        Written {
-            effect: Effect::Updated,
-            version: row.position,
-            partition: self.partition,
-        }
+        self.answer(Effect::Updated, row)
     }
 
     fn remember(&mut self, encoded: &'w [u8], docid: DocId, row: Row) {
@@ -230,6 +283,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         docid: DocId,
         key: &[u8],
         document: &[u8],
+        external: Option<u64>,
     ) -> Row {
         let record = Record {
             kind,
@@ -237,6 +291,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             time_micros: self.time_micros,
             docid,
             superseded,
+            external,
             key,
             document,
         }
@@ -246,13 +301,15 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         Row {
             position: self.transaction.append(record),
             bytes: bytes as u32,
+            external,
         }
     }
 
-    fn unchanged(&self, version: Position) -> Written {
+    fn answer(&self, effect: Effect, row: Row) -> Written {
         Written {
-            effect: Effect::Unchanged,
-            version,
+            effect,
+            version: row.position,
+            external: row.external,
             partition: self.partition,
         }
     }
@@ -264,6 +321,11 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             what: what.to_string(),
         }
     }
+}
+
+/// The external version after a write that has none.
+fn next(version: u64) -> u64 {
+    version.saturating_add(1)
 }
 
 /// The key's text, for messages about encoded keys.

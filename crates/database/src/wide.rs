@@ -130,6 +130,7 @@ impl WideCollection {
                 quire_wide::Effect::Unchanged => Effect::Unchanged,
             },
             version: written.version,
+            external: None,
             partition: written.partition,
         })
     }

@@ -7,6 +7,7 @@ pub(crate) fn found_of(found: WideFound) -> Found {
     Found {
         key: found.key,
         version: found.version,
+        external: None,
         partition: found.partition,
         document: found.document,
     }

@@ -56,6 +56,12 @@ impl WriteBuilder<'_> {
         self.condition(Condition::IfVersion(version))
     }
 
+    /// Gives the document an external version, which must be greater than the one it has. See
+    /// [`Condition::External`].
+    pub fn external(self, version: u64) -> Self {
+        self.condition(Condition::External(version))
+    }
+
     /// As [`Collection::put`].
     ///
     /// # Errors

@@ -3,12 +3,21 @@
 use crate::explain::{How, Trace};
 use crate::plan::{Step, StepKind};
 use crate::timer::Timer;
-use crate::{Access, Found, Leaf, Options, Result, Shard};
+use crate::tree::Like;
+use crate::{Access, Column, Error, Found, Leaf, Options, Ordinals, Result, Shard};
 use quire_index::DocSet;
 use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// Documents that are read before a look at whether the query is to stop.
 const READ_AT_ONCE: usize = 4096;
+
+/// Documents whose values are read from a column at once.
+const COLUMN_AT_ONCE: usize = 1024;
+
+/// Values of a column whose test by a pattern is remembered.
+const TESTED_MAX: usize = 1 << 16;
 
 /// Executes plans on one shard.
 pub(crate) struct Evaluator<'s, 'c> {
@@ -42,7 +51,7 @@ impl Evaluator<'_, '_> {
                 Some(leaves) => self.shard.count(&leaves)?,
                 None => None,
             },
-            StepKind::Or(_) => None,
+            StepKind::Or(_) | StepKind::Like(_) => None,
         };
         let Some(count) = counted else {
             return Ok(self.matches(step, trace)?.len());
@@ -59,16 +68,11 @@ impl Evaluator<'_, '_> {
         let set = match &step.kind {
             StepKind::All => self.shard.docs()?,
             StepKind::None => DocSet::empty(),
-            StepKind::Leaf(leaf) => {
-                let access = self.access(leaf, step, None, &mut trace);
-                match access {
-                    Access::Documents => {
-                        let mut set = self.shard.docs()?;
-                        self.retain_by_documents(leaf, step.estimate.found, &mut set)?;
-                        set
-                    }
-                    _ => self.shard.matches_by(access, leaf, step.estimate.found)?,
-                }
+            StepKind::Leaf(leaf) => self.matches_leaf(leaf, step, &mut trace)?,
+            StepKind::Like(like) => {
+                let mut set = self.matches_leaf(&like.base, step, &mut trace)?;
+                self.retain_like(like, &mut set)?;
+                set
             }
             StepKind::Not(one) => {
                 let mut set = self.shard.docs()?;
@@ -98,6 +102,114 @@ impl Evaluator<'_, '_> {
             trace.done(How::Built, set.len(), self.timer.since(start));
         }
         Ok(set)
+    }
+
+    /// The documents that fulfil a leaf.
+    fn matches_leaf(
+        &self,
+        leaf: &Leaf,
+        step: &Step<'_>,
+        trace: &mut Option<&mut Trace>,
+    ) -> Result<DocSet> {
+        match self.access(leaf, step, None, trace) {
+            Access::Documents => {
+                let mut set = self.shard.docs()?;
+                self.retain_by_documents(leaf, step.estimate.found, &mut set)?;
+                Ok(set)
+            }
+            access => self.shard.matches_by(access, leaf, step.estimate.found),
+        }
+    }
+
+    /// Keeps of `set` the documents that fulfil a leaf.
+    fn retain_leaf(
+        &self,
+        leaf: &Leaf,
+        step: &Step<'_>,
+        set: &mut DocSet,
+        trace: &mut Option<&mut Trace>,
+    ) -> Result<()> {
+        let found = step.estimate.found;
+        match self.access(leaf, step, Some(set.len()), trace) {
+            Access::Documents => self.retain_by_documents(leaf, found, set),
+            access => self.shard.retain_by(access, leaf, found, set),
+        }
+    }
+
+    /// Keeps of `set` the documents with a value that fulfils a pattern: each value of the field's
+    /// columns is tested once, or documents are read where the field has none.
+    fn retain_like(&self, like: &Like, set: &mut DocSet) -> Result<()> {
+        if set.is_empty() {
+            return Ok(());
+        }
+        let mut kept = DocSet::empty();
+        let segments = match self.shard.segments(&[&like.base.path], set) {
+            Err(Error::NotSortable { .. }) => {
+                for doc in set.iter() {
+                    self.options.check_stop()?;
+                    let document = self.shard.document(doc)?;
+                    if document.is_some_and(|document| like.accepts(document.root())) {
+                        kept.insert(doc);
+                    }
+                }
+                *set = kept;
+                return Ok(());
+            }
+            segments => segments?,
+        };
+        for segment in segments {
+            let docs = match &segment.docs {
+                Some(docs) => Cow::Owned(docs & &*set),
+                None => Cow::Borrowed(&*set),
+            };
+            if let Some(Some(column)) = segment.columns.first() {
+                self.add_like(like, column.as_ref(), &docs, &mut kept)?;
+            }
+        }
+        *set = kept;
+        Ok(())
+    }
+
+    /// Adds the documents of `docs` with a value in `column` that fulfils a pattern.
+    fn add_like(
+        &self,
+        like: &Like,
+        column: &dyn Column,
+        docs: &DocSet,
+        kept: &mut DocSet,
+    ) -> Result<()> {
+        let (mut batch, mut values) = ([0; COLUMN_AT_ONCE], Ordinals::default());
+        let (mut tested, mut term) = (HashMap::new(), Vec::new());
+        let mut left = docs.iter();
+        loop {
+            let count = left.next_many(&mut batch);
+            let Some(docs) = batch.get(..count).filter(|docs| !docs.is_empty()) else {
+                return Ok(());
+            };
+            self.options.check_stop()?;
+            column.ordinals(docs, &mut values)?;
+            if tested.len() > TESTED_MAX {
+                tested.clear();
+            }
+            for (doc, ordinals) in docs.iter().zip(values.iter()) {
+                for ordinal in ordinals {
+                    let fits = match tested.get(ordinal) {
+                        Some(fits) => *fits,
+                        None => {
+                            term.clear();
+                            column.term(*ordinal, &mut term)?;
+                            let fits = like.accepts_term(&term);
+                            tested.insert(*ordinal, fits);
+                            fits
+                        }
+                    };
+                    if fits {
+                        kept.insert(*doc);
+                        break;
+                    }
+                }
+            }
+        }
     }
 
     /// Keeps of `set` the documents that fulfil a leaf, by reading them, some at a time.
@@ -149,13 +261,10 @@ impl Evaluator<'_, '_> {
         match &step.kind {
             StepKind::All => {}
             StepKind::None => *set = DocSet::empty(),
-            StepKind::Leaf(leaf) => {
-                let access = self.access(leaf, step, Some(set.len()), &mut trace);
-                let found = step.estimate.found;
-                match access {
-                    Access::Documents => self.retain_by_documents(leaf, found, set)?,
-                    _ => self.shard.retain_by(access, leaf, found, set)?,
-                }
+            StepKind::Leaf(leaf) => self.retain_leaf(leaf, step, set, &mut trace)?,
+            StepKind::Like(like) => {
+                self.retain_leaf(&like.base, step, set, &mut trace)?;
+                self.retain_like(like, set)?;
             }
             StepKind::Not(one) => {
                 let mut out = set.clone();

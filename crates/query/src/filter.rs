@@ -1,6 +1,6 @@
 //! [`Filter`]: which documents match, and [`field`], which makes filters.
 
-use crate::{Order, Path, Value};
+use crate::{Order, Path, Pattern, Value};
 use quire_model::ordered::Direction;
 use std::ops::{Bound, Not, RangeBounds};
 
@@ -24,6 +24,8 @@ pub enum Filter {
     Range(Path, Bound<Value>, Bound<Value>),
     /// A string with this prefix.
     Prefix(Path, String),
+    /// A string that a pattern matches as a whole.
+    Like(Path, Pattern),
     /// A value that is not null.
     Exists(Path),
     /// All of them; every document if there are none.
@@ -143,6 +145,11 @@ impl Field {
     /// It has a string with this prefix.
     pub fn starts_with(self, prefix: impl Into<String>) -> Filter {
         Filter::Prefix(self.0, prefix.into())
+    }
+
+    /// It has a string that a pattern matches as a whole.
+    pub fn is_like(self, pattern: Pattern) -> Filter {
+        Filter::Like(self.0, pattern)
     }
 
     /// It has a value that is not null.

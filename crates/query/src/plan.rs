@@ -6,12 +6,15 @@
 //! 2. `All` and `None` occur at the root alone.
 
 use crate::explain::Trace;
-use crate::tree::Node;
+use crate::tree::{Like, Node};
 use crate::{Access, Cost, Estimate, Found, Leaf, Prepared, Result, Shard};
 use smallvec::SmallVec;
 
 /// What it costs about to have one more document to test by the rest of a conjunction.
 const DOCUMENT_NANOS: u64 = 100;
+
+/// What it costs about to test a document's value by a pattern.
+const VALUE_NANOS: u64 = 50;
 
 /// What finding the documents that match costs on a shard, and how many are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +56,7 @@ pub(crate) enum StepKind<'q> {
     All,
     None,
     Leaf(&'q Leaf),
+    Like(&'q Like),
     Not(Box<Step<'q>>),
     /// In the order of execution.
     And(Vec<Step<'q>>),
@@ -71,6 +75,19 @@ pub(crate) fn plan<'q>(
         Node::All => (Estimate::exactly(docs, Cost::Stored), 0, StepKind::All),
         Node::None => return plan_leaf(None, place, shard, docs, trace),
         Node::Leaf(leaf) => return plan_leaf(Some(leaf), place, shard, docs, trace),
+        Node::Like(like) => {
+            let base = plan_leaf(Some(&like.base), 0, shard, docs, None)?;
+            let tested = base.estimate.expected.saturating_mul(VALUE_NANOS);
+            let estimate = Estimate {
+                at_least: 0,
+                ..base.estimate
+            };
+            (
+                estimate,
+                base.nanos.saturating_add(tested),
+                StepKind::Like(like),
+            )
+        }
         Node::Not(one) => {
             let one = plan(one, 0, shard, docs, Trace::child(&mut trace, 0))?;
             let estimate = Estimate {
@@ -261,6 +278,11 @@ fn cost_of_few(step: &Step<'_>, left: u64, shard: &dyn Shard) -> u64 {
         StepKind::Leaf(leaf) => {
             let paths = shard.paths(leaf, &step.estimate, Some(left));
             Access::choose(&paths, None).nanos
+        }
+        StepKind::Like(like) => {
+            let paths = shard.paths(&like.base, &step.estimate, Some(left));
+            let tested = left.saturating_mul(VALUE_NANOS);
+            Access::choose(&paths, None).nanos.saturating_add(tested)
         }
         StepKind::Not(one) => cost_of_few(one, left, shard),
         StepKind::And(steps) | StepKind::Or(steps) => of_all(steps),

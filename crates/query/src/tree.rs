@@ -7,10 +7,13 @@
 //! 3. Nesting is at most [`DEPTH_MAX`], so recursion over the tree is bounded.
 
 use crate::leaf::is_nan;
-use crate::{Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
-use quire_model::ObjectRef;
+use crate::{Error, Filter, Leaf, Path, Pattern, Result, TermRange, Test, Value};
+use quire_index::term;
 use quire_model::ordered::OrderedValue;
+use quire_model::{ObjectRef, ValueRef};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::ControlFlow;
 
 /// The field that has a document's key, if the document has no other value there.
 const KEY: &str = "_id";
@@ -30,9 +33,19 @@ pub(crate) enum Node {
     All,
     None,
     Leaf(Leaf),
+    Like(Like),
     Not(Box<Node>),
     And(And),
     Or(Vec<Node>),
+}
+
+/// A predicate that no shard answers alone.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Like {
+    /// What shards find: strings with the pattern's beginning.
+    pub(crate) base: Leaf,
+    /// What tests them.
+    pub(crate) pattern: Pattern,
 }
 
 /// All of some nodes.
@@ -119,6 +132,21 @@ impl TreeBuilder {
             Filter::Prefix(path, prefix) => {
                 self.values(&path, &[])?;
                 leaf(path, Some(Test::Range(TermRange::of_prefix(&prefix))))
+            }
+            Filter::Like(path, pattern) => {
+                self.values(&path, &[])?;
+                let beginning = pattern.beginning();
+                match pattern.is_prefix() {
+                    Some(false) => leaf(path, Some(Test::Eq(Value::from(beginning.as_str())))),
+                    of_prefix => {
+                        let test = Test::Range(TermRange::of_prefix(&beginning));
+                        let base = Leaf { path, test };
+                        match of_prefix {
+                            Some(_) => Node::Leaf(base),
+                            None => Node::Like(Like { base, pattern }),
+                        }
+                    }
+                }
             }
             Filter::Exists(path) => {
                 self.values(&path, &[])?;
@@ -285,6 +313,33 @@ fn joins(nodes: &[Node]) -> Vec<Join> {
         .collect()
 }
 
+impl Like {
+    /// Whether the value of this term matches.
+    pub(crate) fn accepts_term(&self, term: &[u8]) -> bool {
+        match term::decode(term) {
+            Some(OrderedValue::String(text)) => self.pattern.matches(&text),
+            _ => false,
+        }
+    }
+
+    /// Whether a document matches; the document itself is read.
+    pub(crate) fn accepts(&self, document: ObjectRef<'_>) -> bool {
+        let found = self.base.path.visit(document, &mut |value| match value {
+            ValueRef::String(text) if self.pattern.matches(text) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        found.is_break()
+    }
+}
+
+/// As the text of a filter.
+impl fmt::Display for Like {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.base.path.clone();
+        Filter::Like(path, self.pattern.clone()).fmt(f)
+    }
+}
+
 impl Node {
     /// Whether the invariants of the module hold for a root.
     fn is_root(&self) -> bool {
@@ -294,6 +349,7 @@ impl Node {
     fn is_simplified(&self) -> bool {
         match self {
             Node::All | Node::None => false,
+            Node::Like(_) => true,
             Node::Leaf(leaf) => match &leaf.test {
                 Test::In(values) => values.len() > 1 && values.is_sorted_by(|a, b| a < b),
                 Test::Eq(_) | Test::Range(_) | Test::Exists => true,
@@ -317,6 +373,7 @@ impl Node {
         match self {
             Node::All | Node::None => {}
             Node::Leaf(leaf) => visit(leaf),
+            Node::Like(like) => visit(&like.base),
             Node::Not(one) => one.each_leaf(visit),
             Node::And(And { nodes, .. }) | Node::Or(nodes) => {
                 nodes.iter().for_each(|node| node.each_leaf(visit));
@@ -330,6 +387,7 @@ impl Node {
             Node::All => true,
             Node::None => false,
             Node::Leaf(leaf) => leaf.accepts(document, term),
+            Node::Like(like) => like.accepts(document),
             Node::Not(one) => !one.accepts(document, term),
             Node::And(all) => all.nodes.iter().all(|node| node.accepts(document, term)),
             Node::Or(any) => any.iter().any(|node| node.accepts(document, term)),

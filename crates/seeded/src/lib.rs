@@ -232,6 +232,8 @@ bugs! {
     RowLeft,
     /// A compaction of the log drops the records of deletions.
     DeletionForgotten,
+    /// A deletion does not keep the external version of its document.
+    DeletedVersionForgotten,
     /// Results of a batch are returned in the order of their partition, not of the batch.
     ResultsInOtherPlaces,
     /// A scan ends when the first partition has no more documents.

@@ -145,7 +145,7 @@ impl Bulk {
             op,
             index,
             id,
-            version,
+            condition,
             retries,
             requires_alias,
         } = action;
@@ -174,12 +174,12 @@ impl Bulk {
             },
         };
         let allowed = check_own_item(&self.grant, AccessAction::Write, &self.state.engine, &index);
-        let version = allowed.and(version);
+        let condition = allowed.and(condition);
         Ok(Item {
             op,
             index,
             id,
-            version,
+            condition,
             retries,
             requires_alias: requires_alias.unwrap_or(self.requires_alias),
             source,

@@ -62,6 +62,8 @@ const WRITE: &[&str] = &[
     "require_alias",
     "routing",
     "timeout",
+    "version",
+    "version_type",
     "wait_for_active_shards",
 ];
 const UPDATE: &[&str] = &[
@@ -81,6 +83,8 @@ const DELETE: &[&str] = &[
     "routing",
     "timeout",
     "wait_for_active_shards",
+    "version",
+    "version_type",
 ];
 const CELL: &[&str] = &["format", "from", "size", "to"];
 const WRITE_CELL: &[&str] = &[

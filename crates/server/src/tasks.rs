@@ -10,7 +10,7 @@
 mod action;
 pub(crate) mod answering;
 pub(crate) mod calls;
-mod listed;
+pub(crate) mod listed;
 pub(crate) mod registry;
 pub(crate) mod table;
 pub(crate) mod task;

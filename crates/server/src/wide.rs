@@ -27,10 +27,18 @@ pub(crate) fn collection(engine: &Engine, name: &str) -> Outcome<WideCollection>
 }
 
 /// The condition of a write, as wide collections have it.
-fn condition_of(condition: quiredb::Condition) -> Condition {
-    match condition {
+///
+/// # Errors
+/// 400 for an external version.
+fn condition_of(condition: quiredb::Condition) -> Outcome<Condition> {
+    Ok(match condition {
+        quiredb::Condition::Always => Condition::Always,
         quiredb::Condition::IfAbsent => Condition::IfAbsent,
         quiredb::Condition::IfVersion(version) => Condition::IfVersion(version),
-        _ => Condition::Always,
-    }
+        quiredb::Condition::External(_) | quiredb::Condition::ExternalOrEqual(_) => {
+            return Err(Failure::illegal_argument(
+                "rows of a wide collection have no external versions",
+            ));
+        }
+    })
 }

@@ -13,10 +13,8 @@ const ID: &str = "_id";
 pub(crate) struct BulkForm {
     /// The mapping type, which servers before version 7 want.
     pub(crate) doc_type: Option<String>,
-    /// Whether the position is the document's external version.
-    pub(crate) versions: bool,
-    /// Whether the field `_id` is left out of documents.
-    pub(crate) strips_id: bool,
+    /// Whether the server is a search cluster, which refuses the field `_id` in documents.
+    pub(crate) is_search: bool,
 }
 
 impl BulkForm {
@@ -41,16 +39,14 @@ impl BulkForm {
             out.extend_from_slice(b",\"_type\":");
             write_string(doc_type, out);
         }
-        if self.versions {
-            let version = format!(
-                ",\"version\":{},\"version_type\":\"external\"",
-                change.position
-            );
-            out.extend_from_slice(version.as_bytes());
-        }
+        let version = format!(
+            ",\"version\":{},\"version_type\":\"external\"",
+            change.position
+        );
+        out.extend_from_slice(version.as_bytes());
         out.extend_from_slice(b"}}\n");
         if let Some(document) = &change.document {
-            match self.strips_id && memchr::memmem::find(document.as_bytes(), b"\"_id\"").is_some()
+            match self.is_search && memchr::memmem::find(document.as_bytes(), b"\"_id\"").is_some()
             {
                 true => write_without_id(document, out),
                 false => out.extend_from_slice(document.as_bytes()),
@@ -135,8 +131,7 @@ mod tests {
         let gone = change("c", None);
         let five = BulkForm {
             doc_type: Some("doc".into()),
-            versions: true,
-            strips_id: true,
+            is_search: true,
         };
         let expected = concat!(
             r#"{"index":{"_id":"a\"b","_type":"doc","version":17,"version_type":"external"}}"#,
@@ -147,10 +142,10 @@ mod tests {
         assert_eq!(five.encode(&[&put, &gone]), expected.as_bytes());
         let quire = BulkForm {
             doc_type: None,
-            versions: false,
-            strips_id: false,
+            is_search: false,
         };
-        let expected = "{\"delete\":{\"_id\":\"c\"}}\n";
+        let expected =
+            "{\"delete\":{\"_id\":\"c\",\"version\":17,\"version_type\":\"external\"}}\n";
         assert_eq!(quire.encode(&[&gone]), expected.as_bytes());
         let only = change("a", Some(r#"{"_id":"a"}"#));
         assert!(five.encode(&[&only]).ends_with(b"}}\n{}\n"));

@@ -108,7 +108,7 @@ impl Sink for BulkSink {
         let form = form.ok_or_else(|| Failure::NoAnswer("it was not begun".to_owned()))?;
         let body = form.encode(bulk);
         // Search servers leave out of the answer what nothing here reads.
-        let path = match form.versions {
+        let path = match form.is_search {
             true => self.path("_bulk?filter_path=items.*.status,items.*.error"),
             false => self.path("_bulk"),
         };
@@ -130,15 +130,12 @@ impl Sink for BulkSink {
 
     fn begin(&self, _mark: Option<&Value>) -> Result<(), Failure> {
         let server = Server::of(&self.http)?;
-        // Quire gives versions itself: the order of a key's changes makes a replay harmless.
-        let is_search = server.flavor != "quire";
         let form = BulkForm {
             doc_type: match &self.options.doc_type {
                 Some(own) => Some(own.clone()),
                 None => server.doc_type().map(str::to_owned),
             },
-            versions: is_search,
-            strips_id: is_search,
+            is_search: server.flavor != "quire",
         };
         *self.form.write() = Some(form);
         Ok(())

@@ -2,13 +2,13 @@
 
 use super::document;
 use super::history;
-use super::model::{self, Answer, Collection, Decider, Record, State};
+use super::model::{self, Answer, Collection, Decider, Record, State, Version};
 use super::queries::check_queries;
 use quire_env::SimEnv;
 use quiredb::operations::VerifyReport;
 use quiredb::{
-    Change, CollectionSettings, Database, Document, Durability, Effect, ErrorKind, Found, Key,
-    Position, Result, View, Volumes, Write, Written,
+    Change, CollectionSettings, Condition, Database, Document, Durability, Effect, ErrorKind,
+    Found, Key, Position, Result, View, Volumes, Write, Written,
 };
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -76,10 +76,19 @@ pub(crate) fn rebuild(
         )
         .unwrap();
     for change in collection.tail(Position(1))? {
-        let Change { key, document, .. } = change?;
+        let Change {
+            key,
+            document,
+            external,
+            ..
+        } = change?;
         let write = match document {
             Some(document) => Write::put(key, document),
             None => Write::delete(key),
+        };
+        let write = Write {
+            condition: external.map_or(Condition::Always, Condition::ExternalOrEqual),
+            ..write
         };
         let written = rebuilt
             .batch()
@@ -101,10 +110,13 @@ pub(crate) fn rebuild(
 /// versions had been removed, versions differ.
 pub(crate) fn check_documents(view: &View, expected: &State) {
     let found = view.scan(..).unwrap().map(|found| entry(found.unwrap()));
-    let without_versions = |(key, (_, document))| (key, document);
-    let found: BTreeMap<Key, Arc<str>> = found.map(without_versions).collect();
+    let without_positions = |(key, (version, document)): (Key, (Version, Arc<str>))| {
+        (key, (version.external, document))
+    };
+    let found: BTreeMap<Key, (Option<u64>, Arc<str>)> = found.map(without_positions).collect();
     let expected = expected.clone().into_iter();
-    let expected: BTreeMap<Key, Arc<str>> = expected.map(without_versions).collect();
+    let expected: BTreeMap<Key, (Option<u64>, Arc<str>)> =
+        expected.map(without_positions).collect();
     assert_eq!(found, expected, "documents");
     assert_eq!(view.count(), expected.len() as u64, "count");
 }
@@ -157,11 +169,12 @@ fn check_scan(view: &View, range: impl RangeBounds<Key> + Clone, expected: &Stat
     Ok(())
 }
 
-pub(crate) fn entry(found: quiredb::Found) -> (Key, (u64, Arc<str>)) {
-    (
-        found.key,
-        (found.version.0, found.document.to_json().into()),
-    )
+pub(crate) fn entry(found: quiredb::Found) -> (Key, (Version, Arc<str>)) {
+    let version = Version {
+        position: found.version.0,
+        external: found.external,
+    };
+    (found.key, (version, found.document.to_json().into()))
 }
 
 /// Like `assert_eq`, but shows only what differs.
@@ -235,6 +248,7 @@ pub(crate) fn records_after(
         records.push(Some(Record {
             key: change.key,
             document,
+            external: change.external,
         }));
     }
     assert_eq!(
@@ -254,6 +268,14 @@ pub(crate) fn concrete(write: &history::Write, serial: u64, decider: &Decider) -
         history::Condition::IfAbsent => model::Condition::IfAbsent,
         history::Condition::IfCurrent => model::Condition::IfVersion(version),
         history::Condition::IfStale => model::Condition::IfVersion(version + 1),
+        history::Condition::External { step } => {
+            let now = decider.external(&key).unwrap_or(1);
+            model::Condition::External((now + u64::from(step)).saturating_sub(1))
+        }
+        history::Condition::ExternalOrEqual { step } => {
+            let now = decider.external(&key).unwrap_or(1);
+            model::Condition::ExternalOrEqual((now + u64::from(step)).saturating_sub(1))
+        }
     };
     let action = match write.action {
         history::Action::Put { bytes } => model::Action::Put(
@@ -281,6 +303,11 @@ pub(crate) fn real(write: &model::Write) -> Write {
     };
     match write.condition {
         model::Condition::Always => real,
+        model::Condition::External(version) => real.external(version),
+        model::Condition::ExternalOrEqual(version) => Write {
+            condition: Condition::ExternalOrEqual(version),
+            ..real
+        },
         model::Condition::IfAbsent => real.if_absent(),
         model::Condition::IfVersion(version) => real.if_version(Position(version)),
     }

@@ -308,11 +308,17 @@ impl Temper {
             },
             _ => Action::Delete,
         };
-        let condition = match rng.within(0..=8) {
+        let condition = match rng.within(0..=10) {
             0..=5 => Condition::Always,
             6 => Condition::IfAbsent,
             7 => Condition::IfCurrent,
-            _ => Condition::IfStale,
+            8 => Condition::IfStale,
+            9 => Condition::External {
+                step: rng.within(0..=4) as u8,
+            },
+            _ => Condition::ExternalOrEqual {
+                step: rng.within(0..=4) as u8,
+            },
         };
         Write {
             key: rng.within(0..=self.keys - 1) as u8,

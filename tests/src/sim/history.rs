@@ -282,4 +282,14 @@ pub enum Condition {
     IfCurrent,
     /// It has another version than its present one.
     IfStale,
+    /// Its external version is less than one that is given.
+    External {
+        /// The one given is the present one plus this, less one.
+        step: u8,
+    },
+    /// As `External`, or it is equal.
+    ExternalOrEqual {
+        /// As of `External`.
+        step: u8,
+    },
 }

@@ -14,13 +14,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Documents (as compact JSON) by key, each with its version.
-pub(crate) type State = BTreeMap<Key, (u64, Arc<str>)>;
+pub(crate) type State = BTreeMap<Key, (Version, Arc<str>)>;
+
+/// The version of a document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Version {
+    /// The position of its record.
+    pub(crate) position: u64,
+    /// The one that a writer gave it.
+    pub(crate) external: Option<u64>,
+}
 
 /// The record of a document; without a document, its deletion.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
     pub(crate) key: Key,
     pub(crate) document: Option<Arc<str>>,
+    /// The external version of the document, or its deletion.
+    pub(crate) external: Option<u64>,
 }
 
 /// A collection.
@@ -94,13 +105,23 @@ impl Partition {
 
     pub(crate) fn state_at(&self, position: u64) -> State {
         let mut state = State::new();
-        for (record, version) in self.records.iter().zip(1..=position) {
+        for (record, position) in self.records.iter().zip(1..=position) {
+            let version = Version {
+                position,
+                external: record.external,
+            };
             match &record.document {
                 Some(document) => state.insert(record.key.clone(), (version, document.clone())),
                 None => state.remove(&record.key),
             };
         }
         state
+    }
+
+    /// The newest external version of each key that had one.
+    fn external(&self) -> BTreeMap<Key, u64> {
+        let version = |record: &Record| Some((record.key.clone(), record.external?));
+        self.records.iter().filter_map(version).collect()
     }
 
     /// Whether the record at a position must be in the log, compacted or not: it is the newest of
@@ -243,6 +264,8 @@ pub(crate) enum Answer {
 #[derive(Debug, Clone)]
 pub(crate) struct Decider {
     state: State,
+    /// The newest external version of each key that had one, whether or not it has a document.
+    external: BTreeMap<Key, u64>,
     last: u64,
     pub(crate) records: Vec<Record>,
 }
@@ -267,6 +290,8 @@ pub(crate) enum Condition {
     Always,
     IfAbsent,
     IfVersion(u64),
+    External(u64),
+    ExternalOrEqual(u64),
 }
 
 impl Decider {
@@ -274,6 +299,7 @@ impl Decider {
         let last = partition.last();
         Decider {
             state: partition.state_at(last),
+            external: partition.external(),
             last,
             records: Vec::new(),
         }
@@ -281,7 +307,12 @@ impl Decider {
 
     /// The version that a document has now.
     pub(crate) fn version(&self, key: &Key) -> Option<u64> {
-        self.state.get(key).map(|(version, _)| *version)
+        self.state.get(key).map(|(version, _)| version.position)
+    }
+
+    /// The external version that a document, or its deletion, has now.
+    pub(crate) fn external(&self, key: &Key) -> Option<u64> {
+        self.external.get(key).copied()
     }
 
     pub(crate) fn decide(&mut self, write: &Write) -> Answer {
@@ -289,19 +320,27 @@ impl Decider {
         let holds = match write.condition {
             Condition::Always => true,
             Condition::IfAbsent => now.is_none(),
-            Condition::IfVersion(version) => {
-                now.as_ref().is_some_and(|(found, _)| *found == version)
+            Condition::IfVersion(version) => now
+                .as_ref()
+                .is_some_and(|(found, _)| found.position == version),
+            Condition::External(given) => self.external(&write.key).is_none_or(|now| now < given),
+            Condition::ExternalOrEqual(given) => {
+                self.external(&write.key).is_none_or(|now| now <= given)
             }
         };
         if !holds {
             return Answer::Conflict;
         }
+        let given = match write.condition {
+            Condition::External(given) | Condition::ExternalOrEqual(given) => Some(given),
+            Condition::Always | Condition::IfAbsent | Condition::IfVersion(_) => None,
+        };
         match (&write.action, now) {
             (Action::Put(document), None) => {
-                Answer::Created(self.record(&write.key, Some(document.clone())))
+                Answer::Created(self.record(&write.key, Some(document.clone()), given))
             }
             (Action::Put(document), Some(_)) => {
-                Answer::Updated(self.record(&write.key, Some(document.clone())))
+                Answer::Updated(self.record(&write.key, Some(document.clone()), given))
             }
             (Action::Patch(_), None) => Answer::NotFound,
             (Action::Patch(patch), Some((version, old))) => {
@@ -309,26 +348,34 @@ impl Decider {
                 document::merge(&mut new, patch);
                 // Compared as text: the order of fields belongs to a document.
                 match new.to_string() {
-                    new if *new == *old => Answer::Unchanged(version),
-                    new => Answer::Updated(self.record(&write.key, Some(new.into()))),
+                    new if *new == *old && given.is_none() => Answer::Unchanged(version.position),
+                    new => Answer::Updated(self.record(&write.key, Some(new.into()), given)),
                 }
             }
-            (Action::Delete, None) => Answer::Unchanged(0),
-            (Action::Delete, Some(_)) => Answer::Deleted(self.record(&write.key, None)),
+            (Action::Delete, None) if given.is_none() => Answer::Unchanged(0),
+            (Action::Delete, None) => Answer::Unchanged(self.record(&write.key, None, given)),
+            (Action::Delete, Some(_)) => Answer::Deleted(self.record(&write.key, None, given)),
         }
     }
 
-    fn record(&mut self, key: &Key, document: Option<Arc<str>>) -> u64 {
+    fn record(&mut self, key: &Key, document: Option<Arc<str>>, given: Option<u64>) -> u64 {
         self.last += 1;
+        let external = given.or(self.external(key).map(|version| version + 1));
+        if let Some(version) = external {
+            self.external.insert(key.clone(), version);
+        }
+        let version = Version {
+            position: self.last,
+            external,
+        };
         match &document {
-            Some(document) => self
-                .state
-                .insert(key.clone(), (self.last, document.clone())),
+            Some(document) => self.state.insert(key.clone(), (version, document.clone())),
             None => self.state.remove(key),
         };
         self.records.push(Record {
             key: key.clone(),
             document,
+            external,
         });
         self.last
     }

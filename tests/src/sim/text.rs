@@ -166,6 +166,8 @@ impl fmt::Display for Write {
             Condition::IfAbsent => f.write_str(" if-absent"),
             Condition::IfCurrent => f.write_str(" if-current"),
             Condition::IfStale => f.write_str(" if-stale"),
+            Condition::External { step } => write!(f, " external {step}"),
+            Condition::ExternalOrEqual { step } => write!(f, " external-or-equal {step}"),
         }
     }
 }
@@ -360,6 +362,12 @@ fn parse_write(words: &mut Words<'_>) -> Result<Write, String> {
         () if words.take("if-absent") => Condition::IfAbsent,
         () if words.take("if-current") => Condition::IfCurrent,
         () if words.take("if-stale") => Condition::IfStale,
+        () if words.take("external") => Condition::External {
+            step: words.number("a step")?,
+        },
+        () if words.take("external-or-equal") => Condition::ExternalOrEqual {
+            step: words.number("a step")?,
+        },
         () => Condition::Always,
     };
     Ok(Write {

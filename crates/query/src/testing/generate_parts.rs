@@ -1,7 +1,7 @@
 //! Filters and measures of seeds.
 
 use super::seeded::Seeded;
-use crate::{Expression, Filter, Function, Measure, Value};
+use crate::{Expression, Filter, Function, Measure, Pattern, Value};
 use std::ops::Bound;
 
 pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
@@ -27,6 +27,27 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
             )
         }
         7 if words.one_in(4) => Filter::All,
+        7 if words.one_in(2) => {
+            let path = words.path();
+            let pattern = words.pick(&[
+                "%a%",
+                "_",
+                "a_",
+                "%b",
+                "_b%",
+                "%!%%",
+                "a",
+                "A%",
+                "%\u{dc}_%",
+            ]);
+            // No pattern ends with the letter that escapes.
+            let pattern = Pattern::like(pattern, Some('!'))
+                .unwrap_or_else(|error| unreachable!("a pattern that was written down: {error}"));
+            match words.one_in(2) {
+                true => Filter::Like(path, pattern.ignoring_case()),
+                false => Filter::Like(path, pattern),
+            }
+        }
         7..=11 => Filter::Eq(words.path(), words.value()),
         12 => !filter(words, depth + 1),
         13 => {

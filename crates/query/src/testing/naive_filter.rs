@@ -24,6 +24,20 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
         Filter::Prefix(path, prefix) => any(path, &|value| {
             value.as_str().is_some_and(|text| text.starts_with(prefix))
         }),
+        Filter::Like(path, pattern) => {
+            let (like, _) = pattern.to_like('\\');
+            let folded = |letter: char| match pattern.ignores_case() {
+                true => letter.to_lowercase().collect(),
+                false => vec![letter],
+            };
+            any(path, &|value| {
+                value.as_str().is_some_and(|text| {
+                    let letters: Vec<char> = text.chars().flat_map(folded).collect();
+                    let wanted: Vec<char> = like.chars().flat_map(folded).collect();
+                    is_like(&wanted, &letters)
+                })
+            })
+        }
         Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
             any(path, &|value| *value != Value::null())
         }
@@ -52,6 +66,22 @@ fn is_equal(path: &Path, value: &Value, wanted: &Value) -> bool {
     };
     value == wanted
         || path.as_str() == "_id" && text(value).is_some_and(|one| Some(one) == text(wanted))
+}
+
+/// Whether letters match a pattern of `LIKE` that escapes with a backslash.
+fn is_like(pattern: &[char], letters: &[char]) -> bool {
+    match (pattern, letters) {
+        ([], letters) => letters.is_empty(),
+        (['%', pattern @ ..], _) => {
+            (0..=letters.len()).any(|skipped| is_like(pattern, &letters[skipped..]))
+        }
+        (['_', pattern @ ..], [_, letters @ ..]) => is_like(pattern, letters),
+        (['\\', wanted, pattern @ ..], [letter, letters @ ..])
+        | ([wanted, pattern @ ..], [letter, letters @ ..]) => {
+            wanted == letter && is_like(pattern, letters)
+        }
+        (_, []) => false,
+    }
 }
 
 /// The values that a document has at a path.

@@ -12,7 +12,7 @@
 //!              (the signs in quotes)
 //! test       = ("=" | "<>" | "!=" | "<" | "<=" | ">" | ">=") value
 //!            | [NOT] BETWEEN value AND value | [NOT] IN "(" [value {"," value}] ")"
-//!            | [NOT] LIKE 'prefix%' [ESCAPE 'c'] | IS [NOT] NULL
+//!            | [NOT] (LIKE | ILIKE) 'pattern' [ESCAPE 'c'] | IS [NOT] NULL
 //! value      = number | -number | 'string' | TRUE | FALSE | NULL
 //! path       = name { "." name }              name = word | "any text"
 //! order      = path [ASC | DESC] {"," path [ASC | DESC]}

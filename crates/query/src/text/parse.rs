@@ -4,7 +4,7 @@ use super::tokens::Tokens;
 use crate::expression::OPERATIONS_MAX;
 use crate::{
     Aggregate, Comparison, DEPTH_MAX, Error, Expression, Filter, Function, GroupOrder, Grouping,
-    Having, Measure, Order, Path, Result, Value, field,
+    Having, Measure, Order, Path, Pattern, Result, Value, field,
 };
 use quire_model::ordered::Direction;
 use sqlparser::tokenizer::Token;
@@ -12,8 +12,9 @@ use std::ops::Bound;
 use std::str::FromStr;
 
 /// Words that are no field's name without quotes.
-pub(super) const RESERVED: [&str; 12] = [
-    "AND", "OR", "NOT", "IN", "IS", "BETWEEN", "LIKE", "ESCAPE", "NULL", "TRUE", "FALSE", "WHERE",
+pub(super) const RESERVED: [&str; 13] = [
+    "AND", "OR", "NOT", "IN", "IS", "BETWEEN", "LIKE", "ILIKE", "ESCAPE", "NULL", "TRUE", "FALSE",
+    "WHERE",
 ];
 
 impl Filter {
@@ -31,7 +32,7 @@ impl Filter {
     /// let filter = Filter::parse("mark = 'audi' AND price < 2e4 AND sold IS NULL")?;
     /// let same = field("mark").eq("audi").and(field("price").lt(20_000));
     /// assert_eq!(filter, same.and(!field("sold").exists()));
-    /// let error = Filter::parse("mark = 'audi' AND\n  price LIKE '%9'").unwrap_err();
+    /// let error = Filter::parse("mark = 'audi' AND\n  price LIKE 9").unwrap_err();
     /// assert!(error.to_string().starts_with("line 2, column 14: "));
     /// # Ok::<(), quire_query::Error>(())
     /// ```
@@ -199,9 +200,15 @@ impl Parser {
         } else if self.tokens.take_word("IN") {
             Filter::In(path, self.list()?)
         } else if self.tokens.take_word("LIKE") {
-            Filter::Prefix(path, self.prefix()?)
+            let pattern = self.pattern()?;
+            match pattern.is_prefix() {
+                Some(true) => Filter::Prefix(path, pattern.beginning()),
+                _ => Filter::Like(path, pattern),
+            }
+        } else if self.tokens.take_word("ILIKE") {
+            Filter::Like(path, self.pattern()?.ignoring_case())
         } else {
-            let tests = "=, <>, <, <=, >, >=, BETWEEN, IN, LIKE or IS";
+            let tests = "=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, ILIKE or IS";
             return Err(self.tokens.expected(tests));
         };
         Ok(if is_not { !filter } else { filter })
@@ -245,31 +252,26 @@ impl Parser {
         }
     }
 
-    /// The prefix that a pattern of LIKE matches.
-    fn prefix(&mut self) -> Result<String> {
-        const ONLY_PREFIX: &str =
-            "LIKE matches a prefix, as 'prefix%'; no other pattern is supported";
+    /// The pattern of LIKE.
+    fn pattern(&mut self) -> Result<Pattern> {
         let pattern = match self.tokens.peek() {
             Some(Token::SingleQuotedString(pattern)) => pattern.clone(),
             _ => return Err(self.tokens.expected("a pattern in single quotes")),
         };
-        let wrong = self.tokens.error(ONLY_PREFIX);
+        let at = self.tokens.error("");
         self.tokens.advance();
         let escape = match self.tokens.take_word("ESCAPE") {
             true => Some(self.escape()?),
             false => None,
         };
-        let mut prefix = String::with_capacity(pattern.len());
-        let mut letters = pattern.chars();
-        while let Some(letter) = letters.next() {
-            match letter {
-                _ if Some(letter) == escape => prefix.push(letters.next().ok_or(wrong.clone())?),
-                '%' if letters.as_str().is_empty() => return Ok(prefix),
-                '%' | '_' => break,
-                _ => prefix.push(letter),
-            }
-        }
-        Err(wrong)
+        Pattern::like(&pattern, escape).map_err(|error| match at {
+            Error::Syntax { line, column, .. } => Error::Syntax {
+                line,
+                column,
+                what: error.to_string(),
+            },
+            _ => error,
+        })
     }
 
     fn escape(&mut self) -> Result<char> {

@@ -34,7 +34,10 @@ impl Display for Filter {
                 Filter::Exists(path) | Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
                     write!(f, "{} IS NULL", Name(path))
                 }
-                one @ (Filter::In(..) | Filter::Prefix(..) | Filter::Range(..))
+                one @ (Filter::In(..)
+                | Filter::Prefix(..)
+                | Filter::Like(..)
+                | Filter::Range(..))
                     if !is_comparison(one) =>
                 {
                     write_test(one, "NOT ", f)
@@ -81,8 +84,8 @@ fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result 
             f.write_str(")")
         }
         Filter::Range(path, lower, upper) => write_range(path, lower, upper, not, f),
+        // A pattern may have fewer letters than a prefix.
         Filter::Prefix(path, prefix) => {
-            write!(f, "{} {not}LIKE ", Name(path))?;
             let mut pattern = String::with_capacity(prefix.len() + 1);
             for letter in prefix.chars() {
                 if matches!(letter, '%' | '_' | ESCAPE) {
@@ -92,14 +95,29 @@ fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result 
             }
             let is_escaped = pattern.len() > prefix.len();
             pattern.push('%');
-            write_string(&pattern, f)?;
-            match is_escaped {
-                true => write!(f, " ESCAPE '{ESCAPE}'"),
-                false => Ok(()),
-            }
+            write!(f, "{} {not}LIKE ", Name(path))?;
+            write_pattern(&pattern, is_escaped, f)
+        }
+        Filter::Like(path, pattern) => {
+            let like = if pattern.ignores_case() {
+                "ILIKE"
+            } else {
+                "LIKE"
+            };
+            write!(f, "{} {not}{like} ", Name(path))?;
+            let (pattern, is_escaped) = pattern.to_like(ESCAPE);
+            write_pattern(&pattern, is_escaped, f)
         }
         Filter::Exists(path) => write!(f, "{} IS NOT NULL", Name(path)),
         Filter::All | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => filter.fmt(f),
+    }
+}
+
+fn write_pattern(pattern: &str, is_escaped: bool, f: &mut Formatter<'_>) -> fmt::Result {
+    write_string(pattern, f)?;
+    match is_escaped {
+        true => write!(f, " ESCAPE '{ESCAPE}'"),
+        false => Ok(()),
     }
 }
 

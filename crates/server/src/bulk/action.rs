@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use quiredb::Position;
+use quiredb::Condition;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
-use crate::documents::conditions::version_condition;
+use crate::documents::conditions::{external, version_condition};
 use crate::http::failure::{Failure, Outcome};
 
 /// What an item does.
@@ -36,8 +36,8 @@ pub(crate) struct Action {
     pub(crate) op: Op,
     pub(crate) index: Option<String>,
     pub(crate) id: Option<String>,
-    /// The version the document must have, or why the item can't be done.
-    pub(crate) version: Outcome<Option<Position>>,
+    /// What must hold, or why the item can't be done.
+    pub(crate) condition: Outcome<Condition>,
     pub(crate) retries: Option<u32>,
     /// Whether the item says that its collection must be an alias.
     pub(crate) requires_alias: Option<bool>,
@@ -136,13 +136,12 @@ impl Action {
             (Op::Index | Op::Create, Some("create")) => Op::Create,
             (_, Some(_)) => return Err(malformed(&"op_type must be [index] or [create]")),
         };
-        let version =
-            check(op, &meta).and_then(|()| version_condition(meta.if_seq_no, meta.if_primary_term));
+        let condition = check(op, &meta).and_then(|()| condition(op, &meta));
         Ok(Action {
             op,
             index: meta.index.map(Cow::into_owned),
             id: meta.id.map(|id| id.0),
-            version,
+            condition,
             retries: meta.retry_on_conflict,
             requires_alias: meta.require_alias,
         })
@@ -166,17 +165,6 @@ fn check(op: Op, meta: &Meta<'_>) -> Outcome<()> {
     {
         return refused("[pipeline] is not supported: there are no ingest pipelines");
     }
-    if meta.version.is_some()
-        || meta
-            .version_type
-            .as_ref()
-            .is_some_and(|kind| kind != "internal")
-    {
-        return refused(
-            "[version] is not supported: versions are given by Quire; \
-             use if_seq_no and if_primary_term",
-        );
-    }
     if op == Op::Create && meta.if_seq_no.is_some() {
         return Err(Failure::validation(
             "create operations do not support compare and set. use index instead",
@@ -185,9 +173,31 @@ fn check(op: Op, meta: &Meta<'_>) -> Outcome<()> {
     Ok(())
 }
 
+/// What must hold for the item to be done, but that a `create` creates.
+fn condition(op: Op, meta: &Meta<'_>) -> Outcome<Condition> {
+    let required = version_condition(meta.if_seq_no, meta.if_primary_term)?;
+    let (version, version_type) = (meta.version, meta.version_type.as_deref());
+    let is_internal = matches!(version_type, None | Some("internal"));
+    if op == Op::Update && (version.is_some() || !is_internal) {
+        return Err(Failure::validation(
+            "update requests do not support versioning. Please use `if_seq_no` and \
+             `if_primary_term` instead",
+        ));
+    }
+    let external = external(version, version_type, op == Op::Create, required)?;
+    if external.is_some() && meta.id.is_none() && op == Op::Index {
+        return Err(Failure::validation(
+            "an id must be provided if version type or value are set",
+        ));
+    }
+    let required = required.map(Condition::IfVersion);
+    Ok(required.or(external).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quiredb::Position;
 
     #[test]
     fn actions_are_read_and_what_is_no_action_is_refused_by_line() {
@@ -203,7 +213,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!((action.op, action.id.as_deref()), (Op::Delete, Some("x\n")));
-        assert_eq!(action.version.unwrap(), Some(Position(3)));
+        assert_eq!(action.condition.unwrap(), Condition::IfVersion(Position(3)));
         let action = Action::parse(br#"{"index":{"op_type":"create","_id":null}}"#, 1).unwrap();
         assert_eq!((action.op, action.id), (Op::Create, None));
 
@@ -235,13 +245,17 @@ mod tests {
         for meta in [
             r#""routing":"elsewhere""#,
             r#""pipeline":"p""#,
-            r#""version":4,"version_type":"external""#,
+            r#""version":4"#,
+            r#""version":-1,"version_type":"external""#,
+            r#""version_type":"external_gte""#,
+            r#""version":4,"version_type":"force""#,
+            r#""version":4,"version_type":"external","if_seq_no":1,"if_primary_term":1"#,
             r#""if_seq_no":4"#,
         ] {
             let line = format!(r#"{{"index":{{"_id":"1",{meta}}}}}"#);
             let failure = Action::parse(line.as_bytes(), 1)
                 .unwrap()
-                .version
+                .condition
                 .unwrap_err();
             assert_eq!(failure.status.as_u16(), 400, "{meta}");
         }

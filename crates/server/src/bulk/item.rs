@@ -4,7 +4,7 @@ use super::action::Op;
 use crate::documents::ack::Ack;
 use crate::http::failure::Outcome;
 use bytes::Bytes;
-use quiredb::Position;
+use quiredb::Condition;
 use std::sync::Arc;
 
 /// One item: an action, and its source.
@@ -13,8 +13,8 @@ pub(crate) struct Item {
     pub(crate) op: Op,
     pub(crate) index: Arc<str>,
     pub(crate) id: Option<String>,
-    /// The version that the document must have, or why the item can't be done.
-    pub(crate) version: Outcome<Option<Position>>,
+    /// What must hold, or why the item can't be done.
+    pub(crate) condition: Outcome<Condition>,
     pub(crate) retries: Option<u32>,
     /// Whether `index` must be an alias.
     pub(crate) requires_alias: bool,

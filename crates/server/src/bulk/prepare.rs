@@ -114,7 +114,7 @@ fn prepare_item(
     collections: &mut Collections,
     item: Item,
 ) -> Outcome<(Arc<str>, Key, Work)> {
-    let version = item.version?;
+    let condition = item.condition?;
     if item.requires_alias {
         require_alias(engine, &item.index)?;
     }
@@ -124,7 +124,6 @@ fn prepare_item(
         Source::TooLong(bytes) => return Err(document_too_long(*bytes)),
     };
     let index = &item.index;
-    let condition = version.map_or(Condition::Always, Condition::IfVersion);
     let id = item.id.as_deref();
     let given_key = || id.map_or_else(|| Err(Failure::validation("id is missing")), parse_key);
     match item.op {
@@ -151,6 +150,10 @@ fn prepare_item(
         }
         Op::Update => {
             let key = given_key()?;
+            let version = match condition {
+                Condition::IfVersion(version) => Some(version),
+                _ => None,
+            };
             let update = Update::parse(text, version, item.retries)?;
             let open = || update.collection(engine, index, by);
             let (name, _) = collections.open(index, open)?;

@@ -88,7 +88,7 @@ fn round(
                 let update = Some((key, update));
                 merged_bytes += writes.push(index, write, Origin { item, update });
             }
-            Ok(Plan::Noop(version)) => outcomes.set(item, Ok(Ack::noop(version))),
+            Ok(Plan::Noop(ack)) => outcomes.set(item, Ok(ack)),
             Err(failure) => outcomes.set(item, Err(failure)),
         }
     }

@@ -24,6 +24,12 @@ pub struct WriteLine<'l> {
     if_version: Option<u64>,
     #[serde(default)]
     if_absent: bool,
+    /// An external version, which must be greater than the document's.
+    #[serde(default)]
+    external: Option<u64>,
+    /// As `external`, but it may be equal.
+    #[serde(default)]
+    external_gte: Option<u64>,
 }
 
 impl WriteLine<'_> {
@@ -36,7 +42,13 @@ impl WriteLine<'_> {
             Condition::IfVersion(version) => {
                 out.extend_from_slice(format!(",\"if_version\":{version}").as_bytes());
             }
-            _ => {}
+            Condition::External(version) => {
+                out.extend_from_slice(format!(",\"external\":{version}").as_bytes());
+            }
+            Condition::ExternalOrEqual(version) => {
+                out.extend_from_slice(format!(",\"external_gte\":{version}").as_bytes());
+            }
+            Condition::Always => {}
         }
         match &write.action {
             Action::Put(document) => {
@@ -67,11 +79,18 @@ impl WriteLine<'_> {
             (None, None, true) => Write::delete(key),
             _ => return Err("a line has one of [document], [patch] and [deleted]".to_owned()),
         };
-        match (self.if_version, self.if_absent) {
-            (None, false) => Ok(write),
-            (None, true) => Ok(write.if_absent()),
-            (Some(version), false) => Ok(write.if_version(Position(version))),
-            (Some(_), true) => Err("[if_version] and [if_absent] exclude each other".to_owned()),
+        let conditions = [
+            self.if_version
+                .map(|version| Condition::IfVersion(Position(version))),
+            self.if_absent.then_some(Condition::IfAbsent),
+            self.external.map(Condition::External),
+            self.external_gte.map(Condition::ExternalOrEqual),
+        ];
+        let mut conditions = conditions.into_iter().flatten();
+        let condition = conditions.next().unwrap_or_default();
+        match conditions.next() {
+            None => Ok(Write { condition, ..write }),
+            Some(_) => Err("a line has one condition at most".to_owned()),
         }
     }
 }
@@ -143,6 +162,8 @@ impl WriteAnswer {
                 Ok(Written {
                     effect: *effect,
                     version: Position(version),
+                    // The command does not show it.
+                    external: None,
                     partition,
                 })
             }
@@ -168,6 +189,7 @@ mod tests {
             Write::put(key("42"), document()).if_absent(),
             Write::patch(key("q\"é"), document()).if_version(Position(7)),
             Write::delete(key("-1")),
+            Write::delete(key("-1")).external(u64::MAX),
         ] {
             let mut line = Vec::new();
             WriteLine::write(&write, &mut line);

@@ -1,10 +1,11 @@
 //! How a write is acknowledged.
 //!
-//! `_version` and `_seq_no` are both the document's version: the position of its record in the log
-//! of its partition. A partition never changes its writer, so `_primary_term` is always 1.
+//! `_seq_no` is the document's version: the position of its record in the log of its partition.
+//! `_version` is its external version if it has one, else the same. A partition never changes its
+//! writer, so `_primary_term` is always 1.
 
 use axum::http::StatusCode;
-use quiredb::{Effect, ErrorKind, Position, Written};
+use quiredb::{Effect, ErrorKind, Found, Position, Written};
 
 use crate::http::answer::{Answer, write_string};
 use crate::http::failure::Failure;
@@ -19,7 +20,8 @@ pub(crate) fn wants_refresh(params: &Params) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ack {
     result: &'static str,
-    version: Position,
+    version: u64,
+    seq_no: Position,
     /// Whether the caller wanted a refresh, which every write is.
     is_refreshed: bool,
 }
@@ -34,7 +36,8 @@ impl Ack {
         };
         Ack {
             result,
-            version: written.version,
+            version: written.shown_version(),
+            seq_no: written.version,
             is_refreshed: false,
         }
     }
@@ -48,16 +51,18 @@ impl Ack {
         };
         Ack {
             result,
-            version: written.version,
+            version: written.shown_version(),
+            seq_no: written.version,
             is_refreshed: false,
         }
     }
 
     /// Of an update that changes nothing.
-    pub(crate) fn noop(version: Position) -> Ack {
+    pub(crate) fn noop(current: &Found) -> Ack {
         Ack {
             result: "noop",
-            version,
+            version: current.shown_version(),
+            seq_no: current.version,
             is_refreshed: false,
         }
     }
@@ -92,6 +97,7 @@ impl Ack {
         let Ack {
             result,
             version,
+            seq_no,
             is_refreshed,
         } = self;
         let copies = if result == "noop" { 0 } else { 1 };
@@ -102,7 +108,7 @@ impl Ack {
         let rest = format!(
             ",\"_version\":{version},\"result\":\"{result}\",{refreshed}\
              \"_shards\":{{\"total\":{copies},\"successful\":{copies},\"failed\":0}},\
-             \"_seq_no\":{version},\"_primary_term\":1"
+             \"_seq_no\":{seq_no},\"_primary_term\":1"
         );
         out.extend_from_slice(rest.as_bytes());
     }
@@ -119,7 +125,13 @@ pub(crate) fn acknowledge(ack: Ack, index: &str, id: &str) -> Answer {
 /// Why a document could not be written.
 pub(crate) fn write_failure(error: &quiredb::Error, index: &str, id: &str) -> Failure {
     match error.kind() {
-        ErrorKind::Conflict => Failure::version_conflict(index, id, &error.to_string()),
+        ErrorKind::Conflict => {
+            let what = error.to_string();
+            let what = what
+                .strip_prefix(&format!("document {id}: "))
+                .unwrap_or(&what);
+            Failure::version_conflict(index, id, what)
+        }
         ErrorKind::NotFound => Failure::index_not_found(index),
         _ => Failure::engine(error, Some(index)),
     }

@@ -7,11 +7,12 @@
 //!    the batch that is being done.
 //! 3. A copy has the key and the bytes of the document.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use quiredb::query::Prepared;
-use quiredb::{Collection, Effect, ErrorKind, Found, Key, View, Write};
+use quiredb::{Collection, Condition, Effect, ErrorKind, Found, Key, View, Write};
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
 
@@ -26,6 +27,8 @@ use crate::http::params::Params;
 use crate::search::by_key::page_by_key;
 use crate::search::execute::failed;
 use crate::search::limit_to;
+use crate::tasks::listed::id_of;
+use crate::tasks::registry::Running;
 use crate::tasks::task::Task;
 
 /// Documents of a batch, unless the request says fewer.
@@ -49,6 +52,8 @@ pub(super) enum Act {
     Copy {
         to: Collection,
         only_create: bool,
+        /// What a document must be under at its destination, given the version that it has.
+        versions: Option<fn(u64) -> Condition>,
     },
 }
 
@@ -63,6 +68,8 @@ pub(super) struct Manner {
     pub(super) proceeds: bool,
     /// Documents a second.
     pub(super) rate: Option<f64>,
+    /// Whether the caller waits for the end.
+    pub(super) waits: bool,
 }
 
 impl Manner {
@@ -84,11 +91,6 @@ impl Manner {
                 )));
             }
         };
-        params.only(
-            "wait_for_completion",
-            &["", "true"],
-            "the request is answered when the work is done, and it ends when the caller goes away",
-        )?;
         params.only("slices", &["1", "auto"], "the work is done in one slice")?;
         params.only(
             "refresh",
@@ -107,6 +109,7 @@ impl Manner {
             batch: BATCH,
             proceeds,
             rate: rate(params)?,
+            waits: params.flag("wait_for_completion")?.unwrap_or(true),
         })
     }
 }
@@ -141,8 +144,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The answer to a request that began at `begun`.
-    pub(super) fn answer(&self, begun: Instant, rate: Option<f64>) -> Answer {
+    /// What a request that began at `begun` is answered.
+    fn to_json(&self, begun: Instant, rate: Option<f64>) -> Json {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let mut answer = json!({
             "took": millis(begun.elapsed()),
@@ -163,7 +166,7 @@ impl Report {
         if self.is_cancelled {
             answer["canceled"] = "by user request".into();
         }
-        Answer::value(self.failed.unwrap_or(StatusCode::OK), &answer)
+        answer
     }
 }
 
@@ -222,11 +225,40 @@ impl Work {
         })
     }
 
+    /// Does all of it for a request that began at `begun`, and answers. Where the caller does not
+    /// wait, the answer is the id of a task that goes on with it and keeps the result.
+    ///
+    /// # Errors
+    /// Of the machine, and how much was done before.
+    pub(super) async fn answer(
+        self,
+        engine: Engine,
+        running: Arc<Running>,
+        begun: Instant,
+    ) -> Outcome<Answer> {
+        let rate = self.manner.rate;
+        if self.manner.waits {
+            let report = self.run(&engine, &running).await?;
+            let status = report.failed.unwrap_or(StatusCode::OK);
+            return Ok(Answer::value(status, &report.to_json(begun, rate)));
+        }
+        let task = running.background(running.action, engine.clock());
+        let id = id_of(task.id);
+        tokio::spawn(async move {
+            let outcome = match self.run(&engine, &task).await {
+                Ok(report) => Ok(report.to_json(begun, rate)),
+                Err(failure) => Err(failure.cause()),
+            };
+            task.finish(outcome, engine.now());
+        });
+        Ok(Answer::ok(&json!({"task": id})))
+    }
+
     /// Does all of it, or what comes before `task` is cancelled.
     ///
     /// # Errors
     /// Of the machine, and how much was done before.
-    pub(super) async fn run(mut self, engine: &Engine, task: &Task) -> Outcome<Report> {
+    async fn run(mut self, engine: &Engine, task: &Task) -> Outcome<Report> {
         while !self.is_done() {
             if task.is_cancelled() {
                 self.report.is_cancelled = true;
@@ -323,7 +355,11 @@ impl Act {
             Act::Copy {
                 only_create: true, ..
             } => put().if_absent(),
-            Act::Copy { .. } => put(),
+            Act::Copy { versions, .. } => {
+                let condition = versions.map(|versions| versions(found.shown_version()));
+                let condition = condition.unwrap_or_default();
+                Write { condition, ..put() }
+            }
         }
     }
 }

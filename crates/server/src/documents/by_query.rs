@@ -45,6 +45,5 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     let held = hold(&state.buffers, state.memory_timeout).await?;
     let begin = move |engine: &Engine| Work::new(engine, &selection, query, act, manner, held);
     let work = state.engine.read(begin).await??;
-    let report = work.run(&state.engine, &running).await?;
-    Ok(report.answer(begun, manner.rate))
+    work.answer(state.engine, running, begun).await
 }

@@ -229,13 +229,18 @@ fn write_change(change: &Change, out: &mut Vec<u8>) {
         version,
         partition,
         time_micros,
+        external,
         key,
         document,
     } = change;
     let head = format!(
-        "{{\"partition\":{partition},\"position\":{version},\"time_micros\":{time_micros},\"key\":"
+        "{{\"partition\":{partition},\"position\":{version},\"time_micros\":{time_micros},"
     );
     out.extend_from_slice(head.as_bytes());
+    if let Some(external) = external {
+        out.extend_from_slice(format!("\"version\":{external},").as_bytes());
+    }
+    out.extend_from_slice(b"\"key\":");
     match key.as_str() {
         Some(text) => ValueRef::String(text).write_json(out),
         None => out.extend_from_slice(key.to_string().as_bytes()),

@@ -6,6 +6,9 @@ use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::params::Params;
 
+/// What OpenSearch calls the version of a request that has none.
+const NO_VERSION: i64 = -3;
+
 /// Refuses parameters of a write that Quire does not support.
 pub(crate) fn check_write(params: &Params, id: Option<&str>) -> Outcome<()> {
     check_routing(params, id)?;
@@ -64,13 +67,64 @@ pub(crate) fn condition(params: &Params, only_create: bool) -> Outcome<Condition
         params.number("if_seq_no")?,
         params.number("if_primary_term")?,
     )?;
+    let external = external(
+        params.number("version")?,
+        params.text("version_type"),
+        only_create,
+        version,
+    )?;
     match (only_create, version) {
         (true, None) => Ok(Condition::IfAbsent),
         (true, Some(_)) => Err(Failure::validation(
             "create operations do not support compare and set. use index instead",
         )),
         (false, Some(version)) => Ok(Condition::IfVersion(version)),
-        (false, None) => Ok(Condition::Always),
+        (false, None) => Ok(external.unwrap_or_default()),
+    }
+}
+
+/// The condition of `version` and `version_type`.
+///
+/// # Errors
+/// Where the version is not of another system, or there is another condition.
+pub(crate) fn external(
+    version: Option<i64>,
+    version_type: Option<&str>,
+    only_create: bool,
+    required: Option<Position>,
+) -> Outcome<Option<Condition>> {
+    let (condition, name): (fn(u64) -> Condition, _) = match version_type {
+        Some("external" | "external_gt") => (Condition::External, "EXTERNAL"),
+        Some("external_gte") => (Condition::ExternalOrEqual, "EXTERNAL_GTE"),
+        None | Some("internal") if version.is_none() => return Ok(None),
+        None | Some("internal") => {
+            return Err(Failure::validation(
+                "internal versioning can not be used for optimistic concurrency control. Please \
+                 use `if_seq_no` and `if_primary_term` instead",
+            ));
+        }
+        Some(other) => {
+            return Err(Failure::illegal_argument(format!(
+                "No version type match [{other}]"
+            )));
+        }
+    };
+    if only_create {
+        return Err(Failure::validation(
+            "create operations only support internal versioning. use index instead",
+        ));
+    }
+    if required.is_some() {
+        return Err(Failure::validation(
+            "compare and write operations can not use versioning",
+        ));
+    }
+    match version.and_then(|version| u64::try_from(version).ok()) {
+        Some(version) => Ok(Some(condition(version))),
+        None => Err(Failure::validation(&format!(
+            "illegal version value [{}] for version type [{name}]",
+            version.unwrap_or(NO_VERSION)
+        ))),
     }
 }
 

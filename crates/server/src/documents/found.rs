@@ -18,18 +18,17 @@ pub(crate) fn write_found(
     out.extend_from_slice(b",\"_id\":");
     write_string(id, out);
     match found {
-        Some(Found {
-            version, document, ..
-        }) => {
+        Some(found) => {
+            let (version, seq_no) = (found.shown_version(), found.version);
             let members = format!(
-                ",\"_version\":{version},\"_seq_no\":{version},\"_primary_term\":1,\"found\":true"
+                ",\"_version\":{version},\"_seq_no\":{seq_no},\"_primary_term\":1,\"found\":true"
             );
             out.extend_from_slice(members.as_bytes());
             if source.shown {
                 out.extend_from_slice(b",\"_source\":");
                 source
                     .fields
-                    .write(ValueRef::Object(document.root()), "", out);
+                    .write(ValueRef::Object(found.document.root()), "", out);
             }
         }
         None => out.extend_from_slice(b",\"found\":false"),

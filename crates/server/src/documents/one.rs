@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use quiredb::{Condition, Found, Position, ValueRef};
+use quiredb::{Condition, Found, ValueRef};
 
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_routing, check_write, condition};
@@ -39,6 +39,10 @@ pub(crate) async fn add(call: Call<Engine>) -> Outcome<Answer> {
 async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Outcome<Answer> {
     check_write(&call.params, id.as_deref())?;
     let condition = condition(&call.params, only_create)?;
+    if id.is_none() && condition.external().is_some() {
+        let why = "an id must be provided if version type or value are set";
+        return Err(Failure::validation(why));
+    }
     let (engine, index) = (call.state.clone(), call.collection());
     let (params, grant) = (call.params.clone(), Arc::clone(&call.grant));
     let mut body = call.take_body().await?;
@@ -160,8 +164,9 @@ impl Read {
 async fn read(call: Call<Engine>, source: &Source) -> Outcome<Read> {
     let (index, id) = (call.collection(), call.id());
     check_routing(&call.params, Some(&id))?;
-    call.params
-        .only("version_type", &["internal"], "versions are given by Quire")?;
+    let types = ["internal", "external", "external_gt", "external_gte"];
+    let why = "it is [internal], [external] or [external_gte]";
+    call.params.only("version_type", &types, why)?;
     let version = call.params.number::<u64>("version")?;
     // A collection that there is not is reported before a key that can't be.
     let key = parse_key(&id);
@@ -184,10 +189,10 @@ async fn read(call: Call<Engine>, source: &Source) -> Outcome<Read> {
     };
     key?;
     match (&found, version) {
-        (Some(found), Some(version)) if found.version != Position(version) => {
+        (Some(found), Some(version)) if found.shown_version() != version => {
             let what = format!(
                 "current version [{}] is different than the one provided [{version}]",
-                found.version
+                found.shown_version()
             );
             Err(Failure::version_conflict(&index, &id, &what))
         }

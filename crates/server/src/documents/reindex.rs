@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use quiredb::Condition;
 use serde_json::{Map, Value as Json};
 use tokio::time::Instant;
 
@@ -41,7 +42,11 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         None | Some(Json::Null) => BATCH,
         Some(size) => batch(size)?,
     };
-    let (to, only_create) = destination(member(&body, "dest")?)?;
+    let Destination {
+        index: to,
+        only_create,
+        versions,
+    } = destination(member(&body, "dest")?)?;
     drop(body);
     let held = hold(&state.buffers, state.memory_timeout).await?;
     let begin = move |engine: &Engine| {
@@ -57,14 +62,17 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
             engine,
             &selection,
             query,
-            Act::Copy { to, only_create },
+            Act::Copy {
+                to,
+                only_create,
+                versions,
+            },
             manner,
             held,
         )
     };
     let work = state.engine.write(begin).await??;
-    let report = work.run(&state.engine, &running).await?;
-    Ok(report.answer(begun, manner.rate))
+    work.answer(state.engine, running, begun).await
 }
 
 fn member<'a>(body: &'a Map<String, Json>, name: &str) -> Outcome<&'a Map<String, Json>> {
@@ -94,8 +102,16 @@ fn batch(size: &Json) -> Outcome<usize> {
     Ok(usize::try_from(size).unwrap_or(BATCH).min(BATCH))
 }
 
-/// The collection that is copied to, and whether documents that it has are conflicts.
-fn destination(dest: &Map<String, Json>) -> Outcome<(String, bool)> {
+/// Where documents are copied to.
+struct Destination {
+    index: String,
+    /// Whether documents that it has are conflicts.
+    only_create: bool,
+    /// The condition of a document that has this version, where copies keep their versions.
+    versions: Option<fn(u64) -> Condition>,
+}
+
+fn destination(dest: &Map<String, Json>) -> Outcome<Destination> {
     known(dest, "dest", &["index", "op_type", "version_type"])?;
     let index = dest.get("index").and_then(Json::as_str);
     let index = index.ok_or_else(|| Failure::validation("[dest] needs an [index]"))?;
@@ -103,16 +119,33 @@ fn destination(dest: &Map<String, Json>) -> Outcome<(String, bool)> {
         dest.get(name)
             .map(|value| value.as_str().unwrap_or_default())
     };
-    if !matches!(text("version_type"), None | Some("internal")) {
-        return Err(Failure::illegal_argument(
-            "[version_type] can only be [internal]: a copy has the versions of its collection",
-        ));
-    }
-    match text("op_type") {
-        None | Some("index") => Ok((index.to_owned(), false)),
-        Some("create") => Ok((index.to_owned(), true)),
-        Some(other) => Err(Failure::illegal_argument(format!(
-            "[op_type] is [index] or [create], not [{other}]"
-        ))),
-    }
+    let versions: Option<fn(u64) -> Condition> = match text("version_type") {
+        None | Some("internal") => None,
+        Some("external" | "external_gt") => Some(Condition::External),
+        Some("external_gte") => Some(Condition::ExternalOrEqual),
+        Some(other) => {
+            return Err(Failure::illegal_argument(format!(
+                "No version type match [{other}]"
+            )));
+        }
+    };
+    let only_create = match text("op_type") {
+        None | Some("index") => false,
+        Some("create") if versions.is_some() => {
+            return Err(Failure::validation(
+                "create operations only support internal versioning. use index instead",
+            ));
+        }
+        Some("create") => true,
+        Some(other) => {
+            return Err(Failure::illegal_argument(format!(
+                "[op_type] is [index] or [create], not [{other}]"
+            )));
+        }
+    };
+    Ok(Destination {
+        index: index.to_owned(),
+        only_create,
+        versions,
+    })
 }

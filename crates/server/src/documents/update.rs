@@ -94,8 +94,8 @@ pub(crate) struct Update {
 /// What an update has to do, given the present document.
 pub(crate) enum Plan {
     Write(Write),
-    /// Nothing: the document would stay as it is. Holds its version.
-    Noop(Position),
+    /// Nothing: the document would stay as it is.
+    Noop(Ack),
 }
 
 #[derive(Deserialize)]
@@ -209,7 +209,7 @@ impl Update {
             None => current.document.clone(),
         };
         if self.detect_noop && merged == current.document {
-            return Ok(Plan::Noop(current.version));
+            return Ok(Plan::Noop(Ack::noop(current)));
         }
         Ok(Plan::Write(
             Write::put(key.clone(), merged).if_version(current.version),
@@ -231,7 +231,7 @@ impl Update {
             // The memory is for the new document from here on.
             drop(current);
             let write = match plan {
-                Plan::Noop(version) => return Ok(Ran::Done(Ack::noop(version))),
+                Plan::Noop(ack) => return Ok(Ran::Done(ack)),
                 Plan::Write(write) => write,
             };
             match collection.write().run(write) {

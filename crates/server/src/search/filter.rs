@@ -5,7 +5,7 @@
 //! give a wrong answer.
 
 use quiredb::ID;
-use quiredb::query::{Field, Filter, Value, field};
+use quiredb::query::{Field, Filter, Pattern, Value, field};
 use serde_json::{Map, Value as Json};
 use std::ops::Bound;
 
@@ -55,9 +55,29 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             filter(inner.ok_or_else(|| unsupported("[constant_score] needs a [filter]"))?)
         }
         "term" => {
-            let (at, value) = on_field(body, name, "value")?;
+            let (at, value, ignores_case) = on_field(body, name, &["value"])?;
+            if ignores_case && let Some(text) = value.as_str() {
+                return like(at, Pattern::exact(text), true);
+            }
             let values = values(at, [value], name)?;
             on(at, |field| field.is_in(values.clone()))
+        }
+        "match" | "match_phrase" => {
+            let (at, value, _) = on_field(body, name, &["query"])?;
+            let is_whole = at == ID || whole_text(at).is_some();
+            if value.is_string() && !is_whole {
+                return Err(unsupported(format!(
+                    "[{name}] on [{at}] would analyze its text, and there are no analyzers; use \
+                     [term], or [{at}.keyword], for the whole value, or [wildcard] for a part of it"
+                )));
+            }
+            let values = values(at, [value], name)?;
+            on(at, |field| field.is_in(values.clone()))
+        }
+        "wildcard" => {
+            let (at, value, ignores_case) = on_field(body, name, &["value", "wildcard"])?;
+            let pattern = text(Some(value), "[wildcard] needs a string")?;
+            like(at, Pattern::wildcard(pattern), ignores_case)
         }
         "terms" => terms(self::object(body, name)?),
         "range" => range(self::object(body, name)?),
@@ -68,8 +88,11 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             on(at, |field| field.exists())
         }
         "prefix" => {
-            let (at, value) = on_field(body, name, "value")?;
+            let (at, value, ignores_case) = on_field(body, name, &["value"])?;
             let prefix = text(Some(value), "[prefix] needs a string")?;
+            if ignores_case {
+                return like(at, Pattern::prefix(prefix), true);
+            }
             on(at, |field| field.starts_with(prefix))
         }
         "ids" => {
@@ -83,9 +106,8 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             Ok(field(ID).is_in(values(ID, ids, name)?))
         }
         other => Err(unsupported(format!(
-            "query [{other}] is not supported: known are bool, constant_score, exists, ids, \
-             match_all, match_none, \
-             prefix, range, term and terms"
+            "query [{other}] is not supported: known are bool, constant_score, exists, ids, match, \
+             match_all, match_none, match_phrase, prefix, range, term, terms and wildcard"
         ))),
     }
 }
@@ -224,28 +246,41 @@ pub(crate) fn check_field(path: &str) -> Outcome<()> {
     }
 }
 
-/// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`.
-fn on_field<'a>(body: &'a Json, name: &str, member: &str) -> Outcome<(&'a str, &'a Json)> {
+/// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`, by whichever name of `members`; and whether
+/// letters are equal in both cases.
+fn on_field<'a>(
+    body: &'a Json,
+    name: &str,
+    members: &[&str],
+) -> Outcome<(&'a str, &'a Json, bool)> {
     let (at, value) = only_field(object(body, name)?, name)?;
-    let value = match value {
-        Json::Object(members) => {
-            known_query(members, name, &[member, "case_insensitive"])?;
-            if members
-                .get("case_insensitive")
-                .is_some_and(|value| value != false)
-            {
-                return Err(unsupported(format!(
-                    "[case_insensitive] of [{name}] is not supported: values are compared as they \
-                     are"
-                )));
-            }
-            members
-                .get(member)
-                .ok_or_else(|| unsupported(format!("[{name}] of [{at}] needs a [{member}]")))?
-        }
-        value => value,
+    let Json::Object(options) = value else {
+        return Ok((at, value, false));
     };
-    Ok((at, value))
+    known_query(options, name, &[members, &["case_insensitive"]].concat())?;
+    let ignores_case = match options.get("case_insensitive") {
+        None | Some(Json::Null) => false,
+        Some(value) => value.as_bool().ok_or_else(|| {
+            unsupported(format!(
+                "[case_insensitive] of [{name}] is [true] or [false]"
+            ))
+        })?,
+    };
+    let value = members.iter().find_map(|member| options.get(*member));
+    let first = members.first().copied().unwrap_or_default();
+    let value =
+        value.ok_or_else(|| unsupported(format!("[{name}] of [{at}] needs a [{first}]")))?;
+    Ok((at, value, ignores_case))
+}
+
+/// A filter of the strings that a pattern matches.
+fn like(at: &str, pattern: quiredb::query::Result<Pattern>, ignores_case: bool) -> Outcome<Filter> {
+    let pattern = pattern.map_err(|error| unsupported(error.to_string()))?;
+    let pattern = match ignores_case {
+        true => pattern.ignoring_case(),
+        false => pattern,
+    };
+    on(at, |field| field.is_like(pattern.clone()))
 }
 
 /// The values that a field may equal. An id is text, also where the document has it as a number.

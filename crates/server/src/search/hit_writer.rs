@@ -53,7 +53,7 @@ impl HitWriter {
         out.extend_from_slice(b",\"_id\":");
         write_string(&found.key.to_string(), out);
         if self.with_version {
-            out.extend_from_slice(format!(",\"_version\":{}", found.version).as_bytes());
+            out.extend_from_slice(format!(",\"_version\":{}", found.shown_version()).as_bytes());
         }
         if self.with_seq_no {
             let seq_no = format!(",\"_seq_no\":{},\"_primary_term\":1", found.version);

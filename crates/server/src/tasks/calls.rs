@@ -37,7 +37,13 @@ pub(crate) async fn list(call: Call<TasksState>) -> Outcome<Answer> {
 pub(crate) async fn get(call: Call<TasksState>) -> Outcome<Answer> {
     check_completion(&call.params)?;
     let id = call.id();
-    let task = find(&call, &id)?.ok_or_else(|| {
+    if let Some(task) = find(&call, &id)? {
+        let task = listed::task(&task, call.state.engine.now());
+        return Ok(Answer::ok(&json!({"completed": false, "task": task})));
+    }
+    let result = call.state.tasks.result(number(&id)?);
+    let result = result.filter(|result| is_visible(&call.grant, &result.task));
+    let result = result.ok_or_else(|| {
         let reason = format!("task [{id}] isn't running and hasn't stored its results");
         Failure::new(
             StatusCode::NOT_FOUND,
@@ -45,8 +51,14 @@ pub(crate) async fn get(call: Call<TasksState>) -> Outcome<Answer> {
             reason,
         )
     })?;
-    let task = listed::task(&task, call.state.engine.now());
-    Ok(Answer::ok(&json!({"completed": false, "task": task})))
+    let task = listed::task(&result.task, result.ended);
+    let (name, outcome) = match &result.outcome {
+        Ok(response) => ("response", response),
+        Err(error) => ("error", error),
+    };
+    Ok(Answer::ok(
+        &json!({"completed": true, "task": task, name: outcome}),
+    ))
 }
 
 /// `POST /_tasks/{id}/_cancel`

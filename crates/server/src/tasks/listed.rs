@@ -11,7 +11,7 @@ use super::task::Task;
 pub(super) const NODE: &str = "quire";
 
 /// The id of a task, as callers see it.
-pub(super) fn id_of(id: u64) -> String {
+pub(crate) fn id_of(id: u64) -> String {
     format!("{NODE}:{id}")
 }
 

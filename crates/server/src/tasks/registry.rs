@@ -1,6 +1,6 @@
 //! The list of what is running.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,16 +8,33 @@ use std::time::Duration;
 
 use axum::http::Method;
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::action::action;
 use super::task::{Origin, Task};
 use crate::http::endpoint::Endpoint;
 
-/// What is running, by number. Numbers are given once.
+/// The number of results that are kept. A result shows 100 failures at most.
+const RESULTS_MAX: usize = 100;
+
+/// What is running, by number, and the newest results of what nobody waited for. Numbers are given
+/// once.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     running: Mutex<BTreeMap<u64, Arc<Task>>>,
+    /// The oldest first.
+    results: Mutex<VecDeque<Arc<TaskResult>>>,
     last: AtomicU64,
+}
+
+/// The result of work in the background.
+#[derive(Debug)]
+pub(crate) struct TaskResult {
+    pub(crate) task: Arc<Task>,
+    /// When it ended, by the monotonic clock.
+    pub(crate) ended: Duration,
+    /// What its request would have been answered; or why it failed.
+    pub(crate) outcome: Result<Value, Value>,
 }
 
 /// A task that is listed until this is dropped.
@@ -78,6 +95,12 @@ impl Tasks {
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Task>> {
         self.running.lock().get(&id).cloned()
     }
+
+    /// The result of the task of this number, if it is kept.
+    pub(crate) fn result(&self, id: u64) -> Option<Arc<TaskResult>> {
+        let results = self.results.lock();
+        results.iter().find(|result| result.task.id == id).cloned()
+    }
 }
 
 impl Running {
@@ -85,6 +108,19 @@ impl Running {
     pub(crate) fn background(&self, action: &'static str, now: (i64, Duration)) -> Running {
         let request = self.task.request.clone();
         self.tasks.list(Some(self.task.id), action, request, now)
+    }
+
+    /// Ends work in the background, whose result is kept; `now` is by the monotonic clock.
+    pub(crate) fn finish(self, outcome: Result<Value, Value>, now: Duration) {
+        let mut results = self.tasks.results.lock();
+        if results.len() == RESULTS_MAX {
+            results.pop_front();
+        }
+        results.push_back(Arc::new(TaskResult {
+            task: Arc::clone(&self.task),
+            ended: now,
+            outcome,
+        }));
     }
 }
 

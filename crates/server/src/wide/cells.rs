@@ -230,7 +230,7 @@ async fn write(
         let named = Named::of(&wide, &text)?;
         let change = change_of(&named, &body.bytes)?;
         let write = RowWrite::upsert(key).with(change);
-        let written = wide.write(&write.condition(condition_of(condition)));
+        let written = wide.write(&write.condition(condition_of(condition)?));
         let written = written.map_err(|error| write_failure(&error, &index, &id))?;
         Ok(acknowledge(
             Ack::put(written).answered_to(&params),

@@ -1,6 +1,6 @@
 //! Rows as documents: put, get, change in part, delete.
 
-use quiredb::wide::{RowWrite, WideCollection};
+use quiredb::wide::{Condition, RowWrite, WideCollection};
 use quiredb::{Document, ErrorKind, Found, Key, ValueRef, Written};
 
 use super::{collection, condition_of};
@@ -25,8 +25,9 @@ pub(crate) fn put(
         None => key_of(engine, &wide, document)?,
     };
     let id = key.to_string();
+    let condition = condition_of(condition)?;
     let write = wide.put_write(&key, document);
-    let written = write.and_then(|write| wide.write(&write.condition(condition_of(condition))));
+    let written = write.and_then(|write| wide.write(&write.condition(condition)));
     let written = written.map_err(|error| write_failure(&error, index, &id))?;
     Ok((Ack::put(written), id))
 }
@@ -46,7 +47,7 @@ pub(crate) fn delete(
     key: &Key,
     condition: quiredb::Condition,
 ) -> Outcome<Written> {
-    let write = RowWrite::delete(key.clone()).condition(condition_of(condition));
+    let write = RowWrite::delete(key.clone()).condition(condition_of(condition)?);
     let written = collection(engine, index)?.write(&write);
     written.map_err(|error| write_failure(&error, index, &key.to_string()))
 }
@@ -122,18 +123,16 @@ fn check_objects(wide: &WideCollection, update: &Update) -> Outcome<()> {
 fn patched(wide: &WideCollection, key: &Key, update: &Update) -> quiredb::Result<Written> {
     let condition = update
         .version
-        .map_or(quiredb::Condition::Always, |version| {
-            quiredb::Condition::IfVersion(version)
-        });
+        .map_or(Condition::Always, Condition::IfVersion);
     let patch = match &update.partial {
         Some(partial) => wide.patch_write(key, partial)?,
         None => RowWrite::patch(key.clone()),
     };
-    let written = wide.write(&patch.condition(condition_of(condition)));
+    let written = wide.write(&patch.condition(condition));
     match (&update.upsert, written) {
         (Some(upsert), Err(error)) if error.kind() == ErrorKind::NotFound => {
             let put = wide.put_write(key, upsert)?;
-            wide.write(&put.condition(quiredb::wide::Condition::IfAbsent))
+            wide.write(&put.condition(Condition::IfAbsent))
         }
         (_, written) => written,
     }

@@ -282,7 +282,7 @@ async fn parameters_that_are_not_supported_are_refused_by_name() {
         "wait_for_active_shards=2",
         "op_type=upsert",
         "ttl=1d",
-        "version=5",
+        "version=x",
         "if_seq_no=x&if_primary_term=1",
     ] {
         let name = query.split('=').next().unwrap();

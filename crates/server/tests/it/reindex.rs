@@ -113,7 +113,7 @@ async fn what_can_not_be_copied_is_refused_and_makes_no_collection() {
         ),
         (
             json!({"source": {"index": "from"},
-                "dest": {"index": "to", "version_type": "external"}}),
+                "dest": {"index": "to", "version_type": "force"}}),
             400,
         ),
     ] {
@@ -121,11 +121,7 @@ async fn what_can_not_be_copied_is_refused_and_makes_no_collection() {
         assert_eq!(reply.status, status, "{body}: {}", reply.text);
     }
     let body = json!({"source": {"index": "from"}, "dest": to}).to_string();
-    for param in [
-        "wait_for_completion=false",
-        "slices=2",
-        "requests_per_second=0",
-    ] {
+    for param in ["slices=2", "requests_per_second=0"] {
         let reply = site
             .call(&format!("POST /_reindex?{param}"), body.clone())
             .await;
@@ -180,4 +176,50 @@ async fn documents_that_match_are_written_again_as_they_are() {
     let refused = site.call("POST /jobs/_update_by_query", script).await;
     let reason = refused.refused(400, "parsing_exception");
     assert!(reason.contains("script"), "{reason}");
+}
+
+/// The result of a task, once it has ended.
+async fn result(site: &Site, task: &Value) -> Value {
+    let show = format!("GET /_tasks/{}", task.as_str().unwrap());
+    loop {
+        let answer = site.call(&show, "").await.done(200);
+        if answer["completed"] == true {
+            return answer;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_nobody_waits_for_keeps_its_result() {
+    let site = Site::new();
+    let from = site.collection("from");
+    for n in 0..3 {
+        let path = format!("PUT /from/_doc/{n}");
+        site.call(&path, r#"{"a":1}"#).await.done(201);
+    }
+    let body = json!({"source": {"index": "from"}, "dest": {"index": "to", "op_type": "create"}});
+    let call = "POST /_reindex?wait_for_completion=false";
+    let begun = site.call(call, body.to_string()).await.done(200);
+    let done = result(&site, &begun["task"]).await;
+    assert_eq!(done["response"]["created"], 3, "{done}");
+    assert_eq!(done["task"]["action"], "indices:data/write/reindex");
+    let to = site.database.collection("to").unwrap();
+    assert_eq!(contents(&to), contents(&from));
+
+    // Failures of documents are in the response.
+    let begun = site.call(call, body.to_string()).await.done(200);
+    let done = result(&site, &begun["task"]).await;
+    assert_eq!(done["response"]["version_conflicts"], 3, "{done}");
+    assert_eq!(done["response"]["failures"][0]["status"], 409, "{done}");
+
+    let all = r#"{"query":{"match_all":{}}}"#;
+    let call = "POST /to/_delete_by_query?wait_for_completion=false";
+    let begun = site.call(call, all).await.done(200);
+    let done = result(&site, &begun["task"]).await;
+    assert_eq!(done["response"]["deleted"], 3, "{done}");
+    assert_eq!(to.count().unwrap(), 0);
+    site.call("GET /_tasks/quire:999999", "")
+        .await
+        .refused(404, "resource_not_found_exception");
 }

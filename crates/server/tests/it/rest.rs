@@ -93,6 +93,7 @@ folders! {
     cluster: "cluster";
     documents: "documents";
     search: "search";
+    versions: "versions";
     indices_delete: "indices.delete";
     indices_exists: "indices.exists";
     indices_resolve: "indices.resolve";

@@ -130,9 +130,10 @@ impl World {
         self.serial += 1;
         let text: Arc<str> = document::document(self.serial, 40).to_string().into();
         let put = Write::put(key.clone(), Document::from_json(text.as_bytes()).unwrap());
-        let record = Record {
+        let mut record = Record {
             key: key.clone(),
             document: Some(text.clone()),
+            external: None,
         };
         let write = model::Write {
             key,
@@ -163,6 +164,7 @@ impl World {
         let model = self.collections.get_mut(&name).unwrap();
         model.certain = true;
         let partition = &mut model.partitions[number as usize];
+        record.external = written.external;
         assert_eq!(
             (partition.last(), partition.records.last()),
             (written.version.0, Some(&record)),
