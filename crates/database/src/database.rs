@@ -18,7 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use quire_collection::Partition;
 use quire_env::{
     Budget, Env, ErrorKind as EnvErrorKind, FileLock, Gate, IoLimits, ManagedEnv, Medium, Volume,
-    VolumeIo, Volumes,
+    Volumes,
 };
 use quire_seeded::{Bug, seeded};
 use quire_store::{Place, Shared, StoreOptions};
