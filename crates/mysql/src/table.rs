@@ -166,6 +166,10 @@ enum Form {
     Set(Vec<Vec<u8>>),
     /// Seconds since 1970, with a fraction.
     Seconds,
+    /// A signed `MEDIUMINT`, whose sign the library loses.
+    Signed24,
+    /// A `YEAR`, whose 0 the library takes for 1900, which no year is.
+    Year,
 }
 
 /// The columns of changes, as a table map of the binlog has them.
@@ -209,6 +213,7 @@ impl Layout {
             }
         }
         let (mut enums, mut sets) = (enums.into_iter(), sets.into_iter());
+        let mut unsigned = meta.iter_signedness();
         let mut names = meta.iter_column_name();
         let mut texts = meta.iter_charset();
         let mut choices = meta.iter_enum_and_set_charset();
@@ -236,7 +241,10 @@ impl Layout {
                 .flatten()
                 .unwrap_or(ColumnType::MYSQL_TYPE_NULL);
             let wrong = |why: String| format!("column {name}: {why}");
+            let is_unsigned = column_type.is_numeric_type() && unsigned.next().unwrap_or_default();
             let (kind, form) = match column_type {
+                ColumnType::MYSQL_TYPE_INT24 if !is_unsigned => (Kind::Number, Form::Signed24),
+                ColumnType::MYSQL_TYPE_YEAR => (Kind::Number, Form::Year),
                 ColumnType::MYSQL_TYPE_TINY
                 | ColumnType::MYSQL_TYPE_SHORT
                 | ColumnType::MYSQL_TYPE_INT24
@@ -244,8 +252,7 @@ impl Layout {
                 | ColumnType::MYSQL_TYPE_LONGLONG
                 | ColumnType::MYSQL_TYPE_NEWDECIMAL
                 | ColumnType::MYSQL_TYPE_FLOAT
-                | ColumnType::MYSQL_TYPE_DOUBLE
-                | ColumnType::MYSQL_TYPE_YEAR => (Kind::Number, Form::Same),
+                | ColumnType::MYSQL_TYPE_DOUBLE => (Kind::Number, Form::Same),
                 ColumnType::MYSQL_TYPE_BIT => (Kind::Bit, Form::Same),
                 ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_NEWDATE => {
                     (Kind::Date, Form::Same)
@@ -335,6 +342,10 @@ impl Layout {
                 Value::Bytes(names.join(&b','))
             }
             (Form::Seconds, Value::Bytes(text)) => timestamp(&String::from_utf8_lossy(&text)),
+            (Form::Signed24, Value::Int(number)) if number >= 1 << 23 => {
+                Value::Int(number - (1 << 24))
+            }
+            (Form::Year, Value::Bytes(year)) if year == b"1900" => Value::Int(0),
             (Form::Seconds, Value::Int(seconds)) => timestamp(&seconds.to_string()),
             (_, value) => value,
         }
