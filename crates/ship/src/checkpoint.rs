@@ -18,6 +18,9 @@ pub struct Checkpoint {
     pub source: String,
     /// The last position of each partition, between commas.
     cursor: String,
+    /// What a reader of the source needs beside the cursor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Value>,
     /// What the sink needs to go on.
     pub mark: Option<Value>,
     /// Changes that were shipped since the first run.

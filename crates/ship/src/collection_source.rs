@@ -4,6 +4,7 @@ use crate::change::{Change, Cursor};
 use crate::error::{Error, Result};
 use crate::topic::{Source, Topic};
 use quiredb::{Collection, Key, Position};
+use serde_json::Value;
 use std::time::Duration;
 
 /// A collection of an open database: its current documents, the deletions that are left in its log,
@@ -50,7 +51,7 @@ impl Source for CollectionSource {
         true
     }
 
-    fn open(&self) -> Result<Box<dyn Topic>> {
+    fn open(&self, _place: Option<&Value>) -> Result<Box<dyn Topic>> {
         Ok(Box::new(CollectionTopic {
             collection: self.collection.clone(),
             reading: None,

@@ -47,10 +47,17 @@ pub struct PipeConfig {
     pub reindex: Option<ReindexConfig>,
 }
 
-/// Where changes come from: a collection of a server (`url`) or of a directory, or files.
+/// Kinds of sources that are named; a collection and files are told by what is set.
+const SOURCE_KINDS: [&str; 1] = ["mysql"];
+
+/// Where changes come from: a collection of a server (`url`) or of a directory, files, or what
+/// `type` names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
+    /// `mysql`; none for a collection or files.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
     /// A Quire server.
     pub url: Option<String>,
     /// The directory of a database that no other process has open.
@@ -61,9 +68,18 @@ pub struct SourceConfig {
     pub files: Option<Vec<PathBuf>>,
     /// The field with the key of a document in files; `_id` by default.
     pub key_field: Option<String>,
+    /// Of `mysql`: `DATABASE.TABLE`.
+    pub table: Option<String>,
+    /// Of `mysql`: the user, and a file with the password.
+    pub user: Option<String>,
+    /// See `user`.
+    pub password_file: Option<PathBuf>,
+    /// What is done when the source no longer has what comes after the stored position: `stop`, by
+    /// default, or `snapshot`, which reads everything anew.
+    pub on_lost_position: Option<String>,
     /// A file with the server's token.
     pub token_file: Option<PathBuf>,
-    /// For https: the certificates to trust (PEM).
+    /// For TLS: the certificates to trust (PEM).
     pub ca: Option<PathBuf>,
     /// Seconds to wait for an answer; 60 by default.
     pub timeout_s: Option<u64>,
@@ -143,21 +159,7 @@ impl PipeConfig {
     }
 
     fn check(&self) -> Result<(), String> {
-        let source = &self.source;
-        let collection = source.collection.is_some();
-        match (&source.url, &source.directory, &source.files) {
-            (Some(_), None, None) | (None, Some(_), None) if collection => {}
-            (Some(_), None, None) | (None, Some(_), None) => {
-                return Err("[source] needs collection, the name of the collection".to_owned());
-            }
-            (None, None, Some(files)) if !files.is_empty() && !collection => {}
-            _ => {
-                return Err(
-                    "[source] needs one of: url and collection; directory and collection; files"
-                        .to_owned(),
-                );
-            }
-        }
+        self.source.check()?;
         if self.sinks.is_empty() {
             return Err("there is no sink: add a part that begins with [[sink]]".to_owned());
         }
@@ -205,6 +207,7 @@ impl PipeConfig {
             &mut self.state,
             &mut source.directory,
             &mut source.token_file,
+            &mut source.password_file,
             &mut source.ca,
         ];
         let sinks = self.sinks.iter_mut().flat_map(|sink| {
@@ -225,7 +228,35 @@ impl PipeConfig {
 }
 
 impl SourceConfig {
-    /// The source of a server or of files; none for a directory, which the caller opens.
+    fn check(&self) -> Result<(), String> {
+        let collection = self.collection.is_some();
+        let place = (&self.url, &self.directory, &self.files);
+        if let Some(kind) = &self.kind {
+            if !SOURCE_KINDS.contains(&kind.as_str()) {
+                let hint = suggestion(kind, SOURCE_KINDS);
+                let kinds = SOURCE_KINDS.join(", ");
+                return Err(format!("[source] type {kind:?} is none of {kinds}{hint}"));
+            }
+            return match (place, &self.table) {
+                ((Some(_), None, None), Some(_)) if !collection => Ok(()),
+                _ => Err("[source] of type mysql needs url and table, and no others".to_owned()),
+            };
+        }
+        match place {
+            (Some(_), None, None) | (None, Some(_), None) if collection => Ok(()),
+            (Some(_), None, None) | (None, Some(_), None) => {
+                Err("[source] needs collection, the name of the collection".to_owned())
+            }
+            (None, None, Some(files)) if !files.is_empty() && !collection => Ok(()),
+            _ => Err(
+                "[source] needs one of: url and collection; directory and collection; files; type"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// The source of a server or of files; none for a directory, or one with a type, which the
+    /// caller opens.
     ///
     /// # Errors
     /// If the server can't be called so.

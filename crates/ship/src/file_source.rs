@@ -10,6 +10,7 @@ use crate::change_line;
 use crate::error::{Error, Result};
 use crate::topic::{Source, Topic};
 use quire_env::{Env, ReadFile};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -59,7 +60,7 @@ impl Source for FileSource {
         false
     }
 
-    fn open(&self) -> Result<Box<dyn Topic>> {
+    fn open(&self, _place: Option<&Value>) -> Result<Box<dyn Topic>> {
         Ok(Box::new(FileTopic {
             env: Arc::clone(&self.env),
             paths: self.paths.clone(),

@@ -25,6 +25,7 @@ use crate::topic::Source;
 use crate::tuner::Tuner;
 use parking_lot::Mutex;
 use serde_json::Value;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -51,6 +52,7 @@ const STORE_EVERY: Duration = Duration::from_secs(1);
 enum Event {
     Read {
         changes: Vec<Change>,
+        place: Option<Value>,
         end: Option<Cursor>,
     },
     Settled {
@@ -82,6 +84,11 @@ struct Coordinator<'l, 'a> {
     /// The reader was at the end when it last read.
     at_end: bool,
     end: Option<Cursor>,
+    /// Places of the source, each with the number of changes after which it is.
+    places: VecDeque<(u64, Value)>,
+    /// The last of them that all before is settled of.
+    place: Option<Value>,
+    read: u64,
     rejections: u64,
     stored_at: Duration,
     reported_at: Duration,
@@ -115,7 +122,7 @@ impl Lane<'_> {
                 threads.push(worker.map_err(Error::Thread)?);
             }
             let reader = thread::Builder::new().name(format!("{}-reader", self.delivery.name));
-            let from = cursor.clone();
+            let from = (cursor.clone(), checkpoint.place.clone());
             let reader = reader
                 .spawn_scoped(scope, move || self.read(from, &credits, &event_out))
                 .map_err(Error::Thread)?;
@@ -125,9 +132,12 @@ impl Lane<'_> {
                 batcher: Batcher::new(cursor),
                 tuner,
                 before: (checkpoint.changes, checkpoint.dead_letters),
+                place: checkpoint.place.clone(),
                 checkpoint,
                 at_end: false,
                 end: None,
+                places: VecDeque::new(),
+                read: 0,
                 rejections: 0,
                 stored_at: now,
                 reported_at: now,
@@ -176,15 +186,15 @@ impl Lane<'_> {
         }
     }
 
-    fn read(&self, cursor: Cursor, credits: &Receiver<()>, events: &Sender<Event>) {
-        if let Err(error) = self.read_on(cursor, credits, events) {
+    fn read(&self, from: (Cursor, Option<Value>), credits: &Receiver<()>, events: &Sender<Event>) {
+        if let Err(error) = self.read_on(from, credits, events) {
             let _ = events.send(Event::Failed(error));
         }
     }
 
     fn read_on(
         &self,
-        mut cursor: Cursor,
+        (mut cursor, place): (Cursor, Option<Value>),
         credits: &Receiver<()>,
         events: &Sender<Event>,
     ) -> Result<()> {
@@ -192,15 +202,19 @@ impl Lane<'_> {
             true => Duration::ZERO,
             false => READ_WAIT,
         };
-        let mut topic = self.until_it_answers(|| self.source.open())?;
+        let mut topic = self.until_it_answers(|| self.source.open(place.as_ref()))?;
         while credits.recv().is_ok() {
             let read = || topic.read(&cursor, READ_BYTES, wait);
             let changes = self.until_it_answers(read)?;
             for change in &changes {
                 cursor.advance(change.partition, change.position);
             }
-            let end = topic.end();
-            let _ = events.send(Event::Read { changes, end });
+            let (place, end) = (topic.place(), topic.end());
+            let _ = events.send(Event::Read {
+                changes,
+                place,
+                end,
+            });
         }
         Ok(())
     }
@@ -289,9 +303,15 @@ impl Coordinator<'_, '_> {
 
     fn take(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Read { changes, end } => {
+            Event::Read {
+                changes,
+                place,
+                end,
+            } => {
                 self.at_end = changes.is_empty();
                 self.end = end;
+                self.read += changes.len() as u64;
+                self.places.extend(place.map(|place| (self.read, place)));
                 self.batcher.add(changes);
                 if !(self.at_end && self.lane.once) {
                     self.owed += 1;
@@ -332,7 +352,18 @@ impl Coordinator<'_, '_> {
         let delivery = self.lane.delivery;
         self.stored_at = delivery.env.monotonic();
         let settled = self.batcher.settled().clone();
-        if settled.cursor == self.checkpoint.cursor() {
+        let mut place = None;
+        while self
+            .places
+            .front()
+            .is_some_and(|(after, _)| *after <= settled.changes)
+        {
+            place = self.places.pop_front().map(|(_, place)| place);
+        }
+        if let Some(place) = place {
+            self.place = Some(place);
+        }
+        if settled.cursor == self.checkpoint.cursor() && self.place == self.checkpoint.place {
             return Ok(());
         }
         match delivery.sink.sync() {
@@ -350,6 +381,7 @@ impl Coordinator<'_, '_> {
             }
         }
         self.checkpoint.set_cursor(&settled.cursor);
+        self.checkpoint.place.clone_from(&self.place);
         self.checkpoint.mark = settled.mark;
         self.checkpoint.changes = self.before.0 + settled.changes;
         self.checkpoint.dead_letters =

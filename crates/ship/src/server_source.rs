@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::http::{Answer, Body, Http, segment};
 use crate::sink::Failure;
 use crate::topic::{Source, Topic};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The most changes of one answer, and the longest wait for one.
@@ -68,7 +69,7 @@ impl Source for ServerSource {
         true
     }
 
-    fn open(&self) -> Result<Box<dyn Topic>> {
+    fn open(&self, _place: Option<&Value>) -> Result<Box<dyn Topic>> {
         let mut topic = ServerTopic {
             http: self.http.clone(),
             path: format!("/{}/_changes", segment(&self.collection)),

@@ -2,6 +2,7 @@
 
 use crate::change::{Change, Cursor};
 use crate::error::Result;
+use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
@@ -33,12 +34,13 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Whether a cursor may be at any position up to the end, not only where a change ends.
     fn has_dense_positions(&self) -> bool;
 
-    /// A new reader.
+    /// A new reader, at the beginning, or where another one was when it gave this
+    /// [`place`](Topic::place).
     ///
     /// # Errors
     /// If there is nothing to read; [`SourceAway`](crate::Error::SourceAway) if another attempt may
     /// help.
-    fn open(&self) -> Result<Box<dyn Topic>>;
+    fn open(&self, place: Option<&Value>) -> Result<Box<dyn Topic>>;
 }
 
 /// A reader of keyed changes, in order within a partition, compacted or not: of changes of one key
@@ -52,6 +54,13 @@ pub trait Topic: Send {
     /// [`SourceAway`](crate::Error::SourceAway) if another attempt may help; another error if not,
     /// such as damage, or a cursor that the topic never gave.
     fn read(&mut self, cursor: &Cursor, bytes_max: usize, wait: Duration) -> Result<Vec<Change>>;
+
+    /// What a later reader needs, beside the cursor, to go on after what was read so far; none if
+    /// the cursor says it all. Then a reader gets the place that was stored, and the cursor, which
+    /// is never before it: what lies between them was settled.
+    fn place(&self) -> Option<Value> {
+        None
+    }
 
     /// Where the topic ends at the moment; none if that is unknown.
     fn end(&self) -> Option<Cursor> {

@@ -99,7 +99,7 @@ fn check(context: &mut Context, file: &Path) -> Result<()> {
     let mut rows = vec![(
         "source".to_owned(),
         source.identity(),
-        source.open().map(drop),
+        source.open(None).map(drop),
     )];
     for sink in &config.sinks {
         let (what, end) = match sink_server(context, sink)? {
@@ -171,6 +171,9 @@ impl Opened {
 }
 
 pub(super) fn open_source(context: &Context, config: &PipeConfig) -> Result<Opened> {
+    if let Some(kind) = &config.source.kind {
+        return named_source(context, config, kind).map(Opened::There);
+    }
     let source = config.source.open(&context.env).map_err(failed)?;
     let (directory, collection) = (&config.source.directory, &config.source.collection);
     match (source, directory, collection) {
@@ -185,6 +188,22 @@ pub(super) fn open_source(context: &Context, config: &PipeConfig) -> Result<Open
             })
         }
         (None, ..) => Err(Error::Usage("[source] names nothing to read".to_owned())),
+    }
+}
+
+/// A source of a type that a crate of its own reads.
+fn named_source(context: &Context, config: &PipeConfig, kind: &str) -> Result<Box<dyn Source>> {
+    match kind {
+        #[cfg(feature = "mysql")]
+        "mysql" => {
+            let options = quire_mysql::MysqlOptions::new(&*context.env, &config.source);
+            let options = options.map_err(failed)?;
+            let source = quire_mysql::MysqlSource::new(context.env.clone(), options);
+            Ok(Box::new(source))
+        }
+        _ => Err(Error::Usage(format!(
+            "this program was built without the source {kind}"
+        ))),
     }
 }
 

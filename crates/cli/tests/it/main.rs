@@ -12,6 +12,8 @@ mod backup;
 mod demo;
 mod documents;
 mod load;
+mod mariadb;
+mod mariadb_server;
 mod pipe;
 mod query;
 mod remote;

@@ -118,7 +118,7 @@ proptest! {
             match op {
                 Op::Append(group) => {
                     match group.as_slice() {
-                        [record] if last % 2 == 0 => {
+                        [record] if last.is_multiple_of(2) => {
                             let (position, appended) = log.append_owned(record.clone()).unwrap();
                             prop_assert_eq!(position, Position(last + 1));
                             prop_assert_eq!(&appended, record);

@@ -146,7 +146,7 @@ fn compare_sample(
     found: &mut Verification,
 ) -> Result<()> {
     let is_whole = session.server.flavor == "quire" || !source.has_dense_positions();
-    let mut topic = patiently(session, || source.open())?;
+    let mut topic = patiently(session, || source.open(None))?;
     let path = Checkpoint::path(&session.positions(), &found.index);
     let end = Checkpoint::load(&**session.env, &path)?.unwrap_or_default();
     let count = session.config.verify_documents();

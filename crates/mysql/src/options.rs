@@ -1,0 +1,121 @@
+//! What the file of a pipe says of the source.
+
+use crate::fault::Fault;
+use mysql_async::{Opts, OptsBuilder, SslOpts};
+use quire_env::Env;
+use quire_ship::{Error, Result, SourceConfig};
+use std::time::Duration;
+
+const PORT: u16 = 3306;
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const TIMEOUT_S: u64 = 60;
+
+/// What is done when the server no longer has the binlog after the stored position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLostPosition {
+    /// The run ends with an error.
+    Stop,
+    /// All rows are read anew. Rows that were deleted meanwhile stay in the sinks.
+    Snapshot,
+}
+
+/// Which table, of which server, and as whom.
+#[derive(Debug, Clone)]
+pub struct MysqlOptions {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) database: String,
+    pub(crate) table: String,
+    pub(crate) on_lost_position: OnLostPosition,
+    pub(crate) timeout: Duration,
+    opts: Opts,
+}
+
+impl MysqlOptions {
+    /// Reads the options, and the files that they name.
+    ///
+    /// # Errors
+    /// If something is missing or wrong: a sentence that says what.
+    pub fn new(env: &dyn Env, config: &SourceConfig) -> Result<MysqlOptions> {
+        let wrong = |why: &str| Error::Config(format!("[source]: {why}"));
+        let url = config.url.as_deref().unwrap_or_default();
+        let address = url.strip_prefix("mysql://").unwrap_or_default();
+        let (host, port) = match address.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse().ok()),
+            None => (address, Some(PORT)),
+        };
+        let (false, Some(port)) = (host.is_empty() || address.contains(['/', '@']), port) else {
+            return Err(wrong("url must be mysql://HOST:PORT"));
+        };
+        let table = config.table.as_deref().unwrap_or_default();
+        let (database, table) = table
+            .split_once('.')
+            .ok_or_else(|| wrong("table must be DATABASE.TABLE"))?;
+        let on_lost_position = match config.on_lost_position.as_deref() {
+            None | Some("stop") => OnLostPosition::Stop,
+            Some("snapshot") => OnLostPosition::Snapshot,
+            Some(_) => return Err(wrong("on_lost_position must be \"stop\" or \"snapshot\"")),
+        };
+        let read = |path| env.read(path, FILE_BYTES_MAX);
+        let password = config.password_file.as_deref().map(read).transpose()?;
+        let password = password.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
+        let ca = config.ca.as_deref().map(read).transpose()?;
+        let tls = ca.map(|ca| {
+            SslOpts::default()
+                .with_root_certs(vec![ca.into()])
+                .with_disable_built_in_roots(true)
+        });
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let opts = OptsBuilder::default()
+            .ip_or_hostname(host.clone())
+            .tcp_port(port)
+            .user(config.user.clone())
+            .pass(password)
+            .ssl_opts(tls)
+            .prefer_socket(false)
+            .stmt_cache_size(0)
+            // Values of rows are compared with those of the binlog, which are in UTC.
+            .setup(vec!["SET NAMES utf8mb4, time_zone = '+00:00'"]);
+        Ok(MysqlOptions {
+            host,
+            port,
+            database: database.to_owned(),
+            table: table.to_owned(),
+            on_lost_position,
+            timeout: Duration::from_secs(config.timeout_s.unwrap_or(TIMEOUT_S)),
+            opts: opts.into(),
+        })
+    }
+
+    /// A connection.
+    pub(crate) async fn connect(&self) -> Result<mysql_async::Conn, Fault> {
+        let connect = mysql_async::Conn::new(self.opts.clone());
+        match tokio::time::timeout(self.timeout, connect).await {
+            Ok(connected) => Ok(connected?),
+            Err(_) => Err(Fault::Away(format!("{self} does not answer"))),
+        }
+    }
+
+    /// The table's name in SQL.
+    pub(crate) fn quoted_table(&self) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(&self.table))
+    }
+}
+
+/// The server's address.
+impl std::fmt::Display for MysqlOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "mysql://{}:{}", self.host, self.port)
+    }
+}
+
+/// A name in SQL.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// Text in SQL.
+pub(crate) fn text(text: &str) -> String {
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("_utf8mb4 x'{hex}'")
+}
