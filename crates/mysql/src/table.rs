@@ -32,9 +32,9 @@ impl Table {
             text(&options.database),
             text(&options.table)
         );
-        let rows: Vec<(String, String, Option<String>)> = conn
+        let rows: Vec<(String, String, Option<String>, Option<u64>)> = conn
             .query(format!(
-                "SELECT column_name, data_type, character_set_name FROM \
+                "SELECT column_name, data_type, character_set_name, datetime_precision FROM \
                  information_schema.columns WHERE {place} ORDER BY ordinal_position"
             ))
             .await?;
@@ -57,8 +57,12 @@ impl Table {
         let json = json_columns(&create);
         let mut wrong = Vec::new();
         let mut columns = Vec::new();
-        for (column, data_type, charset) in rows {
+        for (column, data_type, charset, precision) in rows {
             let is_json = json.contains(&column);
+            if data_type == "time" && precision.is_some_and(is_misread) {
+                wrong.push(format!("column {column}: {MISREAD}"));
+                continue;
+            }
             match kind(&data_type, charset.as_deref(), is_json) {
                 Ok(kind) => columns.push((column, kind)),
                 Err(why) => wrong.push(format!("column {column}: {why}")),
@@ -118,6 +122,16 @@ fn cascades(line: &str) -> bool {
             .iter()
             .chain(&on("UPDATE"))
             .any(|rule| line.contains(rule))
+}
+
+/// What to do about a column whose precision [is misread](is_misread).
+const MISREAD: &str = "negative values of TIME(1) and TIME(2) can't be read from the binlog; use \
+                       TIME, or TIME(3) to TIME(6)";
+
+/// Whether `mysql_common` misreads negative times of so many digits after the point: its
+/// subtraction overflows.
+fn is_misread(digits: u64) -> bool {
+    matches!(digits, 1 | 2)
 }
 
 fn kind(data_type: &str, charset: Option<&str>, is_json: bool) -> Result<Kind, String> {
@@ -262,6 +276,15 @@ impl Layout {
                 }
                 ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2 => {
                     (Kind::Timestamp, Form::Seconds)
+                }
+                ColumnType::MYSQL_TYPE_TIME2
+                    if map.get_column_metadata(index).is_some_and(|digits| {
+                        digits
+                            .first()
+                            .is_some_and(|digits| is_misread((*digits).into()))
+                    }) =>
+                {
+                    return Err(wrong(MISREAD.to_owned()));
                 }
                 ColumnType::MYSQL_TYPE_TIME | ColumnType::MYSQL_TYPE_TIME2 => {
                     (Kind::Time, Form::Same)

@@ -28,7 +28,9 @@ impl<'c> Computed<'c> {
         formula: &'c Formula,
         columns: impl Iterator<Item = Option<Box<dyn Column + 'c>>>,
     ) -> Computed<'c> {
-        let fields = columns.map(|column| {
+        // All are taken, also those after one that is not there.
+        let columns: Vec<_> = columns.collect();
+        let fields = columns.into_iter().map(|column| {
             let terms = Terms::new(column?);
             let numbers = terms.column().numbers();
             Some(Field {

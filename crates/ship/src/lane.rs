@@ -127,6 +127,7 @@ impl Lane<'_> {
                 .spawn_scoped(scope, move || self.read(from, &credits, &event_out))
                 .map_err(Error::Thread)?;
             let now = self.delivery.env.monotonic();
+            threads.push(reader);
             let mut coordinator = Coordinator {
                 lane: self,
                 batcher: Batcher::new(cursor),
@@ -152,7 +153,7 @@ impl Lane<'_> {
             }
             // Ends the threads.
             drop((bulk_out, credit_out));
-            for thread in threads.into_iter().chain([reader]) {
+            for thread in threads {
                 if thread.join().is_err() {
                     done = Err(Error::Panicked(self.delivery.name.to_owned()));
                 }
@@ -245,7 +246,7 @@ impl Coordinator<'_, '_> {
         events: &Receiver<Event>,
         bulks: &Sender<Bulk>,
         credits: &Sender<()>,
-        workers: &[ScopedJoinHandle<'_, ()>],
+        threads: &[ScopedJoinHandle<'_, ()>],
     ) -> Result<()> {
         loop {
             self.dispatch(bulks);
@@ -267,10 +268,13 @@ impl Coordinator<'_, '_> {
             };
             match events.recv_timeout(timeout) {
                 Ok(event) => self.take(event)?,
-                // A worker ends by itself only if it panics.
                 Err(RecvTimeoutError::Timeout)
-                    if !workers.iter().any(ScopedJoinHandle::is_finished) => {}
-                Err(_) => return Err(self.panicked()),
+                    if !threads.iter().any(ScopedJoinHandle::is_finished) => {}
+                // A thread ends before the coordinator only if it has said why, or panicked.
+                Err(_) => match events.try_recv() {
+                    Ok(event) => self.take(event)?,
+                    Err(_) => return Err(self.panicked()),
+                },
             }
             self.store_and_report()?;
         }

@@ -59,7 +59,7 @@ const TYPES: &str = r"CREATE TABLE t (
     un BIGINT UNSIGNED, d DECIMAL(30,10), d0 DECIMAL(5,0), f FLOAT, db DOUBLE, bo BOOLEAN,
     bi BIT(9),
     e ENUM('small','gr,oß','x'), s SET('p','q','r'), da DATE, dt DATETIME(6), dz DATETIME,
-    ts TIMESTAMP(3) NULL, ti TIME(2), c CHAR(5), l1 VARCHAR(20) CHARACTER SET latin1,
+    ts TIMESTAMP(3) NULL, ti TIME(3), c CHAR(5), l1 VARCHAR(20) CHARACTER SET latin1,
     tx MEDIUMTEXT, j JSON, bl BLOB, bn BINARY(4), vb VARBINARY(9), g INT AS (m + 1) STORED,
     PRIMARY KEY (sub, id))";
 
@@ -68,7 +68,7 @@ const ROWS: &str = r#"INSERT INTO t (id, sub, u, m, y, un, d, d0, f, db, bo, bi,
     (18446744073709551615, 'a:b', 4294967295, -8388608, 2026, 18446744073709551615,
      -12345678901234567890.0123456789, 42, 0.1, 1e300, 1, b'101010101',
      'gr,oß', 'p,r', '2026-11-23',
-     '2026-11-23 04:05:06.000007', '1000-01-01 00:00:00', '2026-11-23 04:05:06.5', '100:01:02.5',
+     '2026-11-23 04:05:06.000007', '1000-01-01 00:00:00', '2026-11-23 04:05:06.5', '-100:01:02.5',
      'x  ', 'naïve €', 'é😀"\\\n', '{"a": [1.50, "\\n", {"b":null}],
       "z":1}', x'00ff', x'6100', x'00'),
     (0, '', 0, 0, 0, 0, 0.5, 0, -0.0, -2.5, 0, b'0', 'small', '', '0000-00-00', NULL, NULL,
@@ -104,7 +104,7 @@ fn rows_are_the_same_documents_in_the_snapshot_and_in_the_stream_and_after_alter
         ("s", "[\"p\",\"r\"]"),
         ("dt", "\"2026-11-23T04:05:06.000007\""),
         ("ts", "\"2026-11-23T04:05:06.5Z\""),
-        ("ti", "\"100:01:02.5\""),
+        ("ti", "\"-100:01:02.5\""),
         ("l1", "\"naïve €\""),
         ("j", "{\"a\":[1.5,\"\\n\",{\"b\":null}],\"z\":1}"),
         ("bl", "\"AP8=\""),
@@ -170,6 +170,7 @@ fn a_server_that_can_not_be_followed_is_refused_and_a_lost_position_is_reported(
 
     for (table, word) in [
         ("CREATE TABLE t (id INT)", "no primary key"),
+        ("CREATE TABLE t (id INT PRIMARY KEY, ti TIME(2))", "TIME(2)"),
         (
             "CREATE TABLE t (id INT PRIMARY KEY, p POINT)",
             "type point is not read",
