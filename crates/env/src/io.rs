@@ -5,68 +5,23 @@
 //! each disk.
 
 mod admission;
+mod class;
 mod merges;
 
 pub use admission::{AdmissionFigures, AdmissionLimits};
+pub use class::{IO_CLASSES, IoClass, IoScope};
 pub use merges::{MergeLimits, MergePermit};
 
 use crate::clock::Clock;
 use crate::{Gate, Medium};
 use admission::{Admission, Admitted};
+pub(crate) use class::{class_of_read, class_of_write};
 use merges::Merges;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// What a read or write is for; the first is the most urgent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IoClass {
-    /// A user waits for it.
-    Read = 0,
-    /// Appends and syncs of the log, and flushes, which free memory.
-    Log = 1,
-    /// Reads and writes of compactions.
-    Compaction = 2,
-    /// Scrubs and copies.
-    Background = 3,
-}
-
-/// How many classes there are.
-pub const IO_CLASSES: usize = 4;
-
-thread_local! {
-    static CLASS: Cell<IoClass> = const { Cell::new(IoClass::Read) };
-}
-
-/// While it lives, what the thread reads and writes is of a class.
-#[derive(Debug)]
-#[must_use = "the class is the one before once this is dropped"]
-pub struct IoScope(IoClass);
-
-impl IoScope {
-    /// What this thread does from now on is of `class`.
-    pub fn enter(class: IoClass) -> IoScope {
-        IoScope(CLASS.replace(class))
-    }
-}
-
-impl Drop for IoScope {
-    fn drop(&mut self) {
-        CLASS.set(self.0);
-    }
-}
-
-/// The class of a read by this thread.
-fn class_of_read() -> IoClass {
-    CLASS.get()
-}
-
-/// The class of a write by this thread: what users write goes to the log.
-pub(crate) fn class_of_write() -> IoClass {
-    CLASS.get().max(IoClass::Log)
-}
 
 /// How a volume admits I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +64,7 @@ thread_local! {
 pub struct VolumeIo {
     clock: Box<dyn Clock>,
     pub(crate) admission: Admission,
-    merges: Merges,
+    merges: Arc<Merges>,
     /// Files that are being written.
     pub(crate) appending: AtomicU64,
 }
@@ -129,7 +84,7 @@ impl VolumeIo {
     pub(crate) fn new(gate: Arc<dyn Gate>, clock: Box<dyn Clock>, limits: IoLimits) -> VolumeIo {
         VolumeIo {
             admission: Admission::new(gate, limits.admission),
-            merges: Merges::new(limits.merges),
+            merges: Arc::new(Merges::new(limits.merges)),
             appending: AtomicU64::new(0),
             clock,
         }
@@ -170,8 +125,8 @@ impl VolumeIo {
 
     /// Begins a compaction that writes to this disk, if one more may; else `again` is called once
     /// one has ended.
-    pub fn begin_merge(self: &Arc<Self>, again: Box<dyn FnOnce() + Send>) -> Option<MergePermit> {
-        MergePermit::begin(self, again)
+    pub fn begin_merge(&self, again: Box<dyn FnOnce() + Send>) -> Option<MergePermit> {
+        MergePermit::begin(&self.merges, again)
     }
 
     /// Bytes under way, and files being written counted as some.

@@ -128,7 +128,7 @@ fn cascades(line: &str) -> bool {
 const MISREAD: &str = "negative values of TIME(1) and TIME(2) can't be read from the binlog; use \
                        TIME, or TIME(3) to TIME(6)";
 
-/// Whether `mysql_common` misreads negative times of so many digits after the point: its
+/// Whether `mysql_common` misreads negative times with this number of digits after the point: its
 /// subtraction overflows.
 fn is_misread(digits: u64) -> bool {
     matches!(digits, 1 | 2)

@@ -14,7 +14,7 @@
 //! | requests  | waiting | bytes admitted            |
 //! ```
 
-use super::{IO_CLASSES, IoClass};
+use super::class::{IO_CLASSES, IoClass};
 use crate::Gate;
 use crate::clock::Clock;
 use parking_lot::Mutex;

@@ -4,7 +4,6 @@
 //! others; and the rate halves while reads take over twice the time that they take without
 //! compactions, and grows again after that.
 
-use super::VolumeIo;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -66,24 +65,24 @@ impl fmt::Debug for Again {
 
 /// The compactions of one disk.
 #[derive(Debug)]
-pub(super) struct Merges {
+pub(crate) struct Merges {
     limits: MergeLimits,
     state: Mutex<State>,
 }
 
 /// A compaction that runs.
 #[derive(Debug)]
-pub struct MergePermit(Arc<VolumeIo>);
+pub struct MergePermit(Arc<Merges>);
 
 impl MergePermit {
     pub(super) fn begin(
-        disk: &Arc<VolumeIo>,
+        merges: &Arc<Merges>,
         again: Box<dyn FnOnce() + Send>,
     ) -> Option<MergePermit> {
-        let mut state = disk.merges.state.lock();
-        if state.running < disk.merges.count_max(&state) {
+        let mut state = merges.state.lock();
+        if state.running < merges.count_max(&state) {
             state.running += 1;
-            return Some(MergePermit(Arc::clone(disk)));
+            return Some(MergePermit(Arc::clone(merges)));
         }
         state.waiting.push(Again(again));
         None
@@ -92,7 +91,7 @@ impl MergePermit {
 
 impl Drop for MergePermit {
     fn drop(&mut self) {
-        let mut state = self.0.merges.state.lock();
+        let mut state = self.0.state.lock();
         debug_assert!(state.running > 0, "a permit is given back once");
         state.running -= 1;
         let waiting = std::mem::take(&mut state.waiting);
@@ -170,8 +169,6 @@ fn next_rate(rate: Option<u64>, idle: Duration, busy: Duration) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Env, IoLimits, Medium, SimEnv};
-    use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     const MIB: u64 = 1 << 20;
@@ -214,24 +211,24 @@ mod tests {
 
     #[test]
     fn one_that_is_refused_is_called_once_another_ends_and_slow_disks_run_one() {
-        let env: Arc<dyn Env> = SimEnv::new(1);
-        let disk = crate::ManagedEnv::disk_of(&env, Path::new("/a"), IoLimits::of(Medium::Hdd));
+        let merges = Arc::new(Merges::new(MergeLimits::default()));
         let called = Arc::new(AtomicU64::new(0));
         let begin = || {
             let called = Arc::clone(&called);
-            disk.begin_merge(Box::new(move || {
+            let again = Box::new(move || {
                 called.fetch_add(1, Ordering::Relaxed);
-            }))
+            });
+            MergePermit::begin(&merges, again)
         };
         let (one, two) = (begin().unwrap(), begin().unwrap());
         assert!(begin().is_none() && begin().is_none());
         drop(one);
         assert_eq!(called.load(Ordering::Relaxed), 2, "both are called");
         drop(two);
-        disk.merges.note_read(millis(9), millis(1));
+        merges.note_read(millis(9), millis(1));
         let one = begin().unwrap();
         assert!(begin().is_none(), "reads take milliseconds, so one runs");
         drop(one);
-        assert_eq!((disk.merges().0, called.load(Ordering::Relaxed)), (0, 3));
+        assert_eq!((merges.figures().0, called.load(Ordering::Relaxed)), (0, 3));
     }
 }
