@@ -2,13 +2,14 @@
 //!
 //! # Invariants
 //! 1. A volume that the catalog names holds the file `VOLUME`, which was durable before the catalog
-//!    was. Where it can't be read the volume is lost, and nothing is written to what is in its
-//!    place.
+//!    was. Where it is not there the volume is lost, and nothing is written to what is in its
+//!    place. Where it can't be read or is damaged, the volume is there: its other files say
+//!    themselves what can't be read of them.
 //! 2. A partition that the catalog names has its directory on every volume that the catalog names.
 
 use crate::catalog::{Catalog, NamedVolume, parse_collection_dir, partition_dir};
 use crate::{Error, Result};
-use quire_env::{Env, LOCK_NAME, Medium, Volume, Volumes, found};
+use quire_env::{Env, ErrorKind as EnvErrorKind, LOCK_NAME, Medium, Volume, Volumes, found};
 use quire_seeded::{Bug, seeded};
 use quire_store::{seal, unseal};
 use serde::{Deserialize, Serialize};
@@ -94,7 +95,7 @@ impl Catalog {
         all.map(drop).map_err(|error| error.to_string())
     }
 
-    /// The volumes; those of which the file `VOLUME` can't be read are not there.
+    /// The volumes; those without the file `VOLUME` are not there. A damaged one is written anew.
     ///
     /// # Errors
     /// `Invalid` if a directory is that of another volume or database.
@@ -104,13 +105,22 @@ impl Catalog {
         }
         let mut foreign = None;
         let noted = volumes.noting(|volume| match read_marker(env, &volume.path) {
-            Some(marker) => {
+            FoundMarker::Whole(marker) => {
                 if marker != self.marker(volume) {
                     foreign = Some(volume.path.clone());
                 }
                 true
             }
-            None => seeded(Bug::MountPointTaken),
+            FoundMarker::Damaged => {
+                let path = volume.path.join(VOLUME_NAME);
+                tracing::error!(path = %path.display(), "is damaged, and is written anew");
+                if let Err(error) = self.write_marker(env, volume) {
+                    tracing::error!(path = %path.display(), %error, "could not be written");
+                }
+                true
+            }
+            FoundMarker::Unread => true,
+            FoundMarker::Absent => seeded(Bug::MountPointTaken),
         });
         match foreign {
             Some(path) => Err(foreign_volume(&path)),
@@ -131,8 +141,10 @@ impl Catalog {
     /// `Invalid` if it holds something else; those of the machine.
     pub(crate) fn mark(&self, env: &dyn Env, volume: &Volume) -> Result<()> {
         env.create_dir_all(&volume.path)?;
-        let marker = self.marker(volume);
-        let is_ours = read_marker(env, &volume.path).as_ref() == Some(&marker);
+        let is_ours = match read_marker(env, &volume.path) {
+            FoundMarker::Whole(marker) => marker == self.marker(volume),
+            _ => false,
+        };
         let of_volume = |name: &String| {
             name == "lost+found" || name == LOCK_NAME || name.starts_with(VOLUME_NAME)
         };
@@ -149,10 +161,15 @@ impl Catalog {
             return Err(foreign_volume(&volume.path));
         }
         if !is_ours {
-            let text = seal(KIND, VERSION, &serde_json::json!(marker).to_string());
-            env.replace(&volume.path.join(VOLUME_NAME), &text)?;
+            self.write_marker(env, volume)?;
         }
         Ok(())
+    }
+
+    fn write_marker(&self, env: &dyn Env, volume: &Volume) -> Result<()> {
+        let marker = serde_json::json!(self.marker(volume)).to_string();
+        let text = seal(KIND, VERSION, &marker);
+        Ok(env.replace(&volume.path.join(VOLUME_NAME), &text)?)
     }
 
     /// Makes the directories of all partitions on a volume that is to be added.
@@ -186,11 +203,25 @@ fn foreign_volume(path: &Path) -> Error {
     ))
 }
 
-fn read_marker(env: &dyn Env, dir: &Path) -> Option<Marker> {
+/// What is there of a file `VOLUME`.
+enum FoundMarker {
+    Whole(Marker),
+    Damaged,
+    /// It is there, and can't be read now.
+    Unread,
+    Absent,
+}
+
+fn read_marker(env: &dyn Env, dir: &Path) -> FoundMarker {
     let read = || env.read(&dir.join(VOLUME_NAME), BYTES_MAX);
-    let bytes = found(read).ok()?;
-    let json = unseal(KIND, VERSION, "volume", &bytes).ok()?;
-    serde_json::from_str(json).ok()
+    let bytes = match found(read) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == EnvErrorKind::NotFound => return FoundMarker::Absent,
+        Err(_) => return FoundMarker::Unread,
+    };
+    let json = unseal(KIND, VERSION, "volume", &bytes).ok();
+    let marker = json.and_then(|json| serde_json::from_str(json).ok());
+    marker.map_or(FoundMarker::Damaged, FoundMarker::Whole)
 }
 
 /// A path as the catalog has it: it must be the same in whatever directory a process runs.

@@ -17,10 +17,9 @@ use crate::{Gate, Medium};
 use admission::{Admission, Admitted};
 pub(crate) use class::{class_of_read, class_of_write};
 use merges::Merges;
-use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How a volume admits I/O.
@@ -53,18 +52,16 @@ impl IoLimits {
     }
 }
 
-/// Of this number of reads by a thread, one is timed.
+/// Of this number of reads, one is timed.
 const TIMED_EVERY: u32 = 16;
-
-thread_local! {
-    static READS: Cell<u32> = const { Cell::new(0) };
-}
 
 /// What all databases of a process share of one disk.
 pub struct VolumeIo {
     clock: Box<dyn Clock>,
     pub(crate) admission: Admission,
     merges: Arc<Merges>,
+    /// Reads so far.
+    reads: AtomicU32,
     /// Files that are being written.
     pub(crate) appending: AtomicU64,
 }
@@ -85,6 +82,7 @@ impl VolumeIo {
         VolumeIo {
             admission: Admission::new(gate, limits.admission),
             merges: Arc::new(Merges::new(limits.merges)),
+            reads: AtomicU32::new(0),
             appending: AtomicU64::new(0),
             clock,
         }
@@ -97,8 +95,7 @@ impl VolumeIo {
     /// Does a read of `bytes` once it is its turn.
     pub(crate) fn read<T>(&self, bytes: u64, read: impl FnOnce() -> T) -> T {
         let class = class_of_read();
-        let count = READS.get().wrapping_add(1);
-        READS.set(count);
+        let count = self.reads.fetch_add(1, Ordering::Relaxed);
         let _admitted = self.admit(class, bytes);
         if class != IoClass::Read || !count.is_multiple_of(TIMED_EVERY) {
             return read();
