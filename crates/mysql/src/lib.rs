@@ -11,7 +11,7 @@
 //! 2. The position of a change is its place in the binlog of a server; it is the same whenever it
 //!    is read, and grows. When a server takes the place of another, positions begin above all of
 //!    the former: their upper bits count such events.
-//! 3. The stored [`Place`](place::Place) is the end of a transaction, and of a chunk.
+//! 3. The stored `Place` is the end of a transaction, and of a chunk.
 //!
 //! Source of the method: Andreakis, Papapanagiotou 2020, "DBLog: A Watermark Based
 //! Change-Data-Capture Framework"; the watermark is the position of MariaDB's consistent snapshot,
