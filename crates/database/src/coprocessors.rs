@@ -5,6 +5,7 @@ use crate::{Database, Error, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quire_coprocessor::{Code, Kind};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// The most bytes of base64 that all modules have together.
@@ -13,18 +14,23 @@ const BYTES_MAX: u64 = CATALOG_BYTES_MAX / 4;
 const NAME_BYTES_MAX: usize = 100;
 
 /// A version of a coprocessor, as it is listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CoprocessorInfo {
     /// Its name.
     pub name: String,
     /// Its version, from 1 on; a number is not used again while the name has a version.
     pub version: u32,
     /// What it can be used as.
+    #[serde(serialize_with = "names")]
     pub kinds: Vec<Kind>,
     /// The length of the module in bytes.
     pub bytes: usize,
     /// When it was added: microseconds since 1970 UTC.
     pub time_micros: i64,
+}
+
+fn names<S: Serializer>(kinds: &[Kind], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_seq(kinds.iter().map(|kind| kind.name()))
 }
 
 impl Database {
@@ -76,7 +82,10 @@ impl Database {
         let stored = self.catalog_coprocessors();
         let all = stored.iter().flat_map(|(name, one)| {
             let versions = one.versions.iter();
-            versions.map(move |(version, module)| info(name, *version, module))
+            versions.map(move |(version, module)| {
+                let wasm = decode(module)?;
+                info(name, *version, module.time_micros, &wasm)
+            })
         });
         all.collect()
     }
@@ -89,7 +98,8 @@ impl Database {
         let stored = self.catalog_coprocessors();
         let (name, version) = find(&stored, name)?;
         let module = &stored[name].versions[&version];
-        Ok((info(name, version, module)?, decode(module)?))
+        let wasm = decode(module)?;
+        Ok((info(name, version, module.time_micros, &wasm)?, wasm))
     }
 
     /// The newest version of a coprocessor, or that of `name/version`, to run.
@@ -97,9 +107,10 @@ impl Database {
     /// # Errors
     /// As of [`coprocessor_module`](Database::coprocessor_module).
     pub fn coprocessor(&self, name: &str) -> Result<Code> {
-        let (info, wasm) = self.coprocessor_module(name)?;
-        let name = format!("{}/{}", info.name, info.version);
-        Ok(Code::wasm(&name, &wasm)?)
+        let stored = self.catalog_coprocessors();
+        let (name, version) = find(&stored, name)?;
+        let wasm = decode(&stored[name].versions[&version])?;
+        Ok(Code::wasm(&format!("{name}/{version}"), &wasm)?)
     }
 
     /// Drops a coprocessor, or the one version of `name/version`. Runs that have begun go on.
@@ -158,14 +169,13 @@ fn existing(stored: &BTreeMap<String, StoredCoprocessor>) -> String {
     }
 }
 
-fn info(name: &str, version: u32, module: &StoredModule) -> Result<CoprocessorInfo> {
-    let wasm = decode(module)?;
+fn info(name: &str, version: u32, time_micros: i64, wasm: &[u8]) -> Result<CoprocessorInfo> {
     Ok(CoprocessorInfo {
         name: name.to_string(),
         version,
-        kinds: Code::wasm(name, &wasm)?.kinds().to_vec(),
+        kinds: Code::wasm(name, wasm)?.kinds().to_vec(),
         bytes: wasm.len(),
-        time_micros: module.time_micros,
+        time_micros,
     })
 }
 

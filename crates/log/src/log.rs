@@ -163,20 +163,7 @@ impl Log {
     /// [`Error::Poisoned`](crate::Error::Poisoned) after a failed write.
     pub fn append(&self, group: &[&[u8]]) -> Result<Position> {
         let bytes = check_group(group)?;
-        let shared = &*self.shared;
-        shared.write_out_full()?;
-        loop {
-            let need = {
-                let mut pending = shared.pending.lock();
-                shared.check_open(&pending)?;
-                if let Some(first) = pending.accept(group, bytes) {
-                    shared.last.store(pending.next().0 - 1, Ordering::Release);
-                    return Ok(first);
-                }
-                pending.group_bytes_max(bytes, group.len())
-            };
-            shared.make_room(need)?;
-        }
+        self.accepted(bytes, group.len(), |pending| pending.accept(group, bytes))
     }
 
     /// Whether a record of this length has a block of its own.
@@ -192,17 +179,27 @@ impl Log {
     /// As of [`append`](Log::append).
     pub fn append_owned(&self, mut record: Vec<u8>) -> Result<(Position, Bytes)> {
         let bytes = check_group(&[&record])?;
+        self.accepted(bytes, 1, |pending| pending.accept_owned(&mut record))
+    }
+
+    /// Calls `accept` until there is room for this many records of `bytes` in all.
+    fn accepted<T>(
+        &self,
+        bytes: usize,
+        records: usize,
+        mut accept: impl FnMut(&mut Pending) -> Option<T>,
+    ) -> Result<T> {
         let shared = &*self.shared;
         shared.write_out_full()?;
         loop {
             let need = {
                 let mut pending = shared.pending.lock();
                 shared.check_open(&pending)?;
-                if let Some(accepted) = pending.accept_owned(&mut record) {
+                if let Some(accepted) = accept(&mut pending) {
                     shared.last.store(pending.next().0 - 1, Ordering::Release);
                     return Ok(accepted);
                 }
-                pending.group_bytes_max(bytes, 1)
+                pending.group_bytes_max(bytes, records)
             };
             shared.make_room(need)?;
         }

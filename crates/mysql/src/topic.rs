@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::options::{MysqlOptions, OnLostPosition};
-use crate::place::{Offset, Place, Snapshot, position};
+use crate::place::{Place, Snapshot, position};
 use crate::server;
 use crate::snapshot::{Chunk, ChunkRows, chunk};
 use crate::stream::{Step, Stream};
@@ -275,8 +275,7 @@ impl Reader {
     }
 
     async fn is_at_end(&self, connected: &mut Connected) -> Result<bool, Fault> {
-        let Offset { file, offset } = server::end(&mut connected.conn).await?;
-        let end = Offset { file, offset };
+        let end = server::end(&mut connected.conn).await?;
         Ok(connected.stream.is_between() && connected.stream.at.order() >= end.order())
     }
 }

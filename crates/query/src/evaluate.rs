@@ -1,5 +1,6 @@
 //! [`Evaluator`]: which documents of a shard match a plan, or how many.
 
+use crate::batches::Batches;
 use crate::explain::{How, Trace};
 use crate::plan::{Step, StepKind};
 use crate::timer::Timer;
@@ -12,9 +13,6 @@ use std::collections::HashMap;
 
 /// Documents that are read before a look at whether the query is to stop.
 const READ_AT_ONCE: usize = 4096;
-
-/// Documents whose values are read from a column at once.
-const COLUMN_AT_ONCE: usize = 1024;
 
 /// Values of a column whose test by a pattern is remembered.
 const TESTED_MAX: usize = 1 << 16;
@@ -178,20 +176,15 @@ impl Evaluator<'_, '_> {
         docs: &DocSet,
         kept: &mut DocSet,
     ) -> Result<()> {
-        let (mut batch, mut values) = ([0; COLUMN_AT_ONCE], Ordinals::default());
+        let (mut batches, mut values) = (Batches::new(docs), Ordinals::default());
         let (mut tested, mut term) = (HashMap::new(), Vec::new());
-        let mut left = docs.iter();
-        loop {
-            let count = left.next_many(&mut batch);
-            let Some(docs) = batch.get(..count).filter(|docs| !docs.is_empty()) else {
-                return Ok(());
-            };
+        while let Some(batch) = batches.next() {
             self.options.check_stop()?;
-            column.ordinals(docs, &mut values)?;
+            column.ordinals(batch, &mut values)?;
             if tested.len() > TESTED_MAX {
                 tested.clear();
             }
-            for (doc, ordinals) in docs.iter().zip(values.iter()) {
+            for (doc, ordinals) in batch.iter().zip(values.iter()) {
                 for ordinal in ordinals {
                     let fits = match tested.get(ordinal) {
                         Some(fits) => *fits,
@@ -210,6 +203,7 @@ impl Evaluator<'_, '_> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Keeps of `set` the documents that fulfil a leaf, by reading them, some at a time.

@@ -135,16 +135,10 @@ impl CoprocessorCommand {
 }
 
 fn print(context: &mut Context, did: &str, one: &CoprocessorInfo) -> Result<()> {
-    let kinds: Vec<&str> = one.kinds.iter().map(|kind| kind.name()).collect();
     if context.out.is_json() {
-        return context.out.json_line(&json!({
-            "name": one.name,
-            "version": one.version,
-            "kinds": kinds,
-            "bytes": one.bytes,
-            "time_micros": one.time_micros,
-        }));
+        return context.out.json_line(&json!(one));
     }
+    let kinds: Vec<&str> = one.kinds.iter().map(|kind| kind.name()).collect();
     context.out.line(format_args!(
         "{did}{}/{}: {}, {} bytes",
         one.name,

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use quiredb::coprocessor::{CodeRun, CoprocessorInfo, Kind, Limits, Produced, RunOptions};
+use quiredb::coprocessor::{CodeRun, Kind, Limits, Produced, RunOptions};
 use quiredb::{Document, View};
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::end::End;
 use super::row::write_row;
@@ -36,7 +36,6 @@ const OUTPUT_BYTES_MAX: usize = 16 << 20;
 pub(crate) async fn list(call: Call<Engine>) -> Outcome<Answer> {
     let listed = call.state.read(|engine| engine.database().coprocessors());
     let listed = listed.await?.map_err(refused)?;
-    let listed: Vec<Value> = listed.iter().map(shown).collect();
     Ok(Answer::ok(&json!({ "coprocessors": listed })))
 }
 
@@ -47,7 +46,7 @@ pub(crate) async fn show(call: Call<Engine>) -> Outcome<Answer> {
         let found = engine.database().coprocessor_module(&name);
         found.map(|(info, _)| info)
     });
-    Ok(Answer::ok(&shown(&found.await?.map_err(refused)?)))
+    Ok(Answer::ok(&json!(found.await?.map_err(refused)?)))
 }
 
 /// `PUT /_quire/coprocessors/{name}`: the body is the module.
@@ -57,7 +56,7 @@ pub(crate) async fn add(call: Call<Engine>) -> Outcome<Answer> {
     let body = call.take_small_body().await?;
     let work = move |engine: &Engine| engine.database().add_coprocessor(&name, &body.bytes);
     let added = engine.write(work).await?.map_err(refused)?;
-    Ok(Answer::value(StatusCode::CREATED, &shown(&added)))
+    Ok(Answer::value(StatusCode::CREATED, &json!(added)))
 }
 
 /// `DELETE /_quire/coprocessors/{name}`: all versions, or one.
@@ -74,17 +73,6 @@ fn named(call: &Call<Engine>) -> Outcome<String> {
     Ok(match call.params.number::<u32>("version")? {
         Some(version) => format!("{name}/{version}"),
         None => name.to_owned(),
-    })
-}
-
-fn shown(one: &CoprocessorInfo) -> Value {
-    let kinds: Vec<&str> = one.kinds.iter().map(|kind| kind.name()).collect();
-    json!({
-        "name": one.name,
-        "version": one.version,
-        "kinds": kinds,
-        "bytes": one.bytes,
-        "time_micros": one.time_micros,
     })
 }
 

@@ -83,6 +83,38 @@ pub(crate) fn condition(params: &Params, only_create: bool) -> Outcome<Condition
     }
 }
 
+/// What a `version_type` says, if versions are those of another system.
+pub(crate) struct External {
+    /// The condition of a write with a version.
+    pub(crate) condition: fn(u64) -> Condition,
+    /// As errors name it.
+    name: &'static str,
+}
+
+impl External {
+    /// None if versions are given by Quire.
+    ///
+    /// # Errors
+    /// For an unknown type.
+    pub(crate) fn of_type(version_type: Option<&str>) -> Outcome<Option<External>> {
+        let (condition, name): (fn(u64) -> Condition, _) = match version_type {
+            None | Some("internal") => return Ok(None),
+            Some("external" | "external_gt") => (Condition::External, "EXTERNAL"),
+            Some("external_gte") => (Condition::ExternalOrEqual, "EXTERNAL_GTE"),
+            Some(other) => {
+                let what = format!("No version type match [{other}]");
+                return Err(Failure::illegal_argument(what));
+            }
+        };
+        Ok(Some(External { condition, name }))
+    }
+
+    /// Why a write that only creates has none.
+    pub(crate) fn refused_by_create() -> Failure {
+        Failure::validation("create operations only support internal versioning. use index instead")
+    }
+}
+
 /// The condition of `version` and `version_type`.
 ///
 /// # Errors
@@ -93,26 +125,17 @@ pub(crate) fn external(
     only_create: bool,
     required: Option<Position>,
 ) -> Outcome<Option<Condition>> {
-    let (condition, name): (fn(u64) -> Condition, _) = match version_type {
-        Some("external" | "external_gt") => (Condition::External, "EXTERNAL"),
-        Some("external_gte") => (Condition::ExternalOrEqual, "EXTERNAL_GTE"),
-        None | Some("internal") if version.is_none() => return Ok(None),
-        None | Some("internal") => {
-            return Err(Failure::validation(
+    let Some(External { condition, name }) = External::of_type(version_type)? else {
+        return match version {
+            None => Ok(None),
+            Some(_) => Err(Failure::validation(
                 "internal versioning can not be used for optimistic concurrency control. Please \
                  use `if_seq_no` and `if_primary_term` instead",
-            ));
-        }
-        Some(other) => {
-            return Err(Failure::illegal_argument(format!(
-                "No version type match [{other}]"
-            )));
-        }
+            )),
+        };
     };
     if only_create {
-        return Err(Failure::validation(
-            "create operations only support internal versioning. use index instead",
-        ));
+        return Err(External::refused_by_create());
     }
     if required.is_some() {
         return Err(Failure::validation(

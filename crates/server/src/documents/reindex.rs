@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 use tokio::time::Instant;
 
 use super::batches::{Act, BATCH, Manner, Work};
+use super::conditions::External;
 use crate::access::named::check_item;
 use crate::access::role::Action;
 use crate::collections::on_write::collection_or_create;
@@ -119,23 +120,10 @@ fn destination(dest: &Map<String, Json>) -> Outcome<Destination> {
         dest.get(name)
             .map(|value| value.as_str().unwrap_or_default())
     };
-    let versions: Option<fn(u64) -> Condition> = match text("version_type") {
-        None | Some("internal") => None,
-        Some("external" | "external_gt") => Some(Condition::External),
-        Some("external_gte") => Some(Condition::ExternalOrEqual),
-        Some(other) => {
-            return Err(Failure::illegal_argument(format!(
-                "No version type match [{other}]"
-            )));
-        }
-    };
+    let external = External::of_type(text("version_type"))?;
     let only_create = match text("op_type") {
         None | Some("index") => false,
-        Some("create") if versions.is_some() => {
-            return Err(Failure::validation(
-                "create operations only support internal versioning. use index instead",
-            ));
-        }
+        Some("create") if external.is_some() => return Err(External::refused_by_create()),
         Some("create") => true,
         Some(other) => {
             return Err(Failure::illegal_argument(format!(
@@ -146,6 +134,6 @@ fn destination(dest: &Map<String, Json>) -> Outcome<Destination> {
     Ok(Destination {
         index: index.to_owned(),
         only_create,
-        versions,
+        versions: external.map(|external| external.condition),
     })
 }
