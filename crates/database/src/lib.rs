@@ -27,6 +27,7 @@ mod one_key;
 mod options;
 mod part_rows;
 mod query;
+mod query_scan;
 mod retention;
 mod run_code;
 mod scan;

@@ -8,17 +8,17 @@
 //! `_id` has its key as that field. Memory holds a batch of documents, and what the answer needs.
 
 use crate::collection::Collection;
+use crate::query_scan::{SCAN_NANOS, check_bytes, scan};
 use crate::view::{PartView, View};
 use crate::{Error, Result};
-use quire_collection::{Found, ID, LiveShard, Within};
+use quire_collection::{Found, LiveShard, Within};
 use quire_model::DocId;
-use quire_query::{Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard};
+use quire_query::{
+    Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard, Workers,
+};
 
 /// Documents of a page that are read at a time.
 const READ_AT_ONCE: usize = 256;
-
-/// What reading a document among all of them costs, in nanoseconds, about.
-const SCAN_NANOS: u64 = 500;
 
 /// What it costs to come to the first document.
 const SCAN_BEGIN_NANOS: u64 = 5_000;
@@ -117,13 +117,16 @@ impl View {
             let count: u64 = views.iter().map(View::count).sum();
             return Ok(query.counted(count));
         }
-        if let Some(answer) = answer_by_indexes(views, query, options)? {
-            return Ok(answer);
-        }
-        match scan(views, query, options, u64::MAX)? {
-            Some(answer) => Ok(answer),
-            None => Err(Error::Invalid("a scan ended before its end".into())),
-        }
+        let Some(env) = views.first().map(View::env) else {
+            return answer(views, query, options);
+        };
+        let run_all = |count: usize, part: &(dyn Fn(usize) + Sync)| env.run_all(count, part);
+        let workers = Workers::new(env.cores(), &run_all);
+        let options = Options {
+            workers: options.workers.or(workers),
+            ..*options
+        };
+        answer(views, query, &options)
     }
 
     /// The documents that hits of this view name, in that order.
@@ -155,6 +158,16 @@ impl View {
     }
 }
 
+fn answer(views: &[View], query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+    if let Some(answer) = answer_by_indexes(views, query, options)? {
+        return Ok(answer);
+    }
+    match scan(views, query, options, u64::MAX)? {
+        Some(answer) => Ok(answer),
+        None => Err(Error::Invalid("a scan ended before its end".into())),
+    }
+}
+
 /// What `read` gives for the docids of each partition, in the order of `hits`.
 fn documents_by<T: Clone>(
     views: &[View],
@@ -162,7 +175,7 @@ fn documents_by<T: Clone>(
     mut read: impl FnMut(PartView<'_>, &[DocId]) -> Result<Vec<T>>,
 ) -> Result<Vec<T>> {
     let mut found: Vec<Option<T>> = vec![None; hits.len()];
-    for (shard, partition) in (0..).zip(parts(views)) {
+    for (shard, partition) in (0..).zip(View::parts_of(views)) {
         let places = || (0..).zip(hits).filter(|(_, hit)| hit.shard == shard);
         let docids: Vec<DocId> = places().map(|(_, hit)| DocId(hit.doc)).collect();
         if docids.is_empty() {
@@ -177,60 +190,6 @@ fn documents_by<T: Clone>(
     found.ok_or_else(|| Error::Invalid("a hit names a partition that there is not".into()))
 }
 
-/// The answer by reading documents, one after the other; `None` if it takes more than
-/// `documents_max` of them, and the rest of a batch.
-fn scan(
-    views: &[View],
-    query: &Prepared,
-    options: &Options<'_>,
-    documents_max: u64,
-) -> Result<Option<Answer>> {
-    let mut scan = query.scan(options);
-    let is_about_id = query.is_about(ID);
-    let (mut page, mut left) = (Vec::new(), documents_max);
-    let mut is_partial = false;
-    'partitions: for (shard, partition) in (0..).zip(parts(views)) {
-        let mut rows = partition.rows(query)?;
-        while !scan.is_done() {
-            match options.check_stop() {
-                Err(quire_query::Error::Stopped) if options.partial => {
-                    is_partial = true;
-                    break 'partitions;
-                }
-                other => other.map_err(Error::Query)?,
-            }
-            if left == 0 {
-                return Ok(None);
-            }
-            let batch = rows.next_batch()?;
-            if batch.is_empty() {
-                break;
-            }
-            for (docid, found) in batch {
-                left = left.saturating_sub(1);
-                let hit = Hit {
-                    shard,
-                    doc: docid.0,
-                };
-                let document = match is_about_id {
-                    true => found.document_with_key()?,
-                    false => found.document,
-                };
-                if scan.see(hit, &document)? {
-                    page.push(hit);
-                    let bytes = size_of_val(page.as_slice());
-                    check_bytes(bytes, "giving all these hits at once", options)?;
-                }
-            }
-        }
-    }
-    let mut answer = scan.finish()?;
-    answer.is_partial = is_partial;
-    // A query with an order has its hits from there, others from here.
-    answer.hits.append(&mut page);
-    Ok(Some(answer))
-}
-
 /// The answer by the search indexes of all partitions; `None` if one of them has none that can be
 /// used. One that turns out to be damaged is built anew in the background.
 fn answer_by_indexes(
@@ -242,7 +201,7 @@ fn answer_by_indexes(
         return Ok(None);
     }
     let mut shards = Vec::new();
-    for part in parts(views) {
+    for part in View::parts_of(views) {
         let PartView::Plain(partition) = part else {
             // It has no index.
             return Ok(None);
@@ -321,21 +280,4 @@ fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
         true => worth.min(read.saturating_mul(READ_PART) + SCAN_DOCUMENTS_MIN),
         false => 0,
     }
-}
-
-/// Refuses what takes more memory than a query may.
-fn check_bytes(bytes: usize, what: &'static str, options: &Options<'_>) -> Result<()> {
-    let bytes_max = options.memory_bytes_max;
-    match bytes > bytes_max {
-        true => Err(Error::Query(quire_query::Error::TooLarge {
-            what,
-            bytes_max,
-        })),
-        false => Ok(()),
-    }
-}
-
-/// The partitions of all views, in the order in which hits number them.
-fn parts(views: &[View]) -> impl Iterator<Item = PartView<'_>> {
-    views.iter().flat_map(View::parts)
 }

@@ -70,6 +70,11 @@ impl View {
         }
     }
 
+    /// The partitions of several views, in the order in which hits number them.
+    pub(crate) fn parts_of(views: &[View]) -> Vec<PartView<'_>> {
+        views.iter().flat_map(View::parts).collect()
+    }
+
     /// The partitions of a plain collection.
     ///
     /// # Errors

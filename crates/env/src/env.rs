@@ -96,6 +96,15 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     /// their due time. A job that has not started when the machine is dropped never starts; one
     /// that owns the machine keeps it from being dropped.
     fn schedule(&self, class: JobClass, after: Duration, job: Job);
+    /// How many parts [`run_all`](Env::run_all) does at once.
+    fn cores(&self) -> usize {
+        1
+    }
+    /// Calls `part` with each number below `count`, some at once if the machine has several cores,
+    /// and returns when all calls have. A panic of one is a panic of this.
+    fn run_all(&self, count: usize, part: &(dyn Fn(usize) + Sync)) {
+        (0..count).for_each(part);
+    }
     /// Sees to it that `count` compactions can run at once, if background work runs on threads.
     fn reserve_compactions(&self, _count: usize) -> Result<()> {
         Ok(())

@@ -218,6 +218,14 @@ impl Env for ManagedEnv {
         self.env.schedule(class, after, job);
     }
 
+    fn cores(&self) -> usize {
+        self.env.cores()
+    }
+
+    fn run_all(&self, count: usize, part: &(dyn Fn(usize) + Sync)) {
+        self.env.run_all(count, part);
+    }
+
     fn reserve_compactions(&self, count: usize) -> Result<()> {
         self.env.reserve_compactions(count)
     }

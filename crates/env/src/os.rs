@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "this module is the real machine")]
 
 mod busy_poll;
+mod crew;
 mod dir;
 mod file;
 mod gate;
@@ -12,6 +13,7 @@ mod pool;
 
 use crate::durable;
 use crate::{AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result};
+use crew::Crew;
 use file::{OsAppendFile, OsReadFile};
 pub(crate) use map::OsMap;
 use pool::Pool;
@@ -44,6 +46,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct OsEnv {
     start: Instant,
     pool: Pool,
+    crew: Crew,
 }
 
 impl OsEnv {
@@ -55,6 +58,7 @@ impl OsEnv {
         Ok(Arc::new(OsEnv {
             start: Instant::now(),
             pool: Pool::start()?,
+            crew: Crew::default(),
         }))
     }
 }
@@ -170,6 +174,14 @@ impl Env for OsEnv {
 
     fn schedule(&self, class: JobClass, after: Duration, job: Job) {
         self.pool.schedule(class, after, job);
+    }
+
+    fn cores(&self) -> usize {
+        Crew::cores()
+    }
+
+    fn run_all(&self, count: usize, part: &(dyn Fn(usize) + Sync)) {
+        self.crew.run_all(count, part);
     }
 
     fn reserve_compactions(&self, count: usize) -> Result<()> {

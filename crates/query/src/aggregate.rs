@@ -260,6 +260,45 @@ impl Gathered {
         Ok(())
     }
 
+    /// Adds what was gathered of other documents, for the same measure.
+    pub(crate) fn join(&mut self, other: Gathered, meter: &mut Meter) -> Result<()> {
+        match (&mut *self, other) {
+            (_, Gathered::Count(count)) => self.add_documents(count),
+            (_, Gathered::Min(value) | Gathered::Max(value)) => {
+                if let Some(value) = value {
+                    self.add(value.term(), 1, meter)?;
+                }
+            }
+            (Gathered::Sum(all), Gathered::Sum(sum)) => all.join(&sum),
+            (Gathered::Avg(all, of), Gathered::Avg(sum, count)) => {
+                all.join(&sum);
+                *of += count;
+            }
+            (_, Gathered::Distinct(values)) => {
+                let mut values = values.iter();
+                values.try_for_each(|value| self.add(value.term(), 1, meter))?;
+            }
+            (Gathered::ApproximateDistinct(all), Gathered::ApproximateDistinct(values)) => {
+                all.join(values, meter)?;
+            }
+            (Gathered::Percentile(all), Gathered::Percentile(numbers)) => {
+                all.join(&numbers, meter)?;
+            }
+            (_, Gathered::Terms(counts, _)) => {
+                let mut counts = counts.iter();
+                counts.try_for_each(|(value, count)| self.add(value.term(), *count, meter))?;
+            }
+            (Gathered::Histogram(all, _), Gathered::Histogram(counts, _)) => {
+                let mut counts = counts.iter();
+                counts.try_for_each(|(interval, count)| {
+                    add_count(all, interval.term(), *count, meter)
+                })?;
+            }
+            (state, other) => unreachable!("{other:?} is no state of {state:?}'s measure"),
+        }
+        Ok(())
+    }
+
     /// The result.
     pub(crate) fn finish(self) -> Aggregated {
         match self {

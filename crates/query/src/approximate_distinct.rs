@@ -46,14 +46,41 @@ impl ApproximateDistinct {
                 meter.take(ENTRY_BYTES + term.len(), COUNTING)?;
                 terms.insert(term.into());
             }
-            ApproximateDistinct::Few(terms) => {
-                meter.take(SKETCH_BYTES, COUNTING)?;
-                meter.give(terms.iter().map(|term| ENTRY_BYTES + term.len()).sum());
-                let mut sketch = Box::new(HyperLogLog::seeded(PRECISION, 0));
-                terms.iter().for_each(|term| sketch.insert(&**term));
-                sketch.insert(term);
-                *self = ApproximateDistinct::Many(sketch);
+            ApproximateDistinct::Few(_) => {
+                self.become_sketch(meter)?;
+                return self.add(term, meter);
             }
+        }
+        Ok(())
+    }
+
+    /// Adds the values that another one counted.
+    pub(crate) fn join(&mut self, other: ApproximateDistinct, meter: &mut Meter) -> Result<()> {
+        match other {
+            ApproximateDistinct::Few(terms) => {
+                terms.iter().try_for_each(|term| self.add(term, meter))
+            }
+            ApproximateDistinct::Many(sketch) => {
+                if let ApproximateDistinct::Few(_) = self {
+                    self.become_sketch(meter)?;
+                }
+                if let ApproximateDistinct::Many(all) = self {
+                    let joined = all.union(&sketch);
+                    debug_assert!(joined.is_ok(), "all sketches have one precision");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Few values become a sketch of them.
+    fn become_sketch(&mut self, meter: &mut Meter) -> Result<()> {
+        if let ApproximateDistinct::Few(terms) = self {
+            meter.take(SKETCH_BYTES, COUNTING)?;
+            meter.give(terms.iter().map(|term| ENTRY_BYTES + term.len()).sum());
+            let mut sketch = Box::new(HyperLogLog::seeded(PRECISION, 0));
+            terms.iter().for_each(|term| sketch.insert(&**term));
+            *self = ApproximateDistinct::Many(sketch);
         }
         Ok(())
     }

@@ -121,6 +121,12 @@ impl ExactSum {
         debug_assert!(carry == 0, "the sum fits its limbs");
     }
 
+    /// Adds another sum.
+    pub(crate) fn join(&mut self, other: &ExactSum) {
+        add_limbs(&mut self.positive, &other.positive);
+        add_limbs(&mut self.negative, &other.negative);
+    }
+
     /// The float nearest to the sum divided by `count`; none of no numbers.
     ///
     /// The quotient is rounded once: it is finite although the sum may be above the largest float.
@@ -145,6 +151,18 @@ impl ExactSum {
             Ordering::Less => -nearest(&difference(&self.negative, &self.positive)),
         }
     }
+}
+
+/// Adds `more` to `all`.
+fn add_limbs(all: &mut Limbs, more: &Limbs) {
+    let mut carry = false;
+    for (limb, more) in all.iter_mut().zip(more) {
+        let (first, over) = limb.overflowing_add(*more);
+        let (second, over_too) = first.overflowing_add(u64::from(carry));
+        *limb = second;
+        carry = over || over_too;
+    }
+    debug_assert!(!carry, "the sum fits its limbs");
 }
 
 /// `larger` less `smaller`.

@@ -22,7 +22,7 @@ pub struct Explain {
     /// Documents that were tested because they come first in the query's order, where testing them
     /// was enough.
     pub first: u64,
-    /// Time for estimates and plans.
+    /// Time for estimates and plans. Times are those of all threads together.
     pub planning: Duration,
     /// Time for finding which documents match.
     pub filtering: Duration,
@@ -71,7 +71,40 @@ pub(crate) enum How {
     Tested,
 }
 
+impl Explain {
+    /// Adds how other shards were executed.
+    pub(crate) fn join(&mut self, other: &Explain) {
+        self.pruned += other.pruned;
+        self.outranked += other.outranked;
+        self.first += other.first;
+        self.planning += other.planning;
+        self.filtering += other.filtering;
+        self.ordering += other.ordering;
+        self.aggregating += other.aggregating;
+        self.filter.join(&other.filter);
+    }
+}
+
 impl Trace {
+    /// Adds how the same part was evaluated in other shards.
+    fn join(&mut self, other: &Trace) {
+        self.at_least += other.at_least;
+        self.at_most += other.at_most;
+        self.expected += other.expected;
+        for (access, shards) in &other.accesses {
+            *self.accesses.entry(*access).or_default() += shards;
+        }
+        self.cost += other.cost;
+        self.counted += other.counted;
+        self.built += other.built;
+        self.tested += other.tested;
+        self.rows += other.rows;
+        self.time += other.time;
+        for (part, other) in self.parts.iter_mut().zip(&other.parts) {
+            part.join(other);
+        }
+    }
+
     pub(crate) fn new(node: &Node) -> Trace {
         let mut joined = Vec::new();
         let (what, parts): (_, &[Node]) = match node {

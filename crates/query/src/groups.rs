@@ -150,6 +150,23 @@ impl Groups {
         Ok(())
     }
 
+    /// Adds the groups of other documents.
+    pub(crate) fn join(&mut self, other: Groups, meter: &mut Meter) -> Result<()> {
+        let measures = other.plan.measures.len();
+        let mut states = other.states.into_iter();
+        let mut numbered: Vec<_> = other.numbers.into_iter().collect();
+        numbered.sort_unstable_by_key(|(_, number)| *number);
+        for (key, _) in numbered {
+            let group = self.number_of(&key, meter)?;
+            for (measure, state) in states.by_ref().take(measures).enumerate() {
+                if let Some(all) = self.state(group, measure) {
+                    all.join(state, meter)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The groups that are wanted, in order, and how many there are with those past the limit.
     pub(crate) fn finish(self) -> Aggregated {
         let (plan, count) = (&self.plan, self.plan.measures.len());

@@ -32,6 +32,11 @@ impl Meter {
         }
     }
 
+    /// Bytes that may still be taken.
+    pub(crate) fn left(&self) -> usize {
+        self.bytes_max.saturating_sub(self.used)
+    }
+
     /// Gives bytes back.
     pub(crate) fn give(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.used, "bytes that are given back were taken");

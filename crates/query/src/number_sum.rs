@@ -45,6 +45,14 @@ impl NumberSum {
         self.others.get_or_insert_default().add_floats(values)
     }
 
+    /// Adds another sum.
+    pub(crate) fn join(&mut self, other: &NumberSum) {
+        self.add_integer(other.integers);
+        if let Some(others) = &other.others {
+            self.others.get_or_insert_default().join(others);
+        }
+    }
+
     /// The sum, rounded once.
     pub(crate) fn to_f64(&self) -> f64 {
         match &self.others {
@@ -85,11 +93,15 @@ mod tests {
         #[test]
         fn it_is_the_sum_that_an_exact_sum_gives(
             numbers in proptest::collection::vec((number(), any::<u64>()), 0..40),
+            apart in 0_usize..40,
         ) {
             let (mut sum, mut exact) = (NumberSum::default(), ExactSum::default());
-            for (number, times) in &numbers {
-                prop_assert_eq!(sum.add(number, *times), exact.add(number, *times));
+            let mut other = NumberSum::default();
+            for (at, (number, times)) in numbers.iter().enumerate() {
+                let part = if at < apart { &mut sum } else { &mut other };
+                prop_assert_eq!(part.add(number, *times), exact.add(number, *times));
             }
+            sum.join(&other);
             prop_assert_eq!(sum.to_f64().to_bits(), exact.to_f64().to_bits());
             let count = numbers.len() as u64;
             prop_assert_eq!(sum.mean(count), exact.mean(count));

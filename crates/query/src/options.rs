@@ -1,6 +1,6 @@
 //! [`Options`]: how a query is answered, and what it may take.
 
-use crate::{Access, Error, Result};
+use crate::{Access, Error, Result, Workers};
 use std::time::Duration;
 
 /// A clock: time since some fixed moment.
@@ -28,6 +28,8 @@ pub struct Options<'a> {
     /// Executes predicates in this way, where it can be gone, and not in the cheapest: for tests
     /// and benchmarks.
     pub access: Option<Access>,
+    /// Threads that the query may use beside its own, where that saves time.
+    pub workers: Option<Workers<'a>>,
 }
 
 impl Default for Options<'_> {
@@ -40,6 +42,7 @@ impl Default for Options<'_> {
             stop: None,
             partial: false,
             access: None,
+            workers: None,
         }
     }
 }
@@ -53,6 +56,7 @@ impl std::fmt::Debug for Options<'_> {
             .field("stop", &self.stop.is_some())
             .field("partial", &self.partial)
             .field("access", &self.access)
+            .field("workers", &self.workers.is_some())
             .finish()
     }
 }

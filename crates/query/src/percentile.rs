@@ -55,6 +55,15 @@ impl Percentile {
         meter.take(more * size_of::<u64>(), "finding a percentile")
     }
 
+    /// Adds the numbers of another one.
+    pub(crate) fn join(&mut self, other: &Percentile, meter: &mut Meter) -> Result<()> {
+        let bins = self.sketch.length();
+        let joined = self.sketch.merge(&other.sketch);
+        debug_assert!(joined.is_ok(), "all sketches have one configuration");
+        let more = self.sketch.length().saturating_sub(bins);
+        meter.take(more * size_of::<u64>(), "finding a percentile")
+    }
+
     /// The number; none of none.
     pub(crate) fn value(&self) -> Option<f64> {
         self.at(self.percent)

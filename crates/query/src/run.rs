@@ -27,7 +27,7 @@ use std::ops::ControlFlow;
 const FEW: u64 = 16;
 
 /// What a query needs of the documents of a shard that match.
-enum Needed<'p, 'e> {
+pub(crate) enum Needed<'p, 'e> {
     /// Only their number.
     Count,
     /// Those that belong on the page.
@@ -38,23 +38,32 @@ enum Needed<'p, 'e> {
     Aggregates,
 }
 
+/// The plan for one shard, which may have matches.
+pub(crate) struct Planned<'q> {
+    pub(crate) place: u32,
+    pub(crate) shard: &'q dyn Shard,
+    /// How many documents the shard has.
+    pub(crate) docs: u64,
+    pub(crate) step: Step<'q>,
+}
+
 /// One execution of a query.
 pub(crate) struct Run<'q> {
-    prepared: &'q Prepared,
+    pub(crate) prepared: &'q Prepared,
     shards: &'q dyn Shards,
-    options: Options<'q>,
+    pub(crate) options: Options<'q>,
     timer: Timer<'q>,
     pub(crate) explain: Option<Box<Explain>>,
-    meter: Meter,
+    pub(crate) meter: Meter,
     /// Documents that match.
-    matched: u64,
-    top: TopHits,
+    pub(crate) matched: u64,
+    pub(crate) top: TopHits,
     /// There is one shard alone, so hits are not compared with those of others.
     is_alone: bool,
-    gathered: Vec<AggregateState>,
-    facets: FacetState,
+    pub(crate) gathered: Vec<AggregateState>,
+    pub(crate) facets: FacetState,
     /// It was stopped, and what was seen until then is wanted.
-    is_partial: bool,
+    pub(crate) is_partial: bool,
 }
 
 impl<'q> Run<'q> {
@@ -85,6 +94,11 @@ impl<'q> Run<'q> {
         }
     }
 
+    /// One that executes on some of the shards, to be joined.
+    pub(crate) fn part(&self, options: &Options<'q>) -> Run<'q> {
+        Run::new(self.prepared, self.shards, options)
+    }
+
     /// Hits in the order of shards and docids.
     pub(crate) fn in_place(
         &mut self,
@@ -97,29 +111,27 @@ impl<'q> Run<'q> {
             left: query.limit.unwrap_or(u64::MAX),
             each,
         };
-        for &place in places {
-            if page.left == 0 && self.is_page_alone() {
-                break;
+        for (at, &place) in places.iter().enumerate() {
+            if page.left == 0 {
+                return match self.is_page_alone() {
+                    true => Ok(()),
+                    false => self.without_page(places.get(at..).unwrap_or_default()),
+                };
             }
-            let Some(shard) = self.shards.shard(place) else {
+            let Some(planned) = self.plan(place)? else {
                 continue;
             };
-            let Some((step, docs)) = self.plan(shard)? else {
-                continue;
+            let is_skipped = planned.step.estimate.at_most <= page.skip;
+            let is_counted = is_skipped && !query.is_aggregated();
+            let needed = match is_counted {
+                true => Needed::Count,
+                false => Needed::Page(&mut page),
             };
-            let is_skipped = step.estimate.at_most <= page.skip;
-            let needed = match (page.left == 0, !query.is_aggregated()) {
-                (true, true) => Needed::Count,
-                (true, false) => Needed::Aggregates,
-                (false, true) if is_skipped => Needed::Count,
-                (false, _) => Needed::Page(&mut page),
-            };
-            let only_counted = matches!(needed, Needed::Count);
-            let executed = self.execute_on(shard, place, &step, docs, needed);
+            let executed = self.execute_on(&planned, needed);
             let Some(matched) = self.unless_stopped(executed)? else {
                 break;
             };
-            if only_counted && page.left > 0 {
+            if is_counted {
                 page.skip = page.skip.saturating_sub(matched);
             }
         }
@@ -141,50 +153,9 @@ impl<'q> Run<'q> {
             false => self.best_first(places, first)?,
         };
         self.is_alone = waiting.len() == 1;
-        let is_about_all = !self.is_page_alone();
-        for (executed, place) in waiting.iter().enumerate() {
-            let Some(shard) = self.shards.shard(*place) else {
-                continue;
-            };
-            let is_outranked = self.top.is_nothing()
-                || self.top.worst().is_some()
-                    && is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top);
-            if is_outranked && !is_about_all {
-                // So are all behind it, which have no better values: they need no plan.
-                if let Some(explain) = &mut self.explain {
-                    explain.outranked += (waiting.len() - executed) as u64;
-                }
-                break;
-            }
-            let mut early = Early::All;
-            if !is_about_all && !self.is_alone {
-                early = threshold::early(shard, first, &self.top)?;
-                if matches!(&early, Early::Docs(docs) if docs.is_empty()) {
-                    continue;
-                }
-            }
-            let Some((step, docs)) = self.plan(shard)? else {
-                continue;
-            };
-            if let Early::Docs(early) = early {
-                let executed = self.execute_on_early(shard, *place, &step, docs, early);
-                if self.unless_stopped(executed.map(|()| 0))?.is_none() {
-                    break;
-                }
-                continue;
-            }
-            let needed = match (is_outranked, !query.is_aggregated()) {
-                (true, true) => Needed::Count,
-                (true, false) => Needed::Aggregates,
-                (false, _) => Needed::First,
-            };
-            if is_outranked && let Some(explain) = &mut self.explain {
-                explain.outranked += 1;
-            }
-            let executed = self.execute_on(shard, *place, &step, docs, needed);
-            if self.unless_stopped(executed)?.is_none() {
-                break;
-            }
+        match self.is_page_alone() {
+            true => self.page_of(&waiting, first)?,
+            false => self.ordered(&waiting)?,
         }
         let top = std::mem::replace(&mut self.top, Top::new(0));
         let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
@@ -194,6 +165,47 @@ impl<'q> Run<'q> {
             }
         }
         Ok(())
+    }
+
+    /// The first hits, and nothing else: shards whose hits would come after them are skipped.
+    fn page_of(&mut self, waiting: &[u32], first: &Order) -> Result<()> {
+        for (executed, place) in waiting.iter().enumerate() {
+            let Some(shard) = self.shards.shard(*place) else {
+                continue;
+            };
+            if self.is_outranked(shard, first)? {
+                // So are all behind it, which have no better values: they need no plan.
+                if let Some(explain) = &mut self.explain {
+                    explain.outranked += (waiting.len() - executed) as u64;
+                }
+                break;
+            }
+            let mut early = Early::All;
+            if !self.is_alone {
+                early = threshold::early(shard, first, &self.top)?;
+                if matches!(&early, Early::Docs(docs) if docs.is_empty()) {
+                    continue;
+                }
+            }
+            let Some(planned) = self.plan(*place)? else {
+                continue;
+            };
+            let executed = match early {
+                Early::Docs(early) => self.execute_on_early(&planned, early).map(|()| 0),
+                Early::All => self.execute_on(&planned, Needed::First),
+            };
+            if self.unless_stopped(executed)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all hits of a shard would come after the first ones.
+    pub(crate) fn is_outranked(&self, shard: &dyn Shard, first: &Order) -> Result<bool> {
+        Ok(self.top.is_nothing()
+            || self.top.worst().is_some()
+                && is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top))
     }
 
     /// Places of shards, ordered by the shard's best value, the best first.
@@ -220,8 +232,11 @@ impl<'q> Run<'q> {
         Ok(waiting.into_iter().map(|(_, place)| place).collect())
     }
 
-    /// The plan for a shard, and how many documents the shard has; none if nothing in it can match.
-    fn plan(&mut self, shard: &'q dyn Shard) -> Result<Option<(Step<'q>, u64)>> {
+    /// The plan for a shard; none if nothing in it can match.
+    pub(crate) fn plan(&mut self, place: u32) -> Result<Option<Planned<'q>>> {
+        let Some(shard) = self.shards.shard(place) else {
+            return Ok(None);
+        };
         let start = self.timer.now();
         let docs = shard.doc_count()?;
         let trace = self.explain.as_mut().map(|explain| &mut explain.filter);
@@ -231,11 +246,16 @@ impl<'q> Run<'q> {
             explain.pruned += u64::from(is_pruned);
             explain.planning += self.timer.since(start);
         }
-        Ok((!is_pruned).then_some((step, docs)))
+        Ok((!is_pruned).then_some(Planned {
+            place,
+            shard,
+            docs,
+            step,
+        }))
     }
 
     /// What executing gave; `None` if it was stopped, and what was seen until then is wanted.
-    fn unless_stopped(&mut self, executed: Result<u64>) -> Result<Option<u64>> {
+    pub(crate) fn unless_stopped(&mut self, executed: Result<u64>) -> Result<Option<u64>> {
         match executed {
             Err(Error::Stopped) if self.options.partial => {
                 self.is_partial = true;
@@ -264,14 +284,17 @@ impl<'q> Run<'q> {
     }
 
     /// Executes the plan on a shard, and returns how many documents match.
-    fn execute_on(
+    pub(crate) fn execute_on(
         &mut self,
-        shard: &dyn Shard,
-        place: u32,
-        step: &Step<'_>,
-        docs: u64,
+        planned: &Planned<'_>,
         needed: Needed<'_, '_>,
     ) -> Result<u64> {
+        let Planned {
+            place,
+            shard,
+            docs,
+            ref step,
+        } = *planned;
         let timer = self.timer;
         let evaluator = self.evaluator(shard, docs)?;
         let start = timer.now();
@@ -313,14 +336,13 @@ impl<'q> Run<'q> {
 
     /// Executes the plan on the documents of a shard that can still be among the first: those of
     /// `early`.
-    fn execute_on_early(
-        &mut self,
-        shard: &dyn Shard,
-        place: u32,
-        step: &Step<'_>,
-        docs: u64,
-        mut early: DocSet,
-    ) -> Result<()> {
+    fn execute_on_early(&mut self, planned: &Planned<'_>, mut early: DocSet) -> Result<()> {
+        let Planned {
+            place,
+            shard,
+            docs,
+            ref step,
+        } = *planned;
         let timer = self.timer;
         let evaluator = self.evaluator(shard, docs)?;
         let start = timer.now();

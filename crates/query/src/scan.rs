@@ -94,6 +94,14 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// Whether the query has hits, and no order: they come in the order of the documents.
+    #[must_use]
+    pub fn is_paged_in_place(&self) -> bool {
+        self.query.order.is_empty() && self.query.limit != Some(0)
+    }
+}
+
 impl Scan<'_> {
     /// Takes a document in. True if it is a hit on the page of a query without an order, whose hits
     /// come in the order of these calls.
@@ -125,6 +133,28 @@ impl Scan<'_> {
     pub fn is_done(&self) -> bool {
         let is_counted = self.prepared.query.count || self.prepared.query.is_aggregated();
         self.left == 0 && self.top.is_nothing() && !is_counted && self.missing.is_empty()
+    }
+
+    /// Adds what another scan of the same query saw: of other documents, and not of a query
+    /// [paged in place](Prepared::is_paged_in_place), whose hits depend on what came before.
+    ///
+    /// # Errors
+    /// `TooLarge` if the query would hold more memory than it may.
+    pub fn join(&mut self, mut other: Scan<'_>) -> Result<()> {
+        let plan = &self.prepared.facets;
+        other
+            .documents
+            .flush(plan, &mut other.facets, &mut other.meter)?;
+        self.seen += other.seen;
+        self.matched += other.matched;
+        self.missing.retain(|path| other.missing.contains(path));
+        for (key, hit) in other.top.into_sorted() {
+            offer(&mut self.top, key, hit, &mut self.meter)?;
+        }
+        for (all, gathered) in self.gathered.iter_mut().zip(other.gathered) {
+            all.join(gathered, &mut self.meter)?;
+        }
+        self.facets.join(plan, other.facets, &mut self.meter)
     }
 
     /// The answer. It has the hits of an ordered query; [`see`](Scan::see) has returned true for

@@ -3,7 +3,7 @@
 use crate::testing::{Case, naive};
 use crate::{
     Answer, ErrorKind, Filter, Hit, ModelShard, Options, Order, Prepared, Query, Shard,
-    UnknownFields, field, find, find_all,
+    UnknownFields, Workers, field, find, find_all,
 };
 use proptest::prelude::*;
 use quire_model::Document;
@@ -17,6 +17,21 @@ fn prepared(query: &Query) -> Prepared {
 fn answer(shards: &[ModelShard], query: &Query, options: &Options<'_>) -> crate::Result<Answer> {
     let shards: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
     prepared(query).answer(&shards, options)
+}
+
+/// Threads of a scope.
+fn run_all(count: usize, task: &(dyn Fn(usize) + Sync)) {
+    std::thread::scope(|scope| {
+        for at in 0..count {
+            std::thread::Builder::new()
+                .spawn_scoped(scope, move || task(at))
+                .unwrap();
+        }
+    });
+}
+
+fn workers(count: usize) -> Option<Workers<'static>> {
+    Workers::new(count, &run_all).map(Workers::always)
 }
 
 fn split(documents: &[Document], sizes: &[usize]) -> Vec<Vec<Document>> {
@@ -62,8 +77,47 @@ proptest! {
                 ..case.clone()
             };
             prop_assert_eq!(&found, &right, "{}", text);
+            // So do threads that share the shards, as far as they have room, and explain the same.
+            for (threads, memory_bytes_max) in [(2, 64 << 20), (3, 64 << 20), (2, 400)] {
+                let options = Options { workers: workers(threads), memory_bytes_max, ..options };
+                let alone = Options { workers: None, ..options };
+                let expected = match memory_bytes_max {
+                    400 => answer(&shards, query, &alone),
+                    _ => Ok(right.clone()),
+                };
+                let mut shared = answer(&shards, query, &options);
+                if let (Ok(shared), Some(alone)) = (&mut shared, &explain) {
+                    let shared = shared.explain.take().unwrap();
+                    prop_assert_eq!(
+                        (shared.pruned, shared.filter.expected),
+                        (alone.pruned, alone.filter.expected)
+                    );
+                }
+                match (shared, expected) {
+                    (Ok(mut shared), Ok(mut expected)) => {
+                        (shared.explain, expected.explain) = (None, None);
+                        prop_assert_eq!(shared, expected, "{}", text);
+                    }
+                    // Without sharing there is not room enough either.
+                    (shared, expected) => prop_assert!(
+                        shared.is_err() && expected.is_err(),
+                        "{:?} {:?} {}", shared, expected, text
+                    ),
+                }
+            }
             // Documents without a shard give the same.
             let scanner = prepared(query);
+            let mut joined = scanner.scan(&Options::default());
+            for (shard, documents) in (0..).zip(&parts) {
+                let mut scan = scanner.scan(&Options::default());
+                for (doc, document) in (0..).zip(*documents) {
+                    scan.see(Hit { shard, doc }, document).unwrap();
+                }
+                joined.join(scan).unwrap();
+            }
+            if !scanner.is_paged_in_place() {
+                prop_assert_eq!(&joined.finish().unwrap(), &right, "{}", text);
+            }
             let mut scan = scanner.scan(&Options::default());
             let mut hits = Vec::new();
             for (shard, documents) in (0..).zip(&parts) {

@@ -8,7 +8,7 @@ use quire_collection::Write;
 use quire_env::SimEnv;
 use quire_model::{Document, Key, ValueRef};
 use quire_query::testing::{Case, PATHS, naive};
-use quire_query::{Access, Aggregate, Hit, Options, Path, Prepared, Query, field, find};
+use quire_query::{Access, Aggregate, Hit, Options, Path, Prepared, Query, Workers, field, find};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -155,6 +155,12 @@ impl Model {
             };
             let answer = view.query(&prepared, &options).unwrap();
             assert_eq!(answer, right, "{access:?} {query:?}\n{}", what());
+            // So do tasks that share the partitions.
+            let run_all = |count: usize, part: &(dyn Fn(usize) + Sync)| (0..count).for_each(part);
+            let workers = Workers::new(2, &run_all).map(Workers::always);
+            let options = Options { workers, ..options };
+            let answer = view.query(&prepared, &options).unwrap();
+            assert_eq!(answer, right, "shared, {access:?} {query:?}\n{}", what());
         }
     }
 }

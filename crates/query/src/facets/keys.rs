@@ -119,16 +119,7 @@ impl Keys {
             tuples = extended.collect();
         }
         for tuple in tuples {
-            let next = self.tuples.len() as u32;
-            let number = match self.tuples.get(&tuple) {
-                Some(number) => *number,
-                None => {
-                    meter.take(ENTRY_BYTES + 4 * tuple.len(), FACETING)?;
-                    self.tuples.insert(tuple, next);
-                    next
-                }
-            };
-            keys.push(number);
+            keys.push(self.number_of(tuple, meter)?);
         }
         Ok(unread)
     }
@@ -157,6 +148,40 @@ impl Keys {
             .iter()
             .try_for_each(|key| each(*key, meter))?;
         Ok(converted.is_unread)
+    }
+
+    /// Adds the keys that other documents have. Returns the number here of each key, by its number
+    /// there.
+    pub(crate) fn join(&mut self, other: Keys, meter: &mut Meter) -> Result<Vec<u32>> {
+        let mut numbers = Vec::with_capacity(other.parts.len());
+        for (all, parts) in self.parts.iter_mut().zip(other.parts) {
+            let mut of_parts = vec![0; parts.numbers.len()];
+            for (term, number) in parts.numbers {
+                of_parts[number as usize] = all.number(&term, meter)?;
+            }
+            numbers.push(of_parts);
+        }
+        if let [_] = numbers.as_slice() {
+            return Ok(numbers.swap_remove(0));
+        }
+        let mut of_tuples = vec![0; other.tuples.len()];
+        for (tuple, number) in other.tuples {
+            let parts = numbers.iter().zip(&tuple);
+            let tuple = parts.map(|(of_parts, part)| of_parts[*part as usize]);
+            of_tuples[number as usize] = self.number_of(tuple.collect(), meter)?;
+        }
+        Ok(of_tuples)
+    }
+
+    /// The number of a key of several parts; there is one afterwards.
+    fn number_of(&mut self, tuple: SmallVec<[u32; 4]>, meter: &mut Meter) -> Result<u32> {
+        if let Some(number) = self.tuples.get(&tuple) {
+            return Ok(*number);
+        }
+        meter.take(ENTRY_BYTES + 4 * tuple.len(), FACETING)?;
+        let number = self.tuples.len() as u32;
+        self.tuples.insert(tuple, number);
+        Ok(number)
     }
 
     /// The parts of each key, by its number.

@@ -135,6 +135,20 @@ impl MetricState {
         }
     }
 
+    /// Adds the state of other documents, of the same metric.
+    pub(crate) fn join(&mut self, other: MetricState, meter: &mut Meter) -> Result<()> {
+        match (self, other) {
+            (MetricState::Measure(all), MetricState::Measure(one)) => all.join(one, meter)?,
+            (MetricState::Values(all), MetricState::Values(count)) => *all += count,
+            (MetricState::Stats(all), MetricState::Stats(one)) => all.join(&one),
+            (MetricState::Percentiles(all), MetricState::Percentiles(one)) => {
+                all.join(&one, meter)?;
+            }
+            (state, other) => unreachable!("{other:?} is no state of {state:?}'s metric"),
+        }
+        Ok(())
+    }
+
     /// What it says.
     pub(crate) fn finish(self, metric: &Metric) -> Faceted {
         match self {
@@ -154,6 +168,14 @@ impl MetricState {
 }
 
 impl StatsState {
+    fn join(&mut self, other: &StatsState) {
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum.join(&other.sum);
+        self.squares.join(&other.squares);
+    }
+
     fn finish(self) -> Stats {
         let is_any = self.count > 0;
         Stats {

@@ -12,6 +12,7 @@ mod documents;
 mod facet;
 mod faceted;
 mod finish;
+mod join;
 mod keys;
 mod metric;
 mod plan;

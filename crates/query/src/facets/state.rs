@@ -263,14 +263,7 @@ impl BucketsState {
                 unread = self.keys_of(node, batch, *place, &mut keys, meter)?;
             }
             if unread > 0 {
-                let place = *outer as usize;
-                if self.unread.len() <= place {
-                    meter.take((place + 1 - self.unread.len()) * size_of::<u64>(), "facets")?;
-                    self.unread.resize(place + 1, 0);
-                }
-                if let Some(count) = self.unread.get_mut(place) {
-                    *count += unread;
-                }
+                self.add_unread(*outer, unread, meter)?;
             }
             for key in &keys {
                 let bucket = self.numbers.number(*outer, *key, meter)?;
@@ -285,6 +278,19 @@ impl BucketsState {
             }
         }
         self.add_inner(node, batch, &of_inner, meter)
+    }
+
+    /// Adds values without a key.
+    pub(crate) fn add_unread(&mut self, outer: u32, unread: u64, meter: &mut Meter) -> Result<()> {
+        let place = outer as usize;
+        if self.unread.len() <= place {
+            meter.take((place + 1 - self.unread.len()) * size_of::<u64>(), "facets")?;
+            self.unread.resize(place + 1, 0);
+        }
+        if let Some(count) = self.unread.get_mut(place) {
+            *count += unread;
+        }
+        Ok(())
     }
 
     fn add_inner(
@@ -332,7 +338,7 @@ impl BucketsState {
     }
 }
 
-fn metric_state<'s>(
+pub(crate) fn metric_state<'s>(
     states: &'s mut Vec<MetricState>,
     bucket: u32,
     metric: &super::Metric,
@@ -410,17 +416,26 @@ fn add_hits(
                 None => push_key(&mut key, None, order.direction),
             }
         }
-        let at = *bucket as usize;
-        while states.len() <= at {
-            meter.take(size_of::<(u64, TopHits)>(), "hits of buckets")?;
-            states.push((0, Top::new(skip.saturating_add(*limit))));
-        }
-        if let Some((count, top)) = states.get_mut(at) {
-            *count += 1;
-            if !top.is_nothing() {
-                offer(top, key, hit, meter)?;
-            }
+        let (count, top) = hits_state(states, *bucket, skip.saturating_add(*limit), meter)?;
+        *count += 1;
+        if !top.is_nothing() {
+            offer(top, key, hit, meter)?;
         }
     }
     Ok(())
+}
+
+/// How many documents a bucket has, and the first ones, of which `limit` are kept.
+pub(crate) fn hits_state<'s>(
+    states: &'s mut Vec<(u64, TopHits)>,
+    bucket: u32,
+    limit: u64,
+    meter: &mut Meter,
+) -> Result<&'s mut (u64, TopHits)> {
+    let place = bucket as usize;
+    while states.len() <= place {
+        meter.take(size_of::<(u64, TopHits)>(), "hits of buckets")?;
+        states.push((0, Top::new(limit)));
+    }
+    Ok(&mut states[place])
 }
