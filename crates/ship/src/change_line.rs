@@ -41,8 +41,8 @@ pub(crate) fn read(line: &str) -> Result<Change, String> {
 /// The text of a key that is a JSON string or integer.
 ///
 /// # Errors
-/// If it is neither.
-pub(crate) fn key_text(json: &str) -> Result<String, String> {
+/// If it is neither: a sentence that says so.
+pub fn key_text(json: &str) -> Result<String, String> {
     match json.as_bytes().first() {
         Some(b'"') => serde_json::from_str(json).map_err(|error| error.to_string()),
         Some(b'-' | b'0'..=b'9') if !json.contains(['.', 'e', 'E']) => Ok(json.to_owned()),

@@ -48,14 +48,14 @@ pub struct PipeConfig {
 }
 
 /// Kinds of sources that are named; a collection and files are told by what is set.
-const SOURCE_KINDS: [&str; 1] = ["mysql"];
+const SOURCE_KINDS: [&str; 2] = ["kafka", "mysql"];
 
 /// Where changes come from: a collection of a server (`url`) or of a directory, files, or what
 /// `type` names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
-    /// `mysql`; none for a collection or files.
+    /// `kafka` or `mysql`; none for a collection or files.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// A Quire server.
@@ -66,8 +66,11 @@ pub struct SourceConfig {
     pub collection: Option<String>,
     /// Files of JSON lines, in their order; the last one may grow.
     pub files: Option<Vec<PathBuf>>,
-    /// The field with the key of a document in files; `_id` by default.
+    /// The field with the key of a document in files, where it is `_id` by default, or in records
+    /// of `kafka`, where it is the record's key by default.
     pub key_field: Option<String>,
+    /// Of `kafka`.
+    pub topic: Option<String>,
     /// Of `mysql`: `DATABASE.TABLE`.
     pub table: Option<String>,
     /// Of `mysql`: the user, and a file with the password.
@@ -237,9 +240,15 @@ impl SourceConfig {
                 let kinds = SOURCE_KINDS.join(", ");
                 return Err(format!("[source] type {kind:?} is none of {kinds}{hint}"));
             }
-            return match (place, &self.table) {
-                ((Some(_), None, None), Some(_)) if !collection => Ok(()),
-                _ => Err("[source] of type mysql needs url and table, and no others".to_owned()),
+            let (what, named, other) = match kind.as_str() {
+                "kafka" => ("topic", &self.topic, &self.table),
+                _ => ("table", &self.table, &self.topic),
+            };
+            return match (place, named, other) {
+                ((Some(_), None, None), Some(_), None) if !collection => Ok(()),
+                _ => Err(format!(
+                    "[source] of type {kind} needs url and {what}, and no other place"
+                )),
             };
         }
         match place {

@@ -69,6 +69,7 @@ mod tuner;
 
 pub use bulk_sink::{BulkOptions, BulkSink, Server};
 pub use change::{Change, Cursor};
+pub use change_line::key_text;
 pub use checkpoint::Checkpoint;
 pub use collection_source::CollectionSource;
 pub use config::{PipeConfig, SinkConfig, SourceConfig};

@@ -201,6 +201,11 @@ fn named_source(context: &Context, config: &PipeConfig, kind: &str) -> Result<Bo
             let source = quire_mysql::MysqlSource::new(context.env.clone(), options);
             Ok(Box::new(source))
         }
+        #[cfg(feature = "kafka")]
+        "kafka" => {
+            let options = quire_kafka::KafkaOptions::new(&config.source).map_err(failed)?;
+            Ok(Box::new(quire_kafka::KafkaSource::new(options)))
+        }
         _ => Err(Error::Usage(format!(
             "this program was built without the source {kind}"
         ))),

@@ -1,0 +1,122 @@
+//! A broker of a test, in a folder of its own.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A running broker; it ends with the value.
+pub(crate) struct Broker {
+    pub(crate) port: u16,
+    home: PathBuf,
+    directory: TempDir,
+    child: Option<Child>,
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+impl Broker {
+    /// Starts a broker; none, with a message, where Kafka is not installed.
+    pub(crate) fn start() -> Option<Broker> {
+        let home = std::env::var_os("KAFKA_HOME").map(PathBuf::from);
+        let Some(home) = home.filter(|home| home.join("libs").is_dir()) else {
+            println!("skipped: no Kafka; set KAFKA_HOME to its folder, which has a folder libs");
+            return None;
+        };
+        let (port, controller) = (free_port(), free_port());
+        let directory = TempDir::new().unwrap();
+        let path = directory.path();
+        let settings = format!(
+            "process.roles=broker,controller\nnode.id=1\n\
+             controller.quorum.voters=1@127.0.0.1:{controller}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
+             controller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+             log.dirs={}\noffsets.topic.replication.factor=1\n\
+             transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
+             log.cleaner.dedupe.buffer.size=16777216\n",
+            path.join("log").display()
+        );
+        std::fs::write(path.join("server.properties"), settings).unwrap();
+        let mut broker = Broker {
+            port,
+            home,
+            directory,
+            child: None,
+        };
+        let settings = broker.settings();
+        let mut format = broker.java("kafka.tools.StorageTool");
+        format.args(["format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", &settings]);
+        let done = format.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        broker.run();
+        Some(broker)
+    }
+
+    fn settings(&self) -> String {
+        let path = self.path().join("server.properties");
+        path.display().to_string()
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn java(&self, class: &str) -> Command {
+        let mut java = Command::new("java");
+        java.args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+            .arg("-cp")
+            .arg(self.home.join("libs/*"))
+            .arg(class)
+            .stdin(Stdio::null());
+        java
+    }
+
+    /// Runs the broker, and waits until it listens.
+    pub(crate) fn run(&mut self) {
+        let log = File::create(self.path().join("output")).unwrap();
+        let mut server = self.java("kafka.Kafka");
+        server.arg(self.settings());
+        server.stdout(log.try_clone().unwrap()).stderr(log);
+        self.child = Some(server.spawn().unwrap());
+        for _ in 0..1200 {
+            if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let log = std::fs::read_to_string(self.path().join("output")).unwrap();
+        panic!("Kafka does not listen: {log}");
+    }
+
+    /// Kills it at once.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Changes a topic by Kafka's own command.
+    pub(crate) fn topics(&self, arguments: &[&str]) {
+        let mut command = self.java("org.apache.kafka.tools.TopicCommand");
+        let address = format!("127.0.0.1:{}", self.port);
+        command
+            .args(["--bootstrap-server", &address])
+            .args(arguments);
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
