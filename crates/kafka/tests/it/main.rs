@@ -1,6 +1,13 @@
 //! A topic of a real Kafka, which the tests start, read by `ship`; they are skipped, saying so,
 //! where there is none.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests read and write files of their own, and panic when they fail"
+)]
+
 mod broker;
 
 use broker::Broker;
