@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// Says which of some records are needed: one answer for each.
 pub type Keep<'a, E> = &'a mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>;
 
-/// Reserves memory for so many bytes of a large block, waiting for it.
+/// Reserves bytes of memory for a large block, waiting for them.
 pub type Room<'a> = &'a dyn Fn(u64) -> Charge;
 
 /// A block that is larger has its memory reserved before it is read.
@@ -117,9 +117,9 @@ impl Log {
 
     /// Rewrites the sealed segments that hold the positions from `from` up to `next` as one
     /// segment, with the records that `keep` says are needed. `keep` gets the records in order,
-    /// some at a time, and answers for each. `room` is called for memory before a large block is read, while
-    /// none is held. `stop` is called now and then; if it returns true, the
-    /// work ends with `None`, and nothing has changed.
+    /// some at a time, and answers for each. `room` is called for memory before a large block is
+    /// read, while none is held. `stop` is called now and then; if it returns true, the work ends
+    /// with `None`, and nothing has changed.
     ///
     /// All these records must be durable, and so must the records that make others obsolete.
     ///

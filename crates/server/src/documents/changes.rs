@@ -91,7 +91,7 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
         let read_changes = engine.read(move |_| {
             let _turn = turn;
             let read = read(&collection, &mut wanted, large_bytes);
-            // The reservation goes with the read, which ends even if the caller does not wait for it.
+            // The reservation goes with the read, which ends even if no caller waits for it.
             read.map(|lines| (lines, wanted, held))
                 .map_err(|error| Failure::engine(&error, Some(&name)))
         });

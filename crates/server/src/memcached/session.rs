@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    /// Executes requests. If `task` is cancelled, what is left is not done, and the connection ends.
+    /// Executes requests. If `task` is cancelled, the rest is not done, and the connection ends.
     fn execute(
         &mut self,
         requests: &[Request<'_>],
