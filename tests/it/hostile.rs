@@ -189,6 +189,19 @@ impl Clients<'_> {
         }
     }
 
+    /// A document of numbers of one digit, whose encoding is three times its text: the larger one
+    /// can't have its memory.
+    fn numbers(&self, client: usize, version: usize) {
+        let (count, status): (usize, &[u16]) = match (client + version).is_multiple_of(2) {
+            true => (TEXT_BYTES[0] / 2, &[413]),
+            false => (TEXT_BYTES[2] / 2, &[200, 201]),
+        };
+        let document = format!("{{\"numbers\":[1{}]}}", ",7".repeat(count));
+        let path = format!("/docs/_doc/numbers-{client}");
+        let answer = self.exchange("numbers", "PUT", &path, document.as_bytes());
+        assert!(status.contains(&answer.0), "{answer:?}");
+    }
+
     fn get(&self, client: usize) {
         self.exchange("get", "GET", &format!("/docs/_doc/put-{client}"), b"");
     }
@@ -338,6 +351,7 @@ fn holds(memory_mib: u64, limit_mib: u64) {
             repeat(Box::new(move |version| all.put(client, version)));
             repeat(Box::new(move |version| all.update(client, version)));
             repeat(Box::new(move |version| all.bulk(client, version)));
+            repeat(Box::new(move |version| all.numbers(client, version)));
             repeat(Box::new(move |version| {
                 drop(all.set_and_get(client, version))
             }));
@@ -357,7 +371,7 @@ fn holds(memory_mib: u64, limit_mib: u64) {
         println!("{count} small puts and gets; the slowest get took {slowest:?}");
     });
     assert!(server.is_running(), "the system killed the server");
-    let connections = idle.len() as u64 + 14 * CLIENTS as u64;
+    let connections = idle.len() as u64 + 15 * CLIENTS as u64;
     let bound = (memory_mib << 20) + BESIDE_BYTES + CONNECTION_BYTES * connections;
     let peak = peak.into_inner();
     println!(

@@ -245,7 +245,7 @@ fn a_document_that_names_another_key_than_its_own_is_refused_at_every_face() {
     let k2 = key("k2");
     let partition = c.partition_of(&k2);
     let group = [write(&k2), Change::put(k2.clone(), document("{}"))];
-    let grouped = c.write_grouped(&[(partition, &group)], None).remove(0);
+    let grouped = c.write_grouped(vec![(partition, &group)], None).remove(0);
     assert!(grouped[1].is_ok());
     c.delete(&k2).unwrap();
     let refused = [

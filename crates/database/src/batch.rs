@@ -157,19 +157,19 @@ impl Batch<'_> {
             });
             writes.push(write);
         }
-        let groups: Vec<(u32, &[Write])> = by_partition
-            .iter()
-            .map(|(number, (_, writes))| (*number, writes.as_slice()))
-            .collect();
-        let grouped = write_groups(self.collection, &groups, durability);
-        for ((indices, _), group) in by_partition.values().zip(grouped) {
+        let by_partition = by_partition.into_iter();
+        let (indices, groups): (Vec<_>, Vec<_>) = by_partition
+            .map(|(number, (indices, writes))| (indices, (number, writes)))
+            .unzip();
+        let grouped = write_groups(self.collection, groups, durability);
+        for (indices, group) in indices.into_iter().zip(grouped) {
             assert_eq!(
                 indices.len(),
                 group.len(),
                 "each write of a group has a result"
             );
-            for (index, result) in indices.iter().zip(group) {
-                results[*index] = Some(result);
+            for (index, result) in indices.into_iter().zip(group) {
+                results[index] = Some(result);
             }
         }
         results
@@ -231,14 +231,15 @@ impl Collection {
     /// writes to it in their order; a partition may have several groups. Returns the results of
     /// each group, in the order of its writes. If a key is not of the partition of its group,
     /// nothing is written and all results are `Invalid`. A write whose document names another key
-    /// in the key field, or in `_id`, is `Invalid` alone.
-    pub fn write_grouped(
+    /// in the key field, or in `_id`, is `Invalid` alone. Owned groups are dropped before their
+    /// records are compressed and synced: then a large document is not held beside them.
+    pub fn write_grouped<W: AsRef<[Write]>>(
         &self,
-        groups: &[(u32, &[Write])],
+        groups: Vec<(u32, W)>,
         durability: Option<Durability>,
     ) -> Vec<Vec<Result<Written>>> {
-        let is_misplaced = |(number, writes): &(u32, &[Write])| {
-            let mut keys = writes.iter().map(|write| &write.key);
+        let is_misplaced = |(number, writes): &(u32, W)| {
+            let mut keys = writes.as_ref().iter().map(|write| &write.key);
             keys.any(|key| self.partition_of(key) != *number)
         };
         if groups.iter().any(is_misplaced) {
@@ -247,65 +248,67 @@ impl Collection {
                     "a key is not of its group's partition".into(),
                 ))
             };
-            let refused = |(_, writes): &(u32, &[Write])| writes.iter().map(|_| error()).collect();
+            let refused = |(_, writes): &(u32, W)| {
+                let writes = writes.as_ref().iter();
+                writes.map(|_| error()).collect()
+            };
             return groups.iter().map(refused).collect();
         }
         let settings = self.settings();
         let durability = durability.unwrap_or(settings.durability);
         let is_right = |write: &Write| settings.check_write(write).is_ok();
-        let are_right = |(_, writes): &(u32, &[Write])| writes.iter().all(is_right);
+        let are_right = |(_, writes): &(u32, W)| writes.as_ref().iter().all(is_right);
         if groups.iter().all(are_right) {
             return write_groups(self.state(), groups, durability);
         }
-        self.write_right_ones(groups, durability, &settings)
+        self.write_right_ones(&groups, durability, &settings)
     }
 
     /// Does the writes that keep the rules of the collection; the others are refused.
-    fn write_right_ones(
+    fn write_right_ones<W: AsRef<[Write]>>(
         &self,
-        groups: &[(u32, &[Write])],
+        groups: &[(u32, W)],
         durability: Durability,
         rules: &CollectionSettings,
     ) -> Vec<Vec<Result<Written>>> {
         let check = |write: &Write| rules.check_write(write);
-        let right = |(number, writes): &(u32, &[Write])| {
-            let right = writes.iter().filter(|write| check(write).is_ok());
+        let right = |(number, writes): &(u32, W)| {
+            let right = writes.as_ref().iter().filter(|write| check(write).is_ok());
             (*number, right.cloned().collect::<Vec<Write>>())
         };
-        let right: Vec<(u32, Vec<Write>)> = groups.iter().map(right).collect();
-        let borrowed: Vec<(u32, &[Write])> = right
-            .iter()
-            .map(|(number, writes)| (*number, writes.as_slice()))
-            .collect();
-        let done = write_groups(self.state(), &borrowed, durability);
+        let right = groups.iter().map(right).collect();
+        let done = write_groups(self.state(), right, durability);
         assert_eq!(done.len(), groups.len(), "each group has its results");
         let merged = groups.iter().zip(done).map(|((_, writes), done)| {
             let mut done = done.into_iter();
             let result =
                 |write| check(write).and_then(|()| done.next().unwrap_or(Err(Error::Closed)));
-            writes.iter().map(result).collect()
+            writes.as_ref().iter().map(result).collect()
         });
         merged.collect()
     }
 }
 
 /// Writes all groups, then acknowledges all, so the syncs of several partitions are not taken in
-/// turn with the work. Each key is of the partition of its group. Returns the results by group.
-fn write_groups(
+/// turn with the work. Each key is of the partition of its group. Returns the results by group. A
+/// group is dropped once its records are made.
+fn write_groups<W: AsRef<[Write]>>(
     collection: &CollectionState,
-    groups: &[(u32, &[Write])],
+    groups: Vec<(u32, W)>,
     durability: Durability,
 ) -> Vec<Vec<Result<Written>>> {
     let mut results: Vec<Vec<Result<Written>>> = Vec::with_capacity(groups.len());
     let mut pending = Vec::with_capacity(groups.len());
-    for (group, (number, writes)) in groups.iter().enumerate() {
+    for (group, (number, writes)) in groups.into_iter().enumerate() {
+        let writes = writes.as_ref();
         let mut done: Vec<Result<Written>> = Vec::with_capacity(writes.len());
-        let partition = &collection.partitions[*number as usize];
+        let partition = &collection.partitions[number as usize];
         while done.len() < writes.len() {
             match partition.write(&writes[done.len()..]) {
                 Ok((part, position)) => {
                     assert!(!part.is_empty(), "a partition decides one write at least");
-                    pending.push((group, done.len()..done.len() + part.len(), position));
+                    let written = done.len()..done.len() + part.len();
+                    pending.push((group, partition, written, position));
                     done.extend(part.into_iter().map(|result| result.map_err(Error::from)));
                 }
                 Err(error) => {
@@ -316,8 +319,7 @@ fn write_groups(
         }
         results.push(done);
     }
-    for (group, written, position) in pending {
-        let partition = &collection.partitions[groups[group].0 as usize];
+    for (group, partition, written, position) in pending {
         if let Err(error) = partition.acknowledge(position, durability) {
             let error = Error::from(error);
             results[group][written].fill_with(|| Err(error.clone()));

@@ -295,7 +295,7 @@ fn grouped_writes_are_done_as_a_batch_is_and_a_misplaced_key_is_refused() {
         let groups = groups
             .iter()
             .map(|(number, writes)| ((number + shift) % 3, &writes[..]));
-        let results = collection.write_grouped(&groups.collect::<Vec<_>>(), None);
+        let results = collection.write_grouped(groups.collect(), None);
         let is_ok = |group: Vec<crate::Result<_>>| group.iter().map(Result::is_ok).collect();
         results.into_iter().map(is_ok).collect()
     };

@@ -4,6 +4,7 @@
 //! 1. A charge counts from when it is made or grown until it is dropped or shrunk, once.
 //! 2. [`try_charge`](Budget::try_charge) and [`try_resize`](Charge::try_resize) never take the
 //!    budget past its limit. `charge` and `resize` may.
+//! 3. A [`Claim`] charges nothing: who sees one should not take much before the claimant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,7 @@ pub struct Budget {
     limit: u64,
     used: AtomicU64,
     peak: AtomicU64,
+    claims: AtomicU64,
 }
 
 impl Budget {
@@ -24,6 +26,7 @@ impl Budget {
             limit,
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
+            claims: AtomicU64::new(0),
         })
     }
 
@@ -58,6 +61,17 @@ impl Budget {
         charge.try_resize(bytes).then_some(charge)
     }
 
+    /// Says that the caller waits for much of the budget, until the claim is dropped.
+    pub fn claim(&self) -> Claim<'_> {
+        self.claims.fetch_add(1, Ordering::Relaxed);
+        Claim(self)
+    }
+
+    /// Whether somebody waits for much of it.
+    pub fn is_claimed(&self) -> bool {
+        self.claims.load(Ordering::Relaxed) > 0
+    }
+
     /// Takes `bytes` if they are free.
     fn try_take(&self, bytes: u64) -> bool {
         let taken = |used: u64| {
@@ -75,6 +89,16 @@ impl Budget {
     }
 }
 
+/// Somebody waits for much of a [`Budget`].
+#[derive(Debug)]
+pub struct Claim<'a>(&'a Budget);
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.0.claims.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Bytes charged to a [`Budget`], released when this is dropped.
 #[derive(Debug)]
 pub struct Charge {
@@ -86,6 +110,11 @@ impl Charge {
     /// Bytes held.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Bytes that the budget allows in all.
+    pub fn limit(&self) -> u64 {
+        self.budget.limit
     }
 
     /// Changes the charge to `bytes`; false, and no change, if it would grow by more than is free.

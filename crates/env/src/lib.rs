@@ -25,7 +25,7 @@ mod stamp;
 mod tally;
 mod volume;
 
-pub use budget::{Budget, Charge};
+pub use budget::{Budget, Charge, Claim};
 pub use cache::{BlockCache, BlockKey, Cached};
 pub use durable::parent_of;
 pub use env::{Env, LOCK_NAME};

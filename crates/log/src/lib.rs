@@ -77,7 +77,7 @@ mod recovery;
 mod shared;
 mod writing;
 
-pub use compaction::compact::{Compacted, Keep};
+pub use compaction::compact::{Compacted, Keep, Room};
 pub use compaction::copy::{SegmentCopy, SegmentPieces, SegmentsKept};
 pub use compaction::info::SegmentInfo;
 pub use error::{Error, ErrorKind, Result};

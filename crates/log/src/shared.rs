@@ -136,7 +136,7 @@ impl Shared {
         }
     }
 
-    fn is_pending(&self, position: Position) -> bool {
+    pub(crate) fn is_pending(&self, position: Position) -> bool {
         position.0 > self.written.load(Ordering::Acquire)
     }
 

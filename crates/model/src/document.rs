@@ -4,7 +4,8 @@ use crate::container::Container;
 use crate::error::Error;
 use crate::json_in;
 use crate::json_out;
-use crate::patch;
+use crate::limits::DEPTH_MAX;
+use crate::patch::{self, Nulls};
 use crate::raw::Raw;
 use crate::validate;
 use crate::value::{Fields, ObjectRef, ValueRef};
@@ -51,6 +52,16 @@ impl Document {
             "an encoded document can be opened"
         );
         Ok(Document { bytes })
+    }
+
+    /// The bytes of the encoding of `json`, for who reserves memory for it: arrays of small values
+    /// take up to four times their text. Reads the text once and allocates next to nothing. The
+    /// document may lie in another object, and so be one level deeper than a document is.
+    ///
+    /// # Errors
+    /// As of `from_json`, but for a text that is too long, and a field that is there twice.
+    pub fn encoded_bytes(json: &[u8]) -> Result<usize, Error> {
+        json_in::encoded_bytes(json, DEPTH_MAX + 1)
     }
 
     /// Takes an encoded document, checking all of it: one pass, linear in the bytes, without
@@ -151,7 +162,19 @@ impl Document {
     /// [`Error::TooLarge`] if the result, as text, is over
     /// [`DOCUMENT_BYTES_MAX`](crate::DOCUMENT_BYTES_MAX).
     pub fn merge_patch(&self, patch: &Document) -> Result<Document, Error> {
-        let merged = patch::merge(self.container(), patch.container())?;
+        self.merged(patch, Nulls::Remove)
+    }
+
+    /// As [`merge_patch`](Self::merge_patch), but null is a value: the field stays and holds it.
+    ///
+    /// # Errors
+    /// As of `merge_patch`.
+    pub fn merge(&self, partial: &Document) -> Result<Document, Error> {
+        self.merged(partial, Nulls::Keep)
+    }
+
+    fn merged(&self, patch: &Document, nulls: Nulls) -> Result<Document, Error> {
+        let merged = patch::merge(self.container(), patch.container(), nulls)?;
         Ok(Document {
             bytes: Bytes::from(merged.into_boxed_slice()),
         })

@@ -30,6 +30,35 @@ pub(crate) struct Open {
 #[derive(Debug)]
 pub(crate) struct DuplicateName(pub(crate) Vec<u8>);
 
+/// What the values of a JSON text are given to, in their order.
+pub(crate) trait Output {
+    /// An array or object that is open.
+    type Open: Copy;
+
+    /// Starts an array or object.
+    fn begin(&mut self) -> Self::Open;
+
+    /// Ends an item of `open`: a value of an array, a name and value of an object.
+    fn end_item(&mut self, open: Self::Open);
+
+    /// A field's name; its value comes next.
+    fn name(&mut self, name: &[u8]);
+
+    fn null(&mut self);
+
+    fn bool(&mut self, value: bool);
+
+    fn number(&mut self, number: Number<'_>);
+
+    fn string(&mut self, text: &[u8]);
+
+    /// Ends an array.
+    fn end_array(&mut self, open: Self::Open);
+
+    /// Ends an object, unless two of its fields have one name.
+    fn end_object(&mut self, open: Self::Open) -> Result<(), DuplicateName>;
+}
+
 impl Encoder {
     /// An encoder with room for `bytes`.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
@@ -48,98 +77,9 @@ impl Encoder {
         self.out
     }
 
-    /// Starts an array or object.
-    pub(crate) fn begin(&mut self) -> Open {
-        let open = Open {
-            start: self.out.len(),
-            first_end: self.ends.len(),
-        };
-        self.out.push(tag::NULL);
-        open
-    }
-
-    /// Ends an item of `open`: a value of an array, a name and value of an object.
-    pub(crate) fn end_item(&mut self, open: Open) {
-        // Fits: inputs are bounded by 16 MiB of text, and no encoding is more than a few times its
-        // text.
-        let end = self.out.len() - open.start;
-        debug_assert!(u32::try_from(end).is_ok(), "an end fits 32 bits");
-        debug_assert!(
-            self.ends.len() >= open.first_end,
-            "containers end innermost first"
-        );
-        self.ends.push(end as u32);
-    }
-
-    /// A field's name; its value comes next.
-    pub(crate) fn name(&mut self, name: &[u8]) {
-        layout::write_leb128(name.len(), &mut self.out);
-        self.out.extend_from_slice(name);
-    }
-
-    pub(crate) fn null(&mut self) {
-        self.out.push(tag::NULL);
-    }
-
-    pub(crate) fn bool(&mut self, value: bool) {
-        self.out.push(if value { tag::TRUE } else { tag::FALSE });
-    }
-
-    pub(crate) fn number(&mut self, number: Number<'_>) {
-        match number {
-            Number::Int(value) => {
-                self.out.push(tag::INT);
-                layout::write_int(value, &mut self.out);
-            }
-            Number::UInt(value) => {
-                self.out.push(tag::UINT);
-                self.out.extend_from_slice(&value.to_le_bytes());
-            }
-            Number::Float(Float(Repr::Decimal {
-                negative,
-                digits,
-                scale,
-            })) => {
-                self.out.push(tag::DECIMAL);
-                self.out.push(if negative { scale | 0x80 } else { scale });
-                layout::write_uint(digits, &mut self.out);
-            }
-            Number::Float(Float(Repr::Text(text))) => {
-                self.out.push(tag::NUMBER);
-                self.out.extend_from_slice(text.as_bytes());
-            }
-        }
-    }
-
-    pub(crate) fn string(&mut self, text: &[u8]) {
-        self.out.push(tag::STRING);
-        self.out.extend_from_slice(text);
-    }
-
     /// A value that is encoded already.
     pub(crate) fn value(&mut self, encoded: &[u8]) {
         self.out.extend_from_slice(encoded);
-    }
-
-    /// Ends an array.
-    pub(crate) fn end_array(&mut self, open: Open) {
-        let width = self.write_ends(open);
-        self.close(open, tag::ARRAY, width);
-    }
-
-    /// Ends an object, unless two of its fields have one name.
-    pub(crate) fn end_object(&mut self, open: Open) -> Result<(), DuplicateName> {
-        let width = if self.ends.len() - open.first_end <= SCAN_FIELDS_MAX {
-            self.check_few_names(open)?;
-            self.write_ends(open)
-        } else {
-            self.list_names(open)?;
-            let width = self.write_ends(open);
-            self.write_index();
-            width
-        };
-        self.close(open, tag::OBJECT, width);
-        Ok(())
     }
 
     fn write_ends(&mut self, open: Open) -> Width {
@@ -240,6 +180,99 @@ impl Encoder {
             container,
             self.ends.get(open.first_end..).unwrap_or_default(),
         )
+    }
+}
+
+impl Output for Encoder {
+    type Open = Open;
+
+    fn begin(&mut self) -> Open {
+        let open = Open {
+            start: self.out.len(),
+            first_end: self.ends.len(),
+        };
+        self.out.push(tag::NULL);
+        open
+    }
+
+    fn end_item(&mut self, open: Open) {
+        // Fits: inputs are bounded by 16 MiB of text, and no encoding is more than a few times its
+        // text.
+        let end = self.out.len() - open.start;
+        debug_assert!(u32::try_from(end).is_ok(), "an end fits 32 bits");
+        debug_assert!(
+            self.ends.len() >= open.first_end,
+            "containers end innermost first"
+        );
+        self.ends.push(end as u32);
+    }
+
+    fn name(&mut self, name: &[u8]) {
+        layout::write_leb128(name.len(), &mut self.out);
+        self.out.extend_from_slice(name);
+    }
+
+    fn null(&mut self) {
+        self.out.push(tag::NULL);
+    }
+
+    fn bool(&mut self, value: bool) {
+        self.out.push(if value { tag::TRUE } else { tag::FALSE });
+    }
+
+    fn number(&mut self, number: Number<'_>) {
+        write_number(number, &mut self.out);
+    }
+
+    fn string(&mut self, text: &[u8]) {
+        self.out.push(tag::STRING);
+        self.out.extend_from_slice(text);
+    }
+
+    fn end_array(&mut self, open: Open) {
+        let width = self.write_ends(open);
+        self.close(open, tag::ARRAY, width);
+    }
+
+    fn end_object(&mut self, open: Open) -> Result<(), DuplicateName> {
+        let width = if self.ends.len() - open.first_end <= SCAN_FIELDS_MAX {
+            self.check_few_names(open)?;
+            self.write_ends(open)
+        } else {
+            self.list_names(open)?;
+            let width = self.write_ends(open);
+            self.write_index();
+            width
+        };
+        self.close(open, tag::OBJECT, width);
+        Ok(())
+    }
+}
+
+/// Appends a number's encoding.
+pub(crate) fn write_number(number: Number<'_>, out: &mut Vec<u8>) {
+    match number {
+        Number::Int(value) => {
+            out.push(tag::INT);
+            layout::write_int(value, out);
+        }
+        Number::UInt(value) => {
+            out.push(tag::UINT);
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        Number::Float(Float(Repr::Decimal {
+            negative,
+            digits,
+            scale,
+        })) => {
+            out.push(tag::DECIMAL);
+            out.push(if negative { scale | 0x80 } else { scale });
+            layout::write_uint(digits, out);
+        }
+        Number::Float(Float(Repr::Text(text))) => {
+            out.push(tag::NUMBER);
+            out.extend_from_slice(text.as_bytes());
+        }
     }
 }
 

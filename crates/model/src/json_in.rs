@@ -1,9 +1,10 @@
-//! JSON text to document encoding in one pass, with no tree between.
+//! JSON text to document encoding, or to its length, in one pass, with no tree between.
 
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Output};
 use crate::error::{Error, excerpt};
 use crate::float::{Number, NumberError};
 use crate::limits::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
+use crate::measure::Measure;
 use jiter::{Jiter, JiterError, JiterErrorType, JsonErrorType, Peek};
 
 /// Room for what the tables of a small document take beyond its text.
@@ -18,10 +19,21 @@ pub(crate) fn encode(json: &[u8]) -> Result<Vec<u8>, Error> {
         });
     }
     let encoder = Encoder::with_capacity(json.len() + SPARE_BYTES);
+    Ok(read(json, encoder, DEPTH_MAX)?.finish())
+}
+
+/// The length of the encoding of `json`, of at most `depth_max` levels.
+pub(crate) fn encoded_bytes(json: &[u8], depth_max: usize) -> Result<usize, Error> {
+    Ok(read(json, Measure::new(), depth_max)?.finish())
+}
+
+/// Gives the values of `json`, the text of one object, to `output`.
+fn read<O: Output>(json: &[u8], output: O, depth_max: usize) -> Result<O, Error> {
     let mut pass = Pass {
         json,
         jiter: Jiter::new(json),
-        encoder,
+        output,
+        depth_max,
     };
     let peek = pass.jiter.peek().map_err(|error| syntax(json, &error))?;
     if peek != Peek::Object {
@@ -29,36 +41,37 @@ pub(crate) fn encode(json: &[u8]) -> Result<Vec<u8>, Error> {
     }
     pass.object(1)?;
     pass.jiter.finish().map_err(|error| syntax(json, &error))?;
-    Ok(pass.encoder.finish())
+    Ok(pass.output)
 }
 
-struct Pass<'j> {
+struct Pass<'j, O> {
     json: &'j [u8],
     jiter: Jiter<'j>,
-    encoder: Encoder,
+    output: O,
+    depth_max: usize,
 }
 
-impl Pass<'_> {
+impl<O: Output> Pass<'_, O> {
     /// The object that comes next, at nesting `depth` (the document is at 1).
     fn object(&mut self, depth: usize) -> Result<(), Error> {
         let json = self.json;
         let offset = self.enter(depth)?;
-        let open = self.encoder.begin();
+        let open = self.output.begin();
         let mut name = self
             .jiter
             .known_object()
             .map_err(|error| syntax(json, &error))?;
         while let Some(text) = name {
-            self.encoder.name(text.as_bytes());
+            self.output.name(text.as_bytes());
             let peek = self.jiter.peek().map_err(|error| syntax(json, &error))?;
             self.value(peek, depth)?;
-            self.encoder.end_item(open);
+            self.output.end_item(open);
             name = self
                 .jiter
                 .next_key()
                 .map_err(|error| syntax(json, &error))?;
         }
-        let ended = self.encoder.end_object(open);
+        let ended = self.output.end_object(open);
         ended.map_err(|twice| Error::DuplicateField {
             name: excerpt(&twice.0),
             offset,
@@ -68,30 +81,30 @@ impl Pass<'_> {
     fn array(&mut self, depth: usize) -> Result<(), Error> {
         let json = self.json;
         self.enter(depth)?;
-        let open = self.encoder.begin();
+        let open = self.output.begin();
         let mut item = self
             .jiter
             .known_array()
             .map_err(|error| syntax(json, &error))?;
         while let Some(peek) = item {
             self.value(peek, depth)?;
-            self.encoder.end_item(open);
+            self.output.end_item(open);
             item = self
                 .jiter
                 .array_step()
                 .map_err(|error| syntax(json, &error))?;
         }
-        self.encoder.end_array(open);
+        self.output.end_array(open);
         Ok(())
     }
 
     /// Checks `depth`, which bounds the recursion; returns where the array or object starts.
     fn enter(&self, depth: usize) -> Result<usize, Error> {
         let offset = self.jiter.current_index();
-        if depth > DEPTH_MAX {
+        if depth > self.depth_max {
             Err(Error::TooDeep {
                 offset,
-                depth_max: DEPTH_MAX,
+                depth_max: self.depth_max,
             })
         } else {
             Ok(offset)
@@ -107,7 +120,7 @@ impl Pass<'_> {
                     .jiter
                     .known_str()
                     .map_err(|error| syntax(json, &error))?;
-                self.encoder.string(text.as_bytes());
+                self.output.string(text.as_bytes());
             }
             Peek::Object => self.object(depth + 1)?,
             Peek::Array => self.array(depth + 1)?,
@@ -115,14 +128,14 @@ impl Pass<'_> {
                 self.jiter
                     .known_null()
                     .map_err(|error| syntax(json, &error))?;
-                self.encoder.null();
+                self.output.null();
             }
             Peek::True | Peek::False => {
                 let value = self
                     .jiter
                     .known_bool(peek)
                     .map_err(|error| syntax(json, &error))?;
-                self.encoder.bool(value);
+                self.output.bool(value);
             }
             _ => {
                 let offset = self.jiter.current_index();
@@ -132,7 +145,7 @@ impl Pass<'_> {
                     .map_err(|error| syntax(json, &error))?;
                 let number =
                     Number::parse(text).map_err(|error| number_error(error, text, offset))?;
-                self.encoder.number(number);
+                self.output.number(number);
             }
         }
         Ok(())

@@ -60,6 +60,32 @@ pub(crate) fn write_value(value: &Raw<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// The length of the text of `value`, which is not made.
+pub(crate) fn text_bytes(value: &Raw<'_>) -> usize {
+    let of = |bytes: &[u8], depth| match &Raw::parse(bytes, depth) {
+        Some(value) => text_bytes(value),
+        None => b"null".len(),
+    };
+    match value {
+        Raw::String(text) => string_bytes(text),
+        Raw::Array(array) => {
+            let items = array.items().map(|item| of(item, array.depth_inside()) + 1);
+            1 + items.sum::<usize>().max(1)
+        }
+        Raw::Object(object) => {
+            let depth = object.depth_inside();
+            let fields = object.entries();
+            let fields = fields.map(|(name, value)| string_bytes(name) + of(value, depth) + 2);
+            1 + fields.sum::<usize>().max(1)
+        }
+        scalar => {
+            let mut text = Vec::new();
+            write_value(scalar, &mut text);
+            text.len()
+        }
+    }
+}
+
 fn write_integer(number: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
@@ -81,6 +107,16 @@ fn write_string(text: &[u8], out: &mut Vec<u8>) {
         rest = tail;
     }
     out.push(b'"');
+}
+
+/// The length of `text` in quotes.
+fn string_bytes(text: &[u8]) -> usize {
+    let escape = |byte: &u8| match byte {
+        _ if !ESCAPED[usize::from(*byte)] => 0,
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        _ => 5,
+    };
+    2 + text.len() + text.iter().map(escape).sum::<usize>()
 }
 
 fn write_escape(byte: u8, out: &mut Vec<u8>) {

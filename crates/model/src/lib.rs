@@ -28,6 +28,7 @@ mod json_out;
 mod key;
 mod layout;
 mod limits;
+mod measure;
 pub mod ordered;
 mod patch;
 mod raw;

@@ -1,8 +1,8 @@
-//! JSON merge patch (RFC 7396) on encoded documents: values that the patch does not change are
-//! copied as bytes.
+//! Merges of encoded documents, as a JSON merge patch (RFC 7396) has them or with nulls as values.
+//! Values that the patch does not change are copied as bytes.
 
 use crate::container::Container;
-use crate::encoder::{DuplicateName, Encoder};
+use crate::encoder::{DuplicateName, Encoder, Output};
 use crate::error::{Error, excerpt};
 use crate::json_out;
 use crate::limits::DOCUMENT_BYTES_MAX;
@@ -12,15 +12,28 @@ use crate::raw::Raw;
 /// zeros after the point, 26 bytes of text in 3.
 const TEXT_RATIO_MAX: usize = 16;
 
+/// What a null in a patch does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    /// It removes the field.
+    Remove,
+    /// It is the field's value.
+    Keep,
+}
+
 /// The document `target` as changed by `patch`, both whole encodings without their version byte.
-pub(crate) fn merge(target: Container<'_>, patch: Container<'_>) -> Result<Vec<u8>, Error> {
+pub(crate) fn merge(
+    target: Container<'_>,
+    patch: Container<'_>,
+    nulls: Nulls,
+) -> Result<Vec<u8>, Error> {
     let mut encoder = Encoder::with_capacity(target.bytes.len() + patch.bytes.len());
     // Both objects have no name twice, so the result has none; this error is for the compiler.
     let duplicate = |DuplicateName(name)| Error::DuplicateField {
         name: excerpt(&name),
         offset: 0,
     };
-    merge_object(Some(target), patch, &mut encoder).map_err(duplicate)?;
+    merge_object(Some(target), patch, nulls, &mut encoder).map_err(duplicate)?;
     let merged = encoder.finish();
     check_text_bytes(&merged)?;
     Ok(merged)
@@ -31,6 +44,7 @@ pub(crate) fn merge(target: Container<'_>, patch: Container<'_>) -> Result<Vec<u
 fn merge_object(
     target: Option<Container<'_>>,
     patch: Container<'_>,
+    nulls: Nulls,
     encoder: &mut Encoder,
 ) -> Result<(), DuplicateName> {
     let open = encoder.begin();
@@ -42,7 +56,7 @@ fn merge_object(
                 encoder.value(value);
             }
             Some(change) => {
-                if !write_change(name, Some(value), change, depth, encoder)? {
+                if !write_change(name, Some(value), change, depth, nulls, encoder)? {
                     continue;
                 }
             }
@@ -51,7 +65,7 @@ fn merge_object(
     }
     for (name, change) in patch.entries() {
         let is_new = target.is_none_or(|target| target.find(name).is_none());
-        if is_new && write_change(name, None, change, depth, encoder)? {
+        if is_new && write_change(name, None, change, depth, nulls, encoder)? {
             encoder.end_item(open);
         }
     }
@@ -65,14 +79,15 @@ fn write_change(
     old: Option<&[u8]>,
     change: &[u8],
     depth: u8,
+    nulls: Nulls,
     encoder: &mut Encoder,
 ) -> Result<bool, DuplicateName> {
     match Raw::parse(change, depth) {
-        Some(Raw::Null) => return Ok(false),
+        Some(Raw::Null) if nulls == Nulls::Remove => return Ok(false),
         Some(Raw::Object(patch)) => {
             encoder.name(name);
             let old = old.and_then(|old| Container::object(old, depth));
-            merge_object(old, patch, encoder)?;
+            merge_object(old, patch, nulls, encoder)?;
         }
         _ => {
             encoder.name(name);
@@ -87,13 +102,11 @@ fn check_text_bytes(document: &[u8]) -> Result<(), Error> {
     if document.len() <= DOCUMENT_BYTES_MAX / TEXT_RATIO_MAX {
         return Ok(());
     }
-    let mut text = Vec::new();
-    if let Some(root) = Container::object(document.get(1..).unwrap_or_default(), 1) {
-        json_out::write_value(&Raw::Object(root), &mut text);
-    }
-    if text.len() > DOCUMENT_BYTES_MAX {
+    let root = Container::object(document.get(1..).unwrap_or_default(), 1);
+    let bytes = root.map_or(0, |root| json_out::text_bytes(&Raw::Object(root)));
+    if bytes > DOCUMENT_BYTES_MAX {
         return Err(Error::TooLarge {
-            bytes: text.len(),
+            bytes,
             bytes_max: DOCUMENT_BYTES_MAX,
         });
     }

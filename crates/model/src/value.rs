@@ -49,6 +49,12 @@ impl<'a> ValueRef<'a> {
         json_out::write_value(&(*self).into(), out);
     }
 
+    /// The length of the value as compact JSON, which is not made.
+    #[must_use]
+    pub fn json_bytes(&self) -> usize {
+        json_out::text_bytes(&(*self).into())
+    }
+
     /// The value in `bytes`, nested `depth` deep in a document.
     pub(crate) fn read(bytes: &'a [u8], depth: u8) -> ValueRef<'a> {
         // A document was valid when it was made: the fallback is for stored bytes that are not one.

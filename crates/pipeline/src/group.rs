@@ -28,6 +28,11 @@ impl<T> PartitionGroup<T> {
         self.tags
     }
 
+    /// The tag of each write, and the writes with the number of their partition.
+    pub(crate) fn into_parts(self) -> (Vec<T>, (u32, Vec<Write>)) {
+        (self.tags, (self.partition, self.writes))
+    }
+
     /// Appends the writes of `later`, which come after these.
     pub(crate) fn append(&mut self, mut later: PartitionGroup<T>) {
         assert!(

@@ -15,14 +15,12 @@ pub fn write_groups<T>(
     groups: Vec<PartitionGroup<T>>,
     durability: Option<Durability>,
 ) -> impl Iterator<Item = (T, quiredb::Result<Written>)> {
-    let borrowed: Vec<(u32, &[Write])> = groups
-        .iter()
-        .map(|group| (group.partition(), group.writes()))
-        .collect();
-    let results = collection.write_grouped(&borrowed, durability);
-    assert!(results.len() == groups.len(), "each group has its results");
-    let pairs = groups.into_iter().zip(results);
-    pairs.flat_map(|(group, results)| group.into_tags().into_iter().zip(results))
+    let groups = groups.into_iter().map(PartitionGroup::into_parts);
+    let (tags, groups): (Vec<Vec<T>>, Vec<_>) = groups.unzip();
+    let results = collection.write_grouped(groups, durability);
+    assert!(results.len() == tags.len(), "each group has its results");
+    let pairs = tags.into_iter().zip(results);
+    pairs.flat_map(|(tags, results)| tags.into_iter().zip(results))
 }
 
 /// A write that was refused.

@@ -71,7 +71,7 @@ impl Target for Collection {
     }
 
     fn write(&self, groups: &[(u32, &[Write])], durability: Option<Durability>) -> Vec<Outcomes> {
-        let outcomes = self.write_grouped(groups, durability).into_iter();
+        let outcomes = self.write_grouped(groups.to_vec(), durability).into_iter();
         let done = |group: Vec<Result<_>>| group.into_iter().map(|one| one.map(drop)).collect();
         outcomes.map(done).collect()
     }

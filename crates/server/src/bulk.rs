@@ -24,7 +24,7 @@ use crate::documents::ack::wants_refresh;
 use crate::documents::conditions::check_write;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
-use crate::http::buffers::{COPIES, LARGE_BYTES};
+use crate::http::buffers::{LARGE_BYTES, written_bytes};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::lines::{Line, Lines};
@@ -117,14 +117,16 @@ impl Bulk {
                 continue;
             }
             let item = self.item(Action::parse(&line, number)?, number).await?;
-            self.items_bytes += line.len() + ITEM_BYTES;
-            if let Source::Text(text) = &item.source {
-                // A large document is held three times while it is applied.
-                self.items_bytes += match text.len() as u64 > LARGE_BYTES {
-                    true => text.len().saturating_mul(COPIES),
-                    false => text.len(),
-                };
+            let bytes = match &item.source {
+                Source::Text(text) if text.len() as u64 > LARGE_BYTES => written_bytes(text),
+                Source::Text(text) => text.len(),
+                Source::None | Source::TooLong(_) => 0,
+            };
+            if bytes > BATCH_BYTES {
+                // It may need all the memory that there is.
+                self.apply().await?;
             }
+            self.items_bytes += line.len() + ITEM_BYTES + bytes;
             self.items.push(item);
             self.lines
                 .hold_beside(self.items_bytes + self.report.bytes())?;

@@ -7,7 +7,6 @@ pub(crate) mod changes;
 pub(crate) mod conditions;
 mod found;
 pub(crate) mod lookup;
-mod merge;
 pub(crate) mod mget;
 pub(crate) mod one;
 pub(crate) mod parse;

@@ -25,6 +25,9 @@ use std::sync::atomic::Ordering;
 /// The number of records judged at a time, where a segment is counted.
 const BATCH: usize = 1024;
 
+/// Their bytes, but for a larger record, which is judged alone.
+const BATCH_BYTES: usize = 1 << 20;
+
 /// The trees and the sums at the manifest's position.
 struct Applied {
     position: Position,
@@ -195,6 +198,7 @@ impl<M: Machine> Inner<M> {
             base,
             next,
             &mut |records| self.needed(&applied, records),
+            &|bytes| self.shared.room_for_work(bytes),
             &|| self.stops(),
         );
         let compacted = match compacted {
@@ -242,10 +246,22 @@ impl<M: Machine> Inner<M> {
         let mut scan = self.log.scan(segment.base).until(last);
         let mut dead = 0;
         loop {
-            let batch: std::result::Result<Vec<_>, _> = scan.by_ref().take(BATCH).collect();
-            let batch = batch.map_err(Error::from).inspect_err(|error| {
-                self.leave_alone(error, [segment.base]);
-            })?;
+            // A large record is judged alone, with room for it and its block as stored.
+            let large = Some(scan.next_block_bytes()).filter(|bytes| *bytes > BATCH_BYTES);
+            let _room = large.map(|bytes| self.shared.room_for_work(2 * bytes as u64));
+            let mut batch = Vec::new();
+            let mut bytes = 0;
+            while batch.len() < BATCH && bytes < BATCH_BYTES {
+                let is_alone = batch.is_empty() || scan.next_block_bytes() <= BATCH_BYTES;
+                let Some(item) = is_alone.then(|| scan.next()).flatten() else {
+                    break;
+                };
+                let item = item.map_err(Error::from).inspect_err(|error| {
+                    self.leave_alone(error, [segment.base]);
+                })?;
+                bytes += item.1.len();
+                batch.push(item);
+            }
             if batch.is_empty() {
                 break;
             }

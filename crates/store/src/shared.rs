@@ -158,9 +158,10 @@ impl Shared {
     }
 
     /// Room for background work with large records, which holds none before. It waits while
-    /// requests have the room; after 10 s it takes it past the limit, as it must end some time, and
-    /// requests wait for it.
+    /// requests have the room, and new large ones wait for it; after 10 s it takes it past the
+    /// limit, as one that has the room may wait for what the work makes.
     pub(crate) fn room_for_work(&self, bytes: u64) -> Charge {
+        let _claim = self.work.claim();
         let end = self.env.monotonic() + ROOM_WAIT_MAX;
         loop {
             if let Some(room) = self.work.try_charge(bytes.min(self.work.limit())) {

@@ -144,10 +144,10 @@ impl BaseView {
 pub struct LogRecords(LogScan);
 
 impl LogRecords {
-    /// The bytes of the file that are read at least for the next record; 0 if it is in memory, or
-    /// there is none.
-    pub fn next_read_bytes(&mut self) -> usize {
-        self.0.next_read_bytes()
+    /// The bytes of the block that is read for the next record, before compression; 0 if it is in
+    /// memory, or can't be read.
+    pub fn next_block_bytes(&mut self) -> usize {
+        self.0.next_block_bytes()
     }
 }
 

@@ -116,7 +116,8 @@ fn log_seeds() -> Vec<Vec<u8>> {
                 assert!(log.train_dictionary().unwrap());
                 let next = log.last().next();
                 let mut keep = |records: &[_]| quire_log::Result::Ok(vec![true; records.len()]);
-                let compacted = log.compact(log.first(), next, &mut keep, &|| false);
+                let room = |bytes| Budget::new(bytes).charge(bytes);
+                let compacted = log.compact(log.first(), next, &mut keep, &room, &|| false);
                 assert!(compacted.unwrap().is_some());
             } else if close {
                 log.close().unwrap();

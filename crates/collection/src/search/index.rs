@@ -266,17 +266,19 @@ impl DerivedTrees for SearchIndex {
             records.clear();
             // Room for a large record, and for the one before it of its document, which is mostly
             // about as long.
-            let next_bytes = left.next_read_bytes();
+            let next_bytes = left.next_block_bytes();
             let is_large = next_bytes > READ_BYTES;
             let room = is_large.then(|| batch.room((1 + READ_COPIES) * next_bytes as u64));
             let mut bytes = 0;
-            for item in left.by_ref().take(READ_AT_ONCE) {
-                let record = item?;
-                bytes += record.1.len();
-                records.push(record);
-                if bytes >= READ_BYTES {
+            while records.len() < READ_AT_ONCE && bytes < READ_BYTES {
+                if !records.is_empty() && left.next_block_bytes() > READ_BYTES {
                     break;
                 }
+                let Some(record) = left.next().transpose()? else {
+                    break;
+                };
+                bytes += record.1.len();
+                records.push(record);
             }
             let Some((last, _)) = records.last() else {
                 changes.write(self, batch);

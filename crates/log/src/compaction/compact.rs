@@ -30,6 +30,7 @@ use crate::reading::walk::{BlockWalk, Step};
 use crate::shared::Shared;
 use crate::{Error, Result};
 use bytes::Bytes;
+use quire_env::Charge;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use std::path::Path;
@@ -37,6 +38,16 @@ use std::sync::Arc;
 
 /// Says which of some records are needed: one answer for each.
 pub type Keep<'a, E> = &'a mut dyn FnMut(&[(Position, Bytes)]) -> std::result::Result<Vec<bool>, E>;
+
+/// Reserves bytes of memory for a large block, waiting for them.
+pub type Room<'a> = &'a dyn Fn(u64) -> Charge;
+
+/// A block that is larger has its memory reserved before it is read.
+const LARGE_BLOCK_BYTES: usize = 1 << 20;
+
+/// What a compaction holds of a large block: the block, its records in the new one, and that
+/// compressed.
+const COPIES: u64 = 3;
 
 /// What a compaction did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,8 +117,9 @@ impl Log {
 
     /// Rewrites the sealed segments that hold the positions from `from` up to `next` as one
     /// segment, with the records that `keep` says are needed. `keep` gets the records in order,
-    /// some at a time, and answers for each. `stop` is called now and then; if it returns true, the
-    /// work ends with `None`, and nothing has changed.
+    /// some at a time, and answers for each. `room` is called for memory before a large block is
+    /// read, while none is held. `stop` is called now and then; if it returns true, the work ends
+    /// with `None`, and nothing has changed.
     ///
     /// All these records must be durable, and so must the records that make others obsolete.
     ///
@@ -120,6 +132,7 @@ impl Log {
         from: Position,
         next: Position,
         keep: Keep<'_, E>,
+        room: Room<'_>,
         stop: &dyn Fn() -> bool,
     ) -> std::result::Result<Option<Compacted>, E> {
         let shared = &*self.shared;
@@ -128,7 +141,7 @@ impl Log {
         shared.remove_leftovers()?;
         let inputs = shared.sealed(from, next)?;
         let temporary = temporary_path(&segment_path(&shared.directory.dir, from));
-        let compacted = match shared.write_compacted(&temporary, &inputs, next, keep, stop) {
+        let compacted = match shared.write_compacted(&temporary, &inputs, next, keep, room, stop) {
             Ok(Some((index, compacted))) => shared
                 .swap(&temporary, &inputs, index, compacted)
                 .map(Some)
@@ -211,6 +224,7 @@ impl Shared {
         inputs: &[Arc<Segment>],
         next: Position,
         keep: Keep<'_, E>,
+        room: Room<'_>,
         stop: &dyn Fn() -> bool,
     ) -> std::result::Result<Option<(BlockIndex, Compacted)>, E> {
         let base = inputs.first().map_or(next, |input| input.base());
@@ -233,7 +247,12 @@ impl Shared {
                 (index.start(), index.end())
             };
             let mut walk = BlockWalk::new(input.file().clone(), input.salt(), start, end);
-            while let Some(block) = next_block(input, &mut walk)? {
+            loop {
+                let bytes = walk.next_block_bytes();
+                let room = (bytes > LARGE_BLOCK_BYTES).then(|| room(COPIES * bytes as u64));
+                let Some(block) = next_block(input, &mut walk)? else {
+                    break;
+                };
                 if stop() {
                     return Ok(None);
                 }
@@ -251,6 +270,10 @@ impl Shared {
                         removed.records += 1;
                         removed.record_bytes += record.len() as u64;
                     }
+                }
+                if room.is_some() {
+                    output.end_block()?;
+                    output.write_out()?;
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Scanning: records in order of position, read in large pieces, past the cache.
 
 use crate::Result;
-use crate::format::block::BlockKind;
+use crate::format::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind};
 use crate::format::records::RecordBlock;
 use crate::reading::segment::{Segment, Segments, segment_of};
 use crate::reading::walk::Window;
@@ -63,19 +63,38 @@ impl LogScan {
         self
     }
 
-    /// The bytes of the file that are read at least for the next record; 0 if it is in memory, or
-    /// there is none. Frees the block of the record before, if the next one is in another; where a
-    /// group ends is not known then.
-    pub fn next_read_bytes(&mut self) -> usize {
+    /// The bytes of the block that is read for the next record, before compression; 0 if it is in
+    /// memory, or can't be read. Frees the block of the record before, if the next one is in
+    /// another; where a group ends is not known then.
+    pub fn next_block_bytes(&mut self) -> usize {
         match &self.block {
             Some(block) if block.last() >= self.next => return 0,
             _ => self.block = None,
         }
-        if self.next > self.to {
+        if self.next > self.to || self.log.is_pending(self.next) {
             return 0;
         }
-        let range = segment_of(&self.segments, self.next).and_then(|one| one.range_of(self.next));
-        range.map_or(0, |range| range.length)
+        self.next_header()
+            .map_or(0, |header| header.raw_length as usize)
+    }
+
+    /// The header of the block that the next record is in, or that is before it. What is wrong with
+    /// it is an error of the next read.
+    fn next_header(&mut self) -> Option<BlockHeader> {
+        let segment = Arc::clone(segment_of(&self.segments, self.next).ok()?);
+        let range = segment.range_near(self.next)?;
+        let end = segment.index().read().end();
+        let window = self.window_of(&segment);
+        let bytes = window.bytes(range.offset, BLOCK_HEADER_BYTES.min(range.length), end);
+        segment.header_of(range, &bytes.ok()?).ok()
+    }
+
+    /// The window of a segment, kept for the next read of it.
+    fn window_of(&mut self, segment: &Arc<Segment>) -> &mut Window {
+        let open = self.open.take();
+        let open = open.filter(|(open, _)| Arc::ptr_eq(open, segment));
+        let new = || (Arc::clone(segment), Window::new(segment.file().clone()));
+        &mut self.open.insert(open.unwrap_or_else(new)).1
     }
 
     /// Whether a group of records ended with the last one returned: then a reader could have seen
@@ -116,7 +135,7 @@ impl LogScan {
         if let Some(block) = self.log.pending_block(self.next) {
             return Ok(Ahead::Block(block));
         }
-        let segment = segment_of(&self.segments, self.next)?;
+        let segment = Arc::clone(segment_of(&self.segments, self.next)?);
         let (end, segment_next) = {
             let index = segment.index().read();
             (index.end(), index.next())
@@ -128,13 +147,7 @@ impl LogScan {
             None => segment.range_of(self.next)?,
             Some(range) => range,
         };
-        let window = match &mut self.open {
-            Some((open, window)) if Arc::ptr_eq(open, segment) => window,
-            open => {
-                let window = Window::new(segment.file().clone());
-                &mut open.insert((segment.clone(), window)).1
-            }
-        };
+        let window = self.window_of(&segment);
         let bytes = window
             .bytes(range.offset, range.length, end)
             .map_err(|error| segment.read_error(error, range))?;

@@ -106,6 +106,21 @@ impl BlockWalk {
         }
     }
 
+    /// The bytes of the block at `offset` before compression; 0 if there is no whole one, or it
+    /// can't be read.
+    pub(crate) fn next_block_bytes(&mut self) -> usize {
+        let left = self.end.saturating_sub(self.offset);
+        if left < BLOCK_HEADER_BYTES as u64 {
+            return 0;
+        }
+        let bytes = self.window.bytes(self.offset, BLOCK_HEADER_BYTES, self.end);
+        let header = bytes.ok().and_then(|bytes| {
+            let header = BlockHeader::decode(&bytes, self.salt, self.offset);
+            header.ok()
+        });
+        header.map_or(0, |header| header.raw_length as usize)
+    }
+
     /// Reads what lies at `offset`, and moves past it if it is a whole block.
     pub(crate) fn step(&mut self) -> Result<Step> {
         let left = self.end.saturating_sub(self.offset);

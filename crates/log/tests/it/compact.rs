@@ -5,7 +5,7 @@ use crate::support::*;
 use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use quire_env::{Env, Fault, SimEnv};
+use quire_env::{Budget, Env, Fault, SimEnv};
 use quire_log::{
     Codec, Compacted, Error, ErrorKind, Log, LogOptions, LogView, Result, SegmentInfo,
 };
@@ -61,7 +61,7 @@ fn compact(
             .map(|(position, _)| needed.is_needed(position.0))
             .collect())
     };
-    log.compact(from, next, &mut keep, &|| false)
+    log.compact(from, next, &mut keep, &room, &|| false)
 }
 
 /// Each record is what was written, or superseded, if it may be; by every way of reading. Returns
@@ -189,7 +189,7 @@ proptest! {
                         let mut none = |records: &[(Position, Bytes)]| -> Result<Vec<bool>> {
                             Ok(vec![false; records.len()])
                         };
-                        let stopped = log.compact(from, next, &mut none, &|| true);
+                        let stopped = log.compact(from, next, &mut none, &room, &|| true);
                         prop_assert!(stopped.unwrap().is_none());
                     }
                 }
@@ -489,4 +489,30 @@ fn damage_ends_a_compaction_and_stays_where_it_is() {
             .iter()
             .any(|path| path.to_string_lossy().ends_with(".tmp"))
     );
+}
+
+#[test]
+fn a_large_block_has_room_while_it_is_compacted_and_one_at_a_time() {
+    const RECORD_BYTES: usize = 2 << 20;
+    let (log, _) = open(&SimEnv::new(1)).unwrap();
+    for fill in 0..5 {
+        log.append(&[&vec![fill; RECORD_BYTES], b"small"]).unwrap();
+    }
+    log.rotate().unwrap();
+    let budget = Budget::new(u64::MAX);
+    let room = |bytes| {
+        assert_eq!(budget.used(), 0, "no other block has room");
+        budget.charge(bytes)
+    };
+    let mut all = |records: &[(Position, Bytes)]| -> Result<Vec<bool>> {
+        let is_large = records[0].1.len() == RECORD_BYTES;
+        assert!(!is_large || budget.used() > 3 * RECORD_BYTES as u64);
+        Ok(vec![true; records.len()])
+    };
+    let (from, next) = (Position(1), log.last().next());
+    log.compact(from, next, &mut all, &room, &|| false).unwrap();
+    assert_eq!(budget.used(), 0);
+    assert!(budget.peak() < 4 * RECORD_BYTES as u64, "{}", budget.peak());
+    let read = |position| log.read(Position(position)).unwrap();
+    assert!((1..=5).all(|n| read(2 * n - 1) == vec![n as u8 - 1; RECORD_BYTES]));
 }

@@ -294,7 +294,8 @@ fn blocks_of_every_codec_lie_in_one_log_and_only_zstd_needs_a_new_version() {
     let mut all = |records: &[_]| quire_log::Result::Ok(vec![true; records.len()]);
     log.set_blocks(200, DICTIONARY).unwrap();
     let next = log.last().next();
-    log.compact(Position(1), next, &mut all, &|| false).unwrap();
+    log.compact(Position(1), next, &mut all, &room, &|| false)
+        .unwrap();
     check_all(&log);
     log.close().unwrap();
     assert_eq!(version(&segments(&env)[0]), 4);

@@ -1,7 +1,7 @@
 //! What the tests share: a log whose records are computed from their positions.
 
 use bytes::Bytes;
-use quire_env::{BlockCache, Env, SimEnv};
+use quire_env::{BlockCache, Budget, Charge, Env, SimEnv};
 use quire_log::{
     Codec, Log, LogDamage, LogIdentity, LogOptions, Recovery, Result, VerifySummary, verify,
 };
@@ -169,4 +169,9 @@ pub(crate) fn segments(env: &SimEnv) -> Vec<std::path::PathBuf> {
         .into_iter()
         .filter(|path| path.extension().is_some_and(|end| end == "log"))
         .collect()
+}
+
+/// Room for a compaction that has all that it wants.
+pub(crate) fn room(bytes: u64) -> Charge {
+    Budget::new(bytes).charge(bytes)
 }

@@ -1,6 +1,6 @@
 //! The real machine, with a writer, syncers and readers at once.
 
-use crate::support::{IDENTITY, record};
+use crate::support::{IDENTITY, record, room};
 use bytes::Bytes;
 use quire_env::{BlockCache, Env, OsEnv};
 use quire_log::{ErrorKind, Log, LogOptions};
@@ -23,7 +23,7 @@ fn compact_all(log: &Log) {
         let mut keep = |records: &[(Position, Bytes)]| -> quire_log::Result<Vec<bool>> {
             Ok(records.iter().map(|(at, _)| is_needed(at.0)).collect())
         };
-        match log.compact(from.base, after.base, &mut keep, &|| false) {
+        match log.compact(from.base, after.base, &mut keep, &room, &|| false) {
             Ok(_) => {}
             // Joined or dropped meanwhile.
             Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}"),

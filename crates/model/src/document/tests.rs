@@ -178,6 +178,8 @@ proptest! {
         );
         prop_assert!(text.len() <= json.len());
         prop_assert!(document.as_bytes().len() <= 4 * text.len());
+        prop_assert_eq!(Document::encoded_bytes(json.as_bytes())?, document.as_bytes().len());
+        prop_assert_eq!(ValueRef::Object(document.root()).json_bytes(), text.len());
         check_accessors(&document);
 
         prop_assert_eq!(&Document::from_json(text.as_bytes())?, &document);

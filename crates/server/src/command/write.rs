@@ -13,7 +13,7 @@ use super::write_line::{WriteAnswer, WriteLine};
 use crate::bulk::BulkState;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
-use crate::http::buffers::{COPIES, LARGE_BYTES};
+use crate::http::buffers::{LARGE_BYTES, written_bytes};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::lines::{Line, Lines};
@@ -73,13 +73,15 @@ impl Writing {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            // A large document is held several times while it is applied.
-            let copies = if line.len() as u64 > LARGE_BYTES {
-                COPIES
-            } else {
-                1
+            let bytes = match line.len() as u64 > LARGE_BYTES {
+                true => written_bytes(&line),
+                false => line.len(),
             };
-            self.batch_bytes += line.len() * copies + WRITE_BYTES;
+            if bytes > BATCH_BYTES {
+                // It may need all the memory that there is.
+                self.apply().await?;
+            }
+            self.batch_bytes += bytes + WRITE_BYTES;
             self.batch.push(line);
             self.lines
                 .hold_beside(self.batch_bytes + self.answer.capacity())?;
@@ -95,7 +97,7 @@ impl Writing {
         let batch = std::mem::take(&mut self.batch);
         self.batch_bytes = 0;
         let (name, durability) = (self.name.clone(), self.durability);
-        let work = move |engine: &Engine| apply(engine, &name, durability, &batch);
+        let work = move |engine: &Engine| apply(engine, &name, durability, batch);
         let outcomes = self.engine.write(work).await??;
         for outcome in &outcomes {
             // Writing to memory doesn't fail.
@@ -111,13 +113,13 @@ fn apply(
     engine: &Engine,
     name: &str,
     durability: Option<Durability>,
-    lines: &[Bytes],
+    lines: Vec<Bytes>,
 ) -> Outcome<Vec<WriteAnswer>> {
     let collection = engine.collection(name)?;
     let mut outcomes: Vec<Option<WriteAnswer>> = Vec::with_capacity(lines.len());
     let mut grouper = quire_pipeline::Grouper::new(&collection);
-    for (index, line) in lines.iter().enumerate() {
-        match write_of(line) {
+    for (index, line) in lines.into_iter().enumerate() {
+        match write_of(&line) {
             Ok(write) => {
                 grouper.push(write, index);
                 outcomes.push(None);

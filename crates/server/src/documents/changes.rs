@@ -85,17 +85,18 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
         let bytes = HELD_BYTES
             .saturating_add(large_bytes)
             .min(call.buffers.bytes());
-        let mut held = call.buffers.hold(bytes, call.body_timeout).await?;
+        let held = call.buffers.hold(bytes, call.body_timeout).await?;
         // The semaphore is never closed.
         let turn = Arc::clone(reading).acquire_owned().await.ok();
         let read_changes = engine.read(move |_| {
             let _turn = turn;
             let read = read(&collection, &mut wanted, large_bytes);
-            read.map(|lines| (lines, wanted))
+            // The reservation goes with the read, which ends even if no caller waits for it.
+            read.map(|lines| (lines, wanted, held))
                 .map_err(|error| Failure::engine(&error, Some(&name)))
         });
-        let read;
-        (read, wanted) = read_changes.await??;
+        let (read, mut held);
+        (read, wanted, held) = read_changes.await??;
         let lines = match read {
             Read::Lines(lines) => lines,
             Read::Large(bytes) => {

@@ -77,14 +77,16 @@ pub(crate) async fn get_held(
     let (mut held, mut bytes_max) = (None, LARGE_BYTES);
     loop {
         let (index, key) = (index.to_owned(), key.clone());
+        // The reservation goes with the read, which ends even if the caller does not wait for it.
         let read = move |engine: &Engine| {
             let collection = engine.collection(&index)?;
             let name = collection.name().to_owned();
             let found = collection.get_up_to(&key, bytes_max);
             let found = found.map_err(|error| Failure::engine(&error, Some(&name)))?;
-            Ok::<_, Failure>((name, found))
+            Ok::<_, Failure>((name, found, held))
         };
-        let (name, found) = engine.read(read).await??;
+        let (name, found);
+        (name, found, held) = engine.read(read).await??;
         match found {
             Within::Absent => return Ok((name, None, None)),
             Within::Found(found) => return Ok((name, Some(found), held)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use quiredb::{Condition, Found, ValueRef};
+use quiredb::{Condition, Found, ValueRef, Write};
 
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_routing, check_write, condition};
@@ -47,6 +47,7 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
     let (params, grant) = (call.params.clone(), Arc::clone(&call.grant));
     let mut body = call.take_body().await?;
     let work = move |engine: &Engine| {
+        body.reserve_written()?;
         let document = parse_document(&body.bytes)?;
         body.release_bytes();
         let key = id.as_deref().map(parse_key).transpose()?;
@@ -66,7 +67,7 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         };
         let id = key.to_string();
         let write = collection.write().condition(condition);
-        let written = write.put_at(&key, &document);
+        let written = write.run(Write::put(key, document));
         let ack = Ack::put(written.map_err(|error| write_failure(&error, index, &id))?);
         Ok(acknowledge(ack.answered_to(&params), index, &id))
     };

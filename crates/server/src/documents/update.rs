@@ -1,5 +1,5 @@
-//! Changing fields of a document: read it, merge, and write if its version is still the same;
-//! otherwise try again.
+//! Changing fields of a document: read it, merge as OpenSearch does (null is a value), and write if
+//! its version is still the same; otherwise try again.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, version_condition};
-use super::merge::merge;
 use super::parse::{document_failure, parse_key};
 use crate::audit::AuditedGrant;
 use crate::collections::on_write::collection_or_create;
@@ -47,7 +46,10 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
         let work = move |engine: &Engine| {
             let update = match parsed {
                 Some(update) => update,
-                None => Update::parse(&body.bytes, version, retries)?,
+                None => {
+                    body.reserve_written()?;
+                    Update::parse(&body.bytes, version, retries)?
+                }
             };
             // The memory is for the documents from here on.
             body.release_bytes();
@@ -204,7 +206,8 @@ impl Update {
         }
         let merged = match &self.partial {
             Some(partial) => {
-                merge(&current.document, partial).map_err(|error| document_failure(&error))?
+                let merged = current.document.merge(partial);
+                merged.map_err(|error| document_failure(&error))?
             }
             None => current.document.clone(),
         };

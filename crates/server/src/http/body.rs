@@ -14,7 +14,7 @@ use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::buffers::{Buffers, COPIES, Held, LARGE_BYTES};
+use super::buffers::{Buffers, COPIES, Held, LARGE_BYTES, written_bytes};
 use super::failure::{Failure, Outcome};
 use crate::options::ServerOptions;
 
@@ -108,7 +108,7 @@ impl Drop for BodyReader {
 /// A body held whole, with the memory reserved for it.
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
-    /// The length of the body, also once the bytes are released.
+    /// The length of the body, or a longer one that has its memory when it is written.
     length: u64,
     held: Held,
     /// The memory reserved for a document that is read because of it.
@@ -119,6 +119,19 @@ impl Whole {
     /// Releases the bytes, of which something was made that needs the memory.
     pub(crate) fn release_bytes(&mut self) {
         self.bytes = Bytes::new();
+    }
+
+    /// Reserves what writing the body takes, as a document or one within it.
+    ///
+    /// # Errors
+    /// 413 if there is never so much, 429 if it is not free.
+    pub(crate) fn reserve_written(&mut self) -> Outcome<()> {
+        if self.length <= LARGE_BYTES {
+            return Ok(());
+        }
+        let bytes = written_bytes(&self.bytes);
+        self.length = self.length.max(bytes.div_ceil(COPIES) as u64);
+        self.held.resize(bytes)
     }
 
     /// Reserves memory for a document that is read and changed, waiting up to `timeout` for it. A

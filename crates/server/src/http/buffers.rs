@@ -16,6 +16,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use quire_env::{Budget, Charge};
+use quire_model::Document;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
@@ -29,7 +30,17 @@ pub(crate) const LARGE_BYTES: u64 = 256 << 10;
 /// same before decompression or the document that is made of it, and the answer or the new record.
 pub(crate) const COPIES: usize = 3;
 
-/// A request that wants more than this waits behind those that came before it.
+/// The most bytes that a large document takes while it is written, from its text on: the text, the
+/// encoding and what its tables are made of; then the encoding and its record; then the record and
+/// its block of the log.
+pub(crate) fn written_bytes(json: &[u8]) -> usize {
+    // A text that is no document is refused before it is encoded.
+    let encoded = Document::encoded_bytes(json).unwrap_or(0);
+    json.len().saturating_add(encoded.saturating_mul(2))
+}
+
+/// A request that wants more than this waits behind those that came before it, and behind
+/// background work.
 const HEAVY_BYTES: usize = 1 << 20;
 
 /// How long a heavy request waits for its turn; then it takes what is free, too.
@@ -85,7 +96,7 @@ impl Buffers {
     /// 413 if there is never room for them, 429 if they are not free in time.
     pub(crate) async fn hold(&self, bytes: usize, time: Duration) -> Outcome<Held> {
         if bytes > self.bytes() {
-            return Err(self.never(bytes));
+            return Err(self.no_memory(bytes));
         }
         let found = async {
             let turn = match bytes > HEAVY_BYTES {
@@ -94,7 +105,8 @@ impl Buffers {
                 false => Some(self.turn.acquire().await),
             };
             loop {
-                if let Ok(held) = self.hold_now(bytes) {
+                let is_free = bytes <= HEAVY_BYTES || !self.budget.is_claimed();
+                if let Some(held) = is_free.then(|| self.hold_now(bytes).ok()).flatten() {
                     drop(turn);
                     return held;
                 }
@@ -104,7 +116,7 @@ impl Buffers {
         };
         timeout(time, found)
             .await
-            .map_err(|_| self.none_free(bytes))
+            .map_err(|_| self.no_memory(bytes))
     }
 
     /// Reserves what handling a document of `document_bytes` takes, waiting up to `timeout` for it.
@@ -135,7 +147,11 @@ impl Buffers {
     /// 429 if they are not.
     pub(crate) fn hold_now(&self, bytes: usize) -> Outcome<Held> {
         let charge = self.budget.try_charge(bytes as u64);
-        charge.map(Held).ok_or_else(|| self.none_free(bytes))
+        charge.map(Held).ok_or_else(|| self.no_memory(bytes))
+    }
+
+    fn no_memory(&self, bytes: usize) -> Failure {
+        no_memory(bytes, self.budget.limit())
     }
 
     fn cut_stalled(&self) {
@@ -144,37 +160,17 @@ impl Buffers {
             port.evict_stalled();
         }
     }
-
-    fn none_free(&self, bytes: usize) -> Failure {
-        if bytes > self.bytes() {
-            return self.never(bytes);
-        }
-        no_memory(bytes)
-    }
-
-    fn never(&self, bytes: usize) -> Failure {
-        let reason = format!(
-            "this request needs {bytes} bytes of memory, and there are {} for requests: send it in \
-             smaller parts, or give the server more (--memory)",
-            self.bytes()
-        );
-        Failure::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "circuit_breaking_exception",
-            reason,
-        )
-    }
 }
 
 impl Held {
     /// Changes the reservation to `bytes`.
     ///
     /// # Errors
-    /// 429 if that many are not free; the reservation is then as it was.
+    /// 413 if there is never so much, 429 if it is not free; the reservation is then as it was.
     pub(crate) fn resize(&mut self, bytes: usize) -> Outcome<()> {
         match self.0.try_resize(bytes as u64) {
             true => Ok(()),
-            false => Err(no_memory(bytes)),
+            false => Err(no_memory(bytes, self.0.limit())),
         }
     }
 }
@@ -211,16 +207,25 @@ impl Held {
     }
 }
 
-fn no_memory(bytes: usize) -> Failure {
-    let reason = format!(
-        "no memory for {bytes} bytes of this request: other requests hold it; send this one \
-         again later, or in smaller parts"
-    );
-    Failure::new(
-        StatusCode::TOO_MANY_REQUESTS,
-        "circuit_breaking_exception",
-        reason,
-    )
+/// The refusal of a request that wants `bytes`, of `limit` that there are.
+fn no_memory(bytes: usize, limit: u64) -> Failure {
+    let (status, reason) = match bytes as u64 > limit {
+        true => (
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!(
+                "this request needs {bytes} bytes of memory, and there are {limit} for requests: \
+                 send it in smaller parts, or give the server more (--memory)"
+            ),
+        ),
+        false => (
+            StatusCode::TOO_MANY_REQUESTS,
+            format!(
+                "no memory for {bytes} bytes of this request: other requests hold it; send this \
+                 one again later, or in smaller parts"
+            ),
+        ),
+    };
+    Failure::new(status, "circuit_breaking_exception", reason)
 }
 
 #[cfg(test)]
@@ -244,7 +249,8 @@ mod tests {
             .unwrap_err();
         assert_eq!(never.status, StatusCode::PAYLOAD_TOO_LARGE);
         assert!(never.to_json().to_string().contains("--memory"));
-        assert!(first.resize(11 * PIECE_BYTES).is_err());
+        let never = first.resize(11 * PIECE_BYTES).unwrap_err();
+        assert_eq!(never.status, StatusCode::PAYLOAD_TOO_LARGE);
         assert_eq!(buffers.used_bytes(), 6 * PIECE_BYTES as u64);
         first.resize(10 * PIECE_BYTES).unwrap();
         first.resize(1).unwrap();

@@ -8,7 +8,7 @@ use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::time::timeout;
 
 use super::body::{BodyReader, STALLED_AFTER};
-use super::buffers::Held;
+use super::buffers::{Held, LARGE_BYTES};
 use super::failure::Outcome;
 
 /// The longest line that is returned: the largest document.
@@ -103,6 +103,10 @@ impl Lines {
         let bytes = std::mem::take(&mut self.skipped).saturating_add(line.len() as u64);
         if bytes > LINE_BYTES_MAX as u64 {
             return Line::TooLong(bytes);
+        }
+        if bytes > LARGE_BYTES {
+            // What follows it would keep its memory when the line itself is freed.
+            self.buffer = BytesMut::from(&self.buffer[..]);
         }
         Line::Text(line.freeze())
     }

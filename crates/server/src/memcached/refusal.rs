@@ -50,6 +50,7 @@ pub(crate) const NO_EXPIRING_GET: Refusal =
     Refusal::new("CLIENT_ERROR exptime of a get must be 0: documents do not expire");
 pub(crate) const TOO_LARGE: Refusal = Refusal::new("SERVER_ERROR object too large for cache");
 pub(crate) const NO_ROOM: Refusal = Refusal::new("SERVER_ERROR out of memory storing object");
+pub(crate) const CANCELLED: Refusal = Refusal::last("SERVER_ERROR cancelled by user request");
 pub(crate) const LINE_TOO_LONG: Refusal = Refusal::last("CLIENT_ERROR line too long");
 pub(crate) const NOT_HTTP: Refusal =
     Refusal::last("CLIENT_ERROR this port speaks memcached, not HTTP");

@@ -23,7 +23,7 @@ use super::mode::Mode;
 use super::outcome::{Outcome, Shown, line, push_number};
 use super::parse::Parser;
 use super::port_state::PortState;
-use super::refusal::Refusal;
+use super::refusal::{CANCELLED, Refusal};
 use super::request::{Change, Reply, Request, Write};
 use super::stats;
 use super::write::write_all;
@@ -124,7 +124,7 @@ impl Session {
             self.renew(grant);
         }
         let listed = self.list(requests);
-        let flow = self.execute(requests, output);
+        let flow = self.execute(requests, listed.as_deref(), output);
         if let Some(listed) = listed {
             self.note_if_slow(&listed);
         }
@@ -168,13 +168,20 @@ impl Session {
         }
     }
 
+    /// Executes requests. If `task` is cancelled, the rest is not done, and the connection ends.
     fn execute(
         &mut self,
         requests: &[Request<'_>],
+        task: Option<&Task>,
         output: &mut dyn Output,
     ) -> std::io::Result<Flow> {
         let mut rest = requests;
         while let Some(first) = rest.first() {
+            if task.is_some_and(Task::is_cancelled) {
+                self.tally.add(Count::Refused, 1);
+                line(CANCELLED.line, output.buffer());
+                return Ok(Flow::Close);
+            }
             if !self.admission.is_admitted() {
                 let flow = self.admission.check(first, output.buffer());
                 if let Some(grant) = self.admission.grant() {

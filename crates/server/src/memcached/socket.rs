@@ -10,6 +10,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::connection::is_early;
 use super::port_state::PortState;
+use crate::net::tls::TLS_BUFFER_BYTES;
 
 /// A client that sends nothing for this long gives up its thread and its buffers: as a rule, and
 /// while others wait for a thread.
@@ -40,7 +41,10 @@ impl Socket {
         state: Arc<PortState>,
     ) -> io::Result<Socket> {
         let tls = tls.map(ServerConnection::new).transpose();
-        let tls = tls.map_err(io::Error::other)?;
+        let mut tls = tls.map_err(io::Error::other)?;
+        if let Some(tls) = &mut tls {
+            tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+        }
         let unread_for = state.unread_for();
         tcp.set_write_timeout(Some(unread_for))?;
         Ok(Socket {

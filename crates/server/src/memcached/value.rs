@@ -12,12 +12,13 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use quire_model::{Document, ErrorKind, ValueRef};
-use quiredb::{Found, Key, Write};
+use quire_model::{DOCUMENT_BYTES_MAX, Document, ErrorKind, ValueRef};
+use quiredb::{Found, Key, Position, Write};
 
 use super::outcome::Outcome;
 use super::refusal::TOO_LARGE;
 use crate::http::answer::write_string;
+use crate::http::buffers::{COPIES, written_bytes};
 
 /// Where values are in documents.
 #[derive(Debug, Clone)]
@@ -95,6 +96,24 @@ impl Values {
         })
     }
 
+    /// The bytes that storing a large value takes beside the value: the text of its document, and
+    /// what is made of that.
+    pub(crate) fn written_bytes(&self, value: &[u8]) -> Result<usize, Outcome> {
+        match self {
+            Values::Json => Ok(written_bytes(value).saturating_sub(value.len())),
+            Values::Field(_) => {
+                let text_bytes = match std::str::from_utf8(value) {
+                    Ok(text) => ValueRef::String(text).json_bytes(),
+                    Err(_) => value.len().div_ceil(3).saturating_mul(4),
+                };
+                match text_bytes > DOCUMENT_BYTES_MAX {
+                    true => Err(Outcome::Refused(TOO_LARGE)),
+                    false => Ok(text_bytes * COPIES),
+                }
+            }
+        }
+    }
+
     /// The write that sets the value unconditionally. If values are a field, the write is a patch,
     /// which needs a document.
     pub(crate) fn set(&self, key: &Key, value: &[u8], flags: u32) -> Result<Write, Outcome> {
@@ -107,12 +126,12 @@ impl Values {
         }
     }
 
-    /// The write that stores the value, on condition that the document is still as found: of the
-    /// same version, or absent.
+    /// The write that stores the value, on condition that the document still has the version found,
+    /// or is absent.
     pub(crate) fn store(
         &self,
         key: &Key,
-        found: Option<&Found>,
+        found: Option<Position>,
         stored: &Stored,
     ) -> Result<Write, Outcome> {
         let Stored {
@@ -123,18 +142,18 @@ impl Values {
         match (self, found) {
             (Values::Json, _) => {
                 let put = Write::put(key.clone(), json_document(value, *flags)?);
-                Ok(found.map_or_else(
-                    || put.clone().if_absent(),
-                    |found| put.clone().if_version(found.version),
-                ))
+                Ok(match found {
+                    None => put.if_absent(),
+                    Some(version) => put.if_version(version),
+                })
             }
             (Values::Field(names), None) => {
                 let document = names.document(value, *flags, *is_number, false)?;
                 Ok(Write::put(key.clone(), document).if_absent())
             }
-            (Values::Field(names), Some(found)) => {
+            (Values::Field(names), Some(version)) => {
                 let patch = names.document(value, *flags, *is_number, true)?;
-                Ok(Write::patch(key.clone(), patch).if_version(found.version))
+                Ok(Write::patch(key.clone(), patch).if_version(version))
             }
         }
     }

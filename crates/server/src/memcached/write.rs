@@ -12,7 +12,7 @@ use super::request::{Change, Write};
 use super::value::{Stored, Values};
 use super::words::number;
 use crate::access::role::Action;
-use crate::http::buffers::{Buffers, COPIES, Held, LARGE_BYTES};
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 
 /// The most tries. Each failed try means that another write to the same key succeeded.
 const ROUNDS_MAX: u32 = 1000;
@@ -127,7 +127,7 @@ fn round<'w, 'a>(
     // The memory of large documents, until they are written.
     let mut rooms = Vec::new();
     for task in tasks {
-        let room = room_for(task.write, buffers);
+        let room = room_for(&keyspace.values, task.write, buffers);
         let plan = match room {
             Err(outcome) => Err(outcome),
             Ok(room) if needs_lookup(&&task) => {
@@ -139,7 +139,7 @@ fn round<'w, 'a>(
                         let (found, room) =
                             found.map_or((None, None), |(found, room)| (Some(found), room));
                         rooms.extend(room);
-                        plan(&keyspace.values, &task, found.as_ref())
+                        plan(&keyspace.values, &task, found)
                     })
             }
             Ok(room) => {
@@ -185,13 +185,16 @@ fn round<'w, 'a>(
 }
 
 /// Reserves what storing a large value takes beside the input that it is in.
-fn room_for(write: &Write<'_>, buffers: &Buffers) -> Result<Option<Held>, Outcome> {
+fn room_for(
+    values: &Values,
+    write: &Write<'_>,
+    buffers: &Buffers,
+) -> Result<Option<Held>, Outcome> {
     match write.change {
-        // The value itself is one of the copies.
-        Change::Store { value, .. } if value.len() as u64 > LARGE_BYTES => buffers
-            .hold_now(value.len().saturating_mul(COPIES - 1))
-            .map(Some)
-            .map_err(|_| Outcome::Refused(NO_ROOM)),
+        Change::Store { value, .. } if value.len() as u64 > LARGE_BYTES => {
+            let held = buffers.hold_now(values.written_bytes(value)?);
+            held.map(Some).map_err(|_| Outcome::Refused(NO_ROOM))
+        }
         _ => Ok(None),
     }
 }
@@ -216,9 +219,13 @@ fn plan_set(values: &Values, task: &Task<'_, '_>) -> Result<Plan, Outcome> {
 }
 
 /// Plans a write that depends on the present document.
-fn plan(values: &Values, task: &Task<'_, '_>, found: Option<&Found>) -> Result<Plan, Outcome> {
+fn plan(values: &Values, task: &Task<'_, '_>, found: Option<Found>) -> Result<Plan, Outcome> {
     let write = task.write;
-    let stored = found.and_then(|found| Some((found, values.stored(&found.document)?)));
+    let version = found.as_ref().map(|found| found.version);
+    let stored = found.and_then(|found| {
+        let stored = values.stored(&found.document)?;
+        Some((found, stored))
+    });
     let Some((present, stored)) = stored else {
         let Change::Store { value, flags, .. } = write.change else {
             return Ok(Plan::Answer(Outcome::NotFound));
@@ -231,7 +238,7 @@ fn plan(values: &Values, task: &Task<'_, '_>, found: Option<&Found>) -> Result<P
             flags,
             is_number: false,
         };
-        let write = values.store(&task.key, found, &stored)?;
+        let write = values.store(&task.key, version, &stored)?;
         return Ok(Plan::Write(write, Outcome::Stored(Default::default())));
     };
     if write.cas.is_some_and(|cas| cas != present.version.0) {
@@ -249,8 +256,8 @@ fn plan(values: &Values, task: &Task<'_, '_>, found: Option<&Found>) -> Result<P
         }
         Change::Store { mode, value, flags } => {
             let changed = match mode {
-                Mode::Append => joined(&stored, &stored.value, value),
-                Mode::Prepend => joined(&stored, value, &stored.value),
+                Mode::Append => joined(stored, value, Vec::len),
+                Mode::Prepend => joined(stored, value, |_| 0),
                 _ => Stored {
                     value: value.to_vec(),
                     flags,
@@ -277,18 +284,22 @@ fn plan(values: &Values, task: &Task<'_, '_>, found: Option<&Found>) -> Result<P
         }
     };
     let write = match change {
-        Some(changed) => values.store(&task.key, found, &changed)?,
-        None => values.remove(present)?,
+        Some(changed) => {
+            // A large one is not held beside the new one.
+            drop(present);
+            values.store(&task.key, version, &changed)?
+        }
+        None => values.remove(&present)?,
     };
     Ok(Plan::Write(write, outcome))
 }
 
-fn joined(stored: &Stored, first: &[u8], second: &[u8]) -> Stored {
-    Stored {
-        value: [first, second].concat(),
-        flags: stored.flags,
-        is_number: false,
-    }
+/// The value with `more` inserted, without another copy of it.
+fn joined(mut stored: Stored, more: &[u8], at: impl Fn(&Vec<u8>) -> usize) -> Stored {
+    let at = at(&stored.value);
+    stored.value.splice(at..at, more.iter().copied());
+    stored.is_number = false;
+    stored
 }
 
 /// The outcome of a write that creates no document, if there is none.

@@ -10,6 +10,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::tls::TLS_BUFFER_BYTES;
+
 /// A client's connection.
 pub(crate) enum Stream {
     Plain(TcpStream),
@@ -30,7 +32,8 @@ impl Stream {
         let Some(tls) = tls else {
             return Ok(Stream::Plain(stream));
         };
-        let stream = tokio::time::timeout(timeout, tls.accept(stream)).await??;
+        let accepted = tls.accept_with(stream, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)));
+        let stream = tokio::time::timeout(timeout, accepted).await??;
         Ok(Stream::Tls(Box::new(stream)))
     }
 }

@@ -19,6 +19,10 @@ use super::pem::{self, TlsError};
 /// What clients of HTTP may choose: the newest first.
 const HTTP_PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
+/// Encrypted bytes that a connection holds until its client takes them: less than a record of the
+/// longest kind, of which a part is then sent at a time.
+pub(crate) const TLS_BUFFER_BYTES: usize = 8 << 10;
+
 /// The files of a server that speaks TLS, all in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {

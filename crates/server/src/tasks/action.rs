@@ -2,6 +2,9 @@
 
 use axum::http::Method;
 
+/// The action of requests of memcached.
+pub(super) const MEMCACHED: &str = "memcached";
+
 /// The action of requests of a route. A route that OpenSearch has no action for has its path.
 pub(crate) fn action(path: &'static str, method: &Method) -> &'static str {
     let of_collection = path.strip_prefix("/{collection}");
@@ -55,5 +58,6 @@ pub(crate) fn ends_itself(action: &str) -> bool {
 pub(crate) fn is_cancellable(action: &str) -> bool {
     let is_read = action.starts_with("indices:data/read/");
     let is_stream = action.starts_with("/_follow") || action.ends_with("/_changes");
-    is_read || is_stream || ends_itself(action) || action == "indices:data/write/bulk"
+    let is_several = ["indices:data/write/bulk", MEMCACHED].contains(&action);
+    is_read || is_stream || is_several || ends_itself(action)
 }

@@ -10,7 +10,7 @@ use axum::http::Method;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::action::action;
+use super::action::{MEMCACHED, action};
 use super::task::{Origin, Task};
 use crate::http::endpoint::Endpoint;
 
@@ -64,7 +64,7 @@ impl Tasks {
         request: Origin,
         now: (i64, Duration),
     ) -> Running {
-        self.list(None, "memcached", request, now)
+        self.list(None, MEMCACHED, request, now)
     }
 
     fn list(

@@ -26,6 +26,8 @@ mod limits;
 #[cfg(test)]
 mod memcached;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod mget;
 #[cfg(test)]
 mod reindex;

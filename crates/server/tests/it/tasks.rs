@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use quire_server::{MemcachedOptions, NewToken, Role, ServerOptions, Tokens};
 use quiredb::OsEnv;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::site::{Listening, Site, pieces, read_all, read_until};
@@ -280,7 +280,7 @@ async fn a_backup_is_listed_after_its_request_and_ends_when_it_is_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_of_memcached_are_listed_while_they_run() {
+async fn requests_of_memcached_are_listed_while_they_run_and_end_when_cancelled() {
     let site = Listening::new(ServerOptions {
         memcached: Some(MemcachedOptions {
             listen: "127.0.0.1:0".parse().unwrap(),
@@ -310,7 +310,24 @@ async fn requests_of_memcached_are_listed_while_they_run() {
     assert!(shown.contains("\"action\":\"memcached\""), "{shown}");
     let own = stream.local_addr().unwrap().to_string();
     assert!(shown.contains(&own) && shown.contains(" more\""), "{shown}");
-    drop(stream);
+    let id = shown.split("\"id\":").nth(1).unwrap();
+    let id: String = id.chars().take_while(char::is_ascii_digit).collect();
+    let id = format!("quire:{id}");
+    let cancel = format!(
+        "POST /_tasks/{id}/_cancel HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\
+         Connection: close\r\n\r\n"
+    );
+    let answer = site.exchange(cancel.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(
+        answer.ends_with("SERVER_ERROR cancelled by user request\r\n"),
+        "{:?}",
+        &answer[answer.len().saturating_sub(100)..]
+    );
+    assert!(answer.matches("VALUE").count() < 100);
     while site.exchange(list.as_bytes()).await.contains("get c:long") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

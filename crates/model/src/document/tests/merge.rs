@@ -130,3 +130,32 @@ proptest! {
         prop_assert_eq!(doc(&merged.to_json()), merged);
     }
 }
+
+#[test]
+fn where_null_is_a_value_objects_merge_and_all_else_replaces() {
+    let cases = [
+        ("{}", r#"{"a":1.50}"#, r#"{"a":1.50}"#),
+        (
+            r#"{"a":1,"b":2}"#,
+            r#"{"b":3,"c":4}"#,
+            r#"{"a":1,"b":3,"c":4}"#,
+        ),
+        (
+            r#"{"a":{"x":1,"y":2}}"#,
+            r#"{"a":{"y":null,"z":[]}}"#,
+            r#"{"a":{"x":1,"y":null,"z":[]}}"#,
+        ),
+        (r#"{"a":[1,2]}"#, r#"{"a":[3]}"#, r#"{"a":[3]}"#),
+        (r#"{"a":{"x":1}}"#, r#"{"a":5}"#, r#"{"a":5}"#),
+        (
+            r#"{"a":5}"#,
+            r#"{"a":{"x":{"y":null}}}"#,
+            r#"{"a":{"x":{"y":null}}}"#,
+        ),
+        (r#"{"a":1}"#, "{}", r#"{"a":1}"#),
+    ];
+    for (document, partial, expected) in cases {
+        let merged = doc(document).merge(&doc(partial)).unwrap();
+        assert_eq!(merged, doc(expected), "{document} {partial}");
+    }
+}
