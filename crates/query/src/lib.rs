@@ -74,9 +74,11 @@ mod run;
 mod scan;
 mod shard;
 mod shards;
+mod shuffle;
 mod sort;
 mod term_range;
 mod terms;
+mod tested;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
@@ -100,7 +102,7 @@ pub use facets::{
     Bucket, BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind,
     Faceted, Metric, Missing, Rounding, Source, Statistic, Stats, TextFilter,
 };
-pub use filter::{Field, Filter, field};
+pub use filter::{Bounds, Field, Filter, field};
 pub use having::{Comparison, GroupOrder, Having};
 pub use hit::Hit;
 pub use leaf::{Leaf, TermBounds, Test};

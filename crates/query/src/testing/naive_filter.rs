@@ -5,7 +5,7 @@ use crate::{Filter, Path, Value};
 use quire_model::Document;
 use quire_model::ordered::OrderedValue;
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 /// Whether a document matches.
 #[must_use]
@@ -38,6 +38,13 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
                 })
             })
         }
+        Filter::Number(path, lower, upper) => any(path, &|value| {
+            let number = match value.as_str() {
+                Some(text) => Value::from_numeral(&text),
+                None => value.as_f64().map(|_| value.clone()),
+            };
+            number.is_some_and(|number| (lower.clone(), upper.clone()).contains(&number))
+        }),
         Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
             any(path, &|value| *value != Value::null())
         }

@@ -338,6 +338,8 @@ fn dsl(filter: &Filter) -> Option<Json> {
         Filter::Prefix(path, prefix) => json!({"prefix": {path.as_str(): prefix}}),
         // The query DSL has another sign for the letter that escapes.
         Filter::Like(..) => return None,
+        // It has no words for a comparison by number.
+        Filter::Number(..) => return None,
         Filter::Exists(path) => json!({"exists": {"field": path.as_str()}}),
         Filter::And(filters) => json!({"bool": {"filter": all(filters)?}}),
         Filter::Or(filters) if filters.is_empty() => json!({"match_none": {}}),
