@@ -430,7 +430,7 @@ mod tests {
         table.write(cells, &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            " 7  long long long long long…  w     end\n"
+            " 7  long long long long lon…  w     end\n"
         );
     }
 }

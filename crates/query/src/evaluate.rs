@@ -140,13 +140,13 @@ impl Evaluator<'_, '_> {
         if set.is_empty() {
             return Ok(());
         }
-        let mut kept = DocSet::empty();
+        let (mut kept, mut term) = (DocSet::empty(), Vec::new());
         let segments = match self.shard.segments(&[&tested.base.path], set) {
             Err(Error::NotSortable { .. }) => {
                 for doc in set.iter() {
                     self.options.check_stop()?;
                     let document = self.shard.document(doc)?;
-                    if document.is_some_and(|document| tested.accepts(document.root())) {
+                    if document.is_some_and(|document| tested.accepts(document.root(), &mut term)) {
                         kept.insert(doc);
                     }
                 }

@@ -31,6 +31,16 @@ pub enum Filter {
     Like(Path, Pattern),
     /// A number between both bounds, or a string that holds one: `"17.5"`. The bounds are numbers.
     Number(Path, Bound<Value>, Bound<Value>),
+    /// A value whose hash belongs to one of `max` slices, the one of this number from 0 on. Each
+    /// value belongs to one slice, and slices are about equally large.
+    Slice {
+        /// The field.
+        path: Path,
+        /// The slice.
+        number: u32,
+        /// How many slices there are.
+        max: u32,
+    },
     /// A value that is not null.
     Exists(Path),
     /// All of them; every document if there are none.
@@ -163,6 +173,12 @@ impl Field {
             Filter::Range(path, lower, upper) => Filter::Number(path, lower, upper),
             other => other,
         }
+    }
+
+    /// It has a value in one of `max` slices: see [`Filter::Slice`].
+    pub fn in_slice(self, number: u32, max: u32) -> Filter {
+        let path = self.0;
+        Filter::Slice { path, number, max }
     }
 
     /// It has a value that is not null.

@@ -57,6 +57,7 @@ mod hit;
 mod leaf;
 mod measure;
 mod meter;
+mod mix;
 mod model;
 mod number_sum;
 mod options;

@@ -3,6 +3,7 @@
 
 use crate::Hit;
 use crate::meter::Meter;
+use crate::mix::mixed;
 use crate::sort::{SortKey, TopHits, offer};
 use crate::{Options, Result};
 use quire_index::DocSet;
@@ -36,17 +37,6 @@ pub(crate) fn offer_all(
         }
     }
     Ok(())
-}
-
-/// A bijection in which each bit of the result depends on all bits of `bits`.
-///
-/// Source: Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators", with the
-/// constants of Vigna's splitmix64.
-fn mixed(bits: u64) -> u64 {
-    let mut mixed = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ pub const PREDICATES_MAX: usize = 10_000;
 /// How many values the lists of a query may have, all together.
 pub const IN_VALUES_MAX: usize = 1_000_000;
 
+/// How many slices there may be.
+const SLICES_MAX: u32 = 1_024;
+
 /// A filter, ready to be planned.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node {
@@ -137,6 +140,16 @@ impl TreeBuilder {
                     Some(range) => either_number(path, range, (lower, upper)),
                     None => Node::None,
                 }
+            }
+            Filter::Slice { path, number, max } => {
+                self.values(&path, &[])?;
+                if number >= max || max > SLICES_MAX {
+                    let what = format!(
+                        "slice {number} of {max}: there are up to {SLICES_MAX}, and the first is 0"
+                    );
+                    return Err(Error::Invalid(what));
+                }
+                Node::Tested(Tested::of_slice(path, number, max))
             }
             Filter::Exists(path) => {
                 self.values(&path, &[])?;
@@ -360,7 +373,7 @@ impl Node {
             Node::All => true,
             Node::None => false,
             Node::Leaf(leaf) => leaf.accepts(document, term),
-            Node::Tested(tested) => tested.accepts(document),
+            Node::Tested(tested) => tested.accepts(document, term),
             Node::Not(one) => !one.accepts(document, term),
             Node::And(all) => all.nodes.iter().all(|node| node.accepts(document, term)),
             Node::Or(any) => any.iter().any(|node| node.accepts(document, term)),

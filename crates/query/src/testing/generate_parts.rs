@@ -55,6 +55,11 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
             }
             other => other,
         },
+        9 if words.one_in(4) => Filter::Slice {
+            path: words.path(),
+            number: u32::from(words.one_in(2)),
+            max: 2,
+        },
         7..=11 => Filter::Eq(words.path(), words.value()),
         12 => !filter(words, depth + 1),
         13 => {

@@ -1,5 +1,6 @@
 //! Which documents match, by definition.
 
+use crate::mix::hash;
 use crate::values;
 use crate::{Filter, Path, Value};
 use quire_model::Document;
@@ -38,6 +39,9 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
                 })
             })
         }
+        Filter::Slice { path, number, max } => any(path, &|value| {
+            *value != Value::null() && hash(value.term()) % u64::from(*max) == u64::from(*number)
+        }),
         Filter::Number(path, lower, upper) => any(path, &|value| {
             let number = match value.as_str() {
                 Some(text) => Value::from_numeral(&text),

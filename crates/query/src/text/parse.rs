@@ -170,6 +170,9 @@ impl Parser {
             let path = self.number_of()?;
             return self.number_test(path);
         }
+        if self.tokens.is_word(0, "SLICE") && self.tokens.peek_at(1) == Some(&Token::LParen) {
+            return self.slice();
+        }
         let path = self.path()?;
         self.test(path)
     }
@@ -229,6 +232,16 @@ impl Parser {
         let upper = self.bound("<", "<=")?;
         self.sign(&Token::RParen, "a closing bracket")?;
         Ok(range(path, lower, upper))
+    }
+
+    fn slice(&mut self) -> Result<Filter> {
+        self.tokens.advance();
+        self.sign(&Token::LParen, "an opening bracket")?;
+        let path = self.path()?;
+        let number = self.argument(|_| true)?;
+        let max = self.argument(|_| true)?;
+        self.sign(&Token::RParen, "a closing bracket")?;
+        Ok(Filter::Slice { path, number, max })
     }
 
     /// Whether `NUMBER(` comes next.

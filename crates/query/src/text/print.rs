@@ -116,6 +116,9 @@ fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result 
             let (pattern, is_escaped) = pattern.to_like(ESCAPE);
             write_pattern(&pattern, is_escaped, f)
         }
+        Filter::Slice { path, number, max } => {
+            write!(f, "{not}SLICE({}, {number}, {max})", Name(path))
+        }
         Filter::Exists(path) => write!(f, "{} IS NOT NULL", Name(path)),
         Filter::All | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => filter.fmt(f),
     }
