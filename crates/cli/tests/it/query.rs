@@ -520,7 +520,7 @@ fn a_sample_is_some_of_what_matches_and_a_seed_decides_it() {
     let quire = Quire::new();
     let lines =
         (0..500).map(|number| format!("{{\"_id\":{number},\"even\":{}}}\n", number % 2 == 0));
-    let file = quire.file("numbers.ndjson", &lines.collect::<String>());
+    let file = quire.file("numbers.ndjson", lines.collect::<String>());
     quire.ok(&["create", "db", "n", "--partitions", "3"]);
     quire.ok(&["load", "db", "n", file.to_str().unwrap()]);
     let sample = |arguments: &[&str]| {
@@ -568,7 +568,7 @@ fn strings_that_hold_numbers_are_compared_by_number() {
     ];
     let lines = prices.iter().zip('a'..);
     let lines = lines.map(|(price, key)| format!("{{\"_id\":\"{key}\",\"price\":{price}}}\n"));
-    let file = quire.file("c.ndjson", &lines.collect::<String>());
+    let file = quire.file("c.ndjson", lines.collect::<String>());
     quire.ok(&["load", "db", "c", file.to_str().unwrap()]);
     quire.ok(&["freeze", "db", "c", "c.quire"]);
     quire.ok(&["freeze", "db", "c", "frozen", "--by-partition"]);

@@ -211,7 +211,7 @@ pub(crate) fn limit_to_slice(query: &mut Query, body: &Map<String, Json>) -> Out
             "[slice] needs an [id] and a [max], whole numbers",
         ));
     };
-    if max < 2 || max > SLICES_MAX || id >= max {
+    if !(2..=SLICES_MAX).contains(&max) || id >= max {
         return Err(Failure::validation(&format!(
             "[slice] has the [id] {id} and the [max] {max}: the max is 2 to {SLICES_MAX}, the id \
              from 0 to one less"
