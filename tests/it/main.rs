@@ -34,6 +34,7 @@ mod memcached;
 mod memory;
 mod node;
 mod one_key;
+mod openapi;
 mod opensearch_py;
 mod python;
 mod query;

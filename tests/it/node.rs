@@ -9,7 +9,7 @@ const OPENSEARCH: &str = "@opensearch-project/opensearch@2.13.0";
 /// A directory with a package, which later runs find.
 fn installed(package: &str, module: &str) -> PathBuf {
     let name = package.replace(['@', '/'], "-");
-    let dir = target_dir().join(format!("node{name}"));
+    let dir = target_dir().join(format!("node-{}", name.trim_start_matches('-')));
     if !dir
         .join("node_modules")
         .join(module)

@@ -4,7 +4,7 @@
 use crate::follow::{copy_in, follow, wait_until_level};
 use crate::quire::{Server, ok, run, run_with_input};
 use quiredb::{CollectionSettings, Database, Document, ErrorKind, Key, Write as Change};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -164,6 +164,9 @@ fn a_collection_written_by_every_face_survives_scan_and_load() {
 
     let server = Server::start_memcached(&path, &[]);
     write_by_server(&server);
+    let reindex = r#"{"source":{"index":"c"},"dest":{"index":"again"}}"#;
+    let (status, report) = server.request("POST", "/_reindex", reindex);
+    assert_eq!((status, &report["failures"]), (200, &json!([])), "{report}");
     let following = dir.path().join("follower");
     let follower = follow(&following, server.address);
     wait_until_level(&follower);
@@ -180,6 +183,7 @@ fn a_collection_written_by_every_face_survives_scan_and_load() {
     ]);
 
     assert!(contents(&path, "c").len() > 20);
+    assert_eq!(contents(&path, "again"), contents(&path, "c"));
     for database in [&path, &copy, &restored] {
         assert_eq!(contents(database, "c"), contents(&path, "c"));
         survives_scan_and_load(database, "c", &[]);

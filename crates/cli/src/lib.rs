@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod database;
 mod demo;
+mod documents;
 mod error;
 mod field_names;
 mod files;
@@ -23,6 +24,7 @@ mod place;
 mod progress;
 mod remote;
 mod resume;
+mod rows;
 mod settings;
 mod size;
 mod source;
@@ -92,6 +94,7 @@ fn run(cli: Cli) -> error::Result<()> {
         out: Output::new(cli.json),
     };
     let done = cli.command.run(&mut context);
+    let done = done.and_then(|()| context.out.end_documents());
     // Results before an error are still printed.
     let flushed = context.out.flush();
     done.and(flushed)

@@ -1,5 +1,6 @@
 //! Standard output: results, as text or JSON.
 
+use crate::documents::{DocumentFormat, Documents};
 use crate::error::{Error, Result};
 use quire_pipeline::write_line;
 use quiredb::operations::Origin;
@@ -15,6 +16,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub(crate) struct Output {
     json: bool,
     writer: BufWriter<Stdout>,
+    /// Documents in the format of `--format`, if there is one.
+    documents: Option<Documents>,
 }
 
 impl Output {
@@ -23,12 +26,47 @@ impl Output {
         Output {
             json,
             writer: BufWriter::with_capacity(BUFFER_BYTES, io::stdout()),
+            documents: None,
         }
     }
 
     /// Whether results are printed as JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Prints the documents that follow in a format; `fields` are those that are wanted.
+    ///
+    /// # Errors
+    /// If `--json` wants another format.
+    pub(crate) fn start_documents(
+        &mut self,
+        format: DocumentFormat,
+        fields: &Option<Vec<String>>,
+    ) -> Result<()> {
+        if self.json {
+            return Err(Error::Usage(
+                "--json and --format are two formats: leave one out".to_owned(),
+            ));
+        }
+        self.documents = Some(Documents::new(format, fields));
+        Ok(())
+    }
+
+    /// Prints what is left of the documents.
+    pub(crate) fn end_documents(&mut self) -> Result<()> {
+        match self.documents.take() {
+            Some(documents) => documents.end(&mut self.writer),
+            None => Ok(()),
+        }
+    }
+
+    /// Prints a document that is given as JSON.
+    pub(crate) fn document(&mut self, json: &str) -> Result<()> {
+        match &mut self.documents {
+            Some(documents) => documents.add(json, &mut self.writer),
+            None => self.line(json),
+        }
     }
 
     /// Prints a line of text.
@@ -61,14 +99,13 @@ impl Output {
         }
         let mut line = Vec::new();
         write_line(key_field, &origin.key, document, &mut line);
-        line.push(b'\n');
-        self.writer.write_all(&line).map_err(Error::Output)
+        self.document(&String::from_utf8_lossy(&line))
     }
 
     /// As [`found`](Output::found), with `document` as the JSON of the document.
     pub(crate) fn found_as(&mut self, found: &Origin, document: &str) -> Result<()> {
         if !self.json {
-            return self.line(document);
+            return self.document(document);
         }
         self.line(format_args!(
             "{{\"key\":{},\"found\":true,\"version\":{},\"partition\":{},\"document\":{}}}",
@@ -82,7 +119,7 @@ impl Output {
     /// As [`found`](Output::found), for a document without a known key.
     pub(crate) fn found_bare(&mut self, document: &str) -> Result<()> {
         if !self.json {
-            return self.line(document);
+            return self.document(document);
         }
         self.line(format_args!("{{\"found\":true,\"document\":{document}}}"))
     }
@@ -125,13 +162,5 @@ pub(crate) fn key_json(key: &Key) -> String {
     match key.as_str() {
         Some(text) => serde_json::Value::from(text).to_string(),
         None => key.to_string(),
-    }
-}
-
-/// `text` cut to `width` characters, with dots at the cut.
-pub(crate) fn shortened(text: &str, width: usize) -> String {
-    match text.char_indices().nth(width) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
     }
 }

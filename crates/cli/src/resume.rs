@@ -7,7 +7,7 @@
 
 use crate::files;
 use crate::input::InputArgument;
-use quire_pipeline::{Progress, SourcePosition, Target};
+use quire_pipeline::{MadeKeys, Progress, SourcePosition, Target};
 use quiredb::{Env, Position};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// A longer file is not one of ours.
 const BYTES_MAX: u64 = 16 << 20;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// An input's name, and its bytes if it is a file.
 type SavedInput = (String, Option<u64>);
@@ -36,6 +36,8 @@ struct Saved {
     /// Documents, and bytes of input, that have been loaded.
     documents: u64,
     bytes: u64,
+    /// The name of the load that keys are made of, if they are made.
+    made_keys: Option<String>,
     /// For each partition, a position up to which it is durable.
     positions: Vec<u64>,
 }
@@ -69,6 +71,7 @@ impl Resume {
         path: &Path,
         collection: &impl Target,
         inputs: &[InputArgument],
+        made_keys: Option<&MadeKeys>,
     ) -> Result<Resume, String> {
         let size = |input: &InputArgument| input.size().map_err(|error| error.to_string());
         let inputs = inputs
@@ -82,6 +85,7 @@ impl Resume {
             place: Place::default(),
             documents: 0,
             bytes: 0,
+            made_keys: made_keys.map(|keys| keys.load().to_owned()),
             positions: Vec::new(),
         };
         let refuse = |what: &str| {
@@ -109,6 +113,9 @@ impl Resume {
         {
             return refuse("is of a load of other inputs, or into another collection");
         }
+        if saved.made_keys.is_some() != fresh.made_keys.is_some() {
+            return refuse("is of a load that differs in --key auto");
+        }
         let now = collection.positions().map_err(|error| error.to_string())?;
         let had = saved.positions.iter().map(|position| Position(*position));
         if !saved.positions.is_empty()
@@ -117,7 +124,8 @@ impl Resume {
             return refuse("is of a load into a collection that has been created again since");
         }
         let before = (saved.documents, saved.bytes);
-        Ok(Resume {
+        let is_new = saved == fresh && saved.made_keys.is_some();
+        let mut resume = Resume {
             env,
             path: path.to_owned(),
             saved: Saved {
@@ -126,7 +134,13 @@ impl Resume {
             },
             saved_at: None,
             before,
-        })
+        };
+        if is_new {
+            // Before the first document is durable: a load that is interrupted at once makes the
+            // same keys again.
+            resume.save(&now).map_err(|error| error.to_string())?;
+        }
+        Ok(resume)
     }
 
     /// Where the load begins.
@@ -136,6 +150,12 @@ impl Resume {
             documents: self.saved.place.documents,
             byte: 0,
         }
+    }
+
+    /// The keys for documents that have none, if they are made: those of the load that was
+    /// interrupted.
+    pub(crate) fn made_keys(&self) -> Option<MadeKeys> {
+        self.saved.made_keys.as_deref().map(MadeKeys::of_load)
     }
 
     /// Documents, and bytes of input, that earlier loads have loaded.

@@ -22,3 +22,11 @@ pub(crate) fn aligned(rows: &[Vec<String>], left: &[usize]) -> Vec<String> {
     };
     rows.iter().map(line).collect()
 }
+
+/// `text` cut to `width` characters, with dots at the cut.
+pub(crate) fn shortened(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

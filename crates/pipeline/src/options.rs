@@ -1,5 +1,6 @@
 //! How a pipeline runs.
 
+use crate::made_keys::MadeKeys;
 use crate::position::SourcePosition;
 use quiredb::Durability;
 use std::thread;
@@ -11,6 +12,8 @@ pub struct Options {
     pub durability: Option<Durability>,
     /// What to do about a bad document.
     pub on_bad: OnBad,
+    /// Keys for documents without the key field; without them such a document is bad.
+    pub made_keys: Option<MadeKeys>,
     /// A batch ends with the document that makes its text this long, or longer; 1 MiB.
     pub batch_bytes: usize,
     /// A batch has at most this many documents; 1,000. Small batches are acknowledged earlier;
@@ -34,6 +37,7 @@ impl Default for Options {
         Options {
             durability: None,
             on_bad: OnBad::Stop,
+            made_keys: None,
             batch_bytes: 1 << 20,
             batch_documents: 1_000,
             in_flight_bytes_max: 8 << 20,

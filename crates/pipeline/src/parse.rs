@@ -4,6 +4,7 @@ use crate::batch::{SourceBatch, SourceItem};
 use crate::error::{BadDocument, reason};
 use crate::group::{Grouper, PartitionGroup};
 use crate::keyed_line;
+use crate::made_keys::MadeKeys;
 use crate::position::SourcePosition;
 use crate::target::Target;
 use quiredb::{Document, Key, Write};
@@ -17,6 +18,8 @@ pub(crate) struct Parser<C> {
     pub(crate) key_field: String,
     /// The count of writers, at least 1.
     pub(crate) writers: usize,
+    /// Keys for documents without one.
+    pub(crate) made_keys: Option<MadeKeys>,
     /// Whether a bad document ends the pipeline.
     pub(crate) stops_at_bad: bool,
 }
@@ -85,7 +88,7 @@ impl<C: Target> Parser<C> {
                 line: item.line,
                 byte: item.bytes.start,
             };
-            match self.write_of(item, &batch.text) {
+            match self.write_of(item, &batch) {
                 Ok(write) => {
                     grouper.push(write, origin);
                     parsed.lines.push(item.line);
@@ -119,13 +122,18 @@ impl<C: Target> Parser<C> {
         parsed
     }
 
-    fn write_of(&self, item: &SourceItem, text: &[u8]) -> Result<Write, String> {
-        let json = text_of(item, text)?;
+    fn write_of(&self, item: &SourceItem, batch: &SourceBatch) -> Result<Write, String> {
+        let json = text_of(item, &batch.text)?;
         let write = match keyed_line::read(json, &self.key_field) {
             Some(write) => write,
             None => {
-                let document = document_of(item, text)?;
-                let key = self.target.key_of(&document);
+                let document = document_of(item, &batch.text)?;
+                let key = match &self.made_keys {
+                    Some(keys) if document.get(&self.key_field).is_none() => {
+                        keys.key(batch.start.input, item.line)
+                    }
+                    _ => self.target.key_of(&document),
+                };
                 let why = |error| format!("{}{}", reason(&error), hint(&document));
                 Write::put(key.map_err(why)?, document)
             }
@@ -170,7 +178,7 @@ fn hint(document: &Document) -> String {
     };
     match names.iter().find(looks) {
         Some(name) => format!("; --key {name} takes it from the field {name:?}"),
-        None => "; --key FIELD takes it from another field".to_owned(),
+        None => "; --key FIELD takes it from another field, --key auto makes keys".to_owned(),
     }
 }
 

@@ -103,6 +103,7 @@ fn start(
     let parser = Parser {
         target: target.clone(),
         key_field: target.settings().key_field.clone(),
+        made_keys: options.made_keys.clone(),
         writers: writer_count,
         stops_at_bad: options.on_bad == OnBad::Stop,
     };

@@ -64,7 +64,7 @@ pub enum Error {
     /// The query would hold too much.
     #[error(
         "{what} would take more than the {bytes_max} bytes of memory that a query may hold; \
-         request less, narrow the filter, or raise the limit"
+         request less, narrow the filter, or raise the limit of its memory (--memory)"
     )]
     TooLarge {
         /// What grew too large.

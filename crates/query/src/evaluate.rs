@@ -3,8 +3,8 @@
 use crate::batches::Batches;
 use crate::explain::{How, Trace};
 use crate::plan::{Step, StepKind};
+use crate::tested::Tested;
 use crate::timer::Timer;
-use crate::tree::Like;
 use crate::{Access, Column, Error, Found, Leaf, Options, Ordinals, Result, Shard};
 use quire_index::DocSet;
 use smallvec::SmallVec;
@@ -49,7 +49,7 @@ impl Evaluator<'_, '_> {
                 Some(leaves) => self.shard.count(&leaves)?,
                 None => None,
             },
-            StepKind::Or(_) | StepKind::Like(_) => None,
+            StepKind::Or(_) | StepKind::Tested(_) => None,
         };
         let Some(count) = counted else {
             return Ok(self.matches(step, trace)?.len());
@@ -67,9 +67,9 @@ impl Evaluator<'_, '_> {
             StepKind::All => self.shard.docs()?,
             StepKind::None => DocSet::empty(),
             StepKind::Leaf(leaf) => self.matches_leaf(leaf, step, &mut trace)?,
-            StepKind::Like(like) => {
-                let mut set = self.matches_leaf(&like.base, step, &mut trace)?;
-                self.retain_like(like, &mut set)?;
+            StepKind::Tested(tested) => {
+                let mut set = self.matches_leaf(&tested.base, step, &mut trace)?;
+                self.retain_tested(tested, &mut set)?;
                 set
             }
             StepKind::Not(one) => {
@@ -134,19 +134,19 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    /// Keeps of `set` the documents with a value that fulfils a pattern: each value of the field's
+    /// Keeps of `set` the documents with a value that passes the test: each value of the field's
     /// columns is tested once, or documents are read where the field has none.
-    fn retain_like(&self, like: &Like, set: &mut DocSet) -> Result<()> {
+    fn retain_tested(&self, tested: &Tested, set: &mut DocSet) -> Result<()> {
         if set.is_empty() {
             return Ok(());
         }
-        let mut kept = DocSet::empty();
-        let segments = match self.shard.segments(&[&like.base.path], set) {
+        let (mut kept, mut term) = (DocSet::empty(), Vec::new());
+        let segments = match self.shard.segments(&[&tested.base.path], set) {
             Err(Error::NotSortable { .. }) => {
                 for doc in set.iter() {
                     self.options.check_stop()?;
                     let document = self.shard.document(doc)?;
-                    if document.is_some_and(|document| like.accepts(document.root())) {
+                    if document.is_some_and(|document| tested.accepts(document.root(), &mut term)) {
                         kept.insert(doc);
                     }
                 }
@@ -161,38 +161,38 @@ impl Evaluator<'_, '_> {
                 None => Cow::Borrowed(&*set),
             };
             if let Some(Some(column)) = segment.columns.first() {
-                self.add_like(like, column.as_ref(), &docs, &mut kept)?;
+                self.add_tested(tested, column.as_ref(), &docs, &mut kept)?;
             }
         }
         *set = kept;
         Ok(())
     }
 
-    /// Adds the documents of `docs` with a value in `column` that fulfils a pattern.
-    fn add_like(
+    /// Adds the documents of `docs` with a value in `column` that passes the test.
+    fn add_tested(
         &self,
-        like: &Like,
+        tested: &Tested,
         column: &dyn Column,
         docs: &DocSet,
         kept: &mut DocSet,
     ) -> Result<()> {
         let (mut batches, mut values) = (Batches::new(docs), Ordinals::default());
-        let (mut tested, mut term) = (HashMap::new(), Vec::new());
+        let (mut known, mut term) = (HashMap::new(), Vec::new());
         while let Some(batch) = batches.next() {
             self.options.check_stop()?;
             column.ordinals(batch, &mut values)?;
-            if tested.len() > TESTED_MAX {
-                tested.clear();
+            if known.len() > TESTED_MAX {
+                known.clear();
             }
             for (doc, ordinals) in batch.iter().zip(values.iter()) {
                 for ordinal in ordinals {
-                    let fits = match tested.get(ordinal) {
+                    let fits = match known.get(ordinal) {
                         Some(fits) => *fits,
                         None => {
                             term.clear();
                             column.term(*ordinal, &mut term)?;
-                            let fits = like.accepts_term(&term);
-                            tested.insert(*ordinal, fits);
+                            let fits = tested.accepts_term(&term);
+                            known.insert(*ordinal, fits);
                             fits
                         }
                     };
@@ -256,9 +256,9 @@ impl Evaluator<'_, '_> {
             StepKind::All => {}
             StepKind::None => *set = DocSet::empty(),
             StepKind::Leaf(leaf) => self.retain_leaf(leaf, step, set, &mut trace)?,
-            StepKind::Like(like) => {
-                self.retain_leaf(&like.base, step, set, &mut trace)?;
-                self.retain_like(like, set)?;
+            StepKind::Tested(tested) => {
+                self.retain_leaf(&tested.base, step, set, &mut trace)?;
+                self.retain_tested(tested, set)?;
             }
             StepKind::Not(one) => {
                 let mut out = set.clone();

@@ -131,9 +131,10 @@ impl Prepared {
                 explain.documents += shard.doc_count()?;
             }
         }
-        match self.query.order.is_empty() {
-            true => run.in_place(&places, each)?,
-            false => run.in_order(places, each)?,
+        match (self.query.shuffle, self.query.order.is_empty()) {
+            (Some(_), _) => run.in_random_order(&places, each)?,
+            (None, true) => run.in_place(&places, each)?,
+            (None, false) => run.in_order(places, each)?,
         }
         Ok(run.finish())
     }

@@ -111,7 +111,7 @@ impl Trace {
             Node::All => ("TRUE".to_string(), &[]),
             Node::None => ("FALSE".to_string(), &[]),
             Node::Leaf(leaf) => (leaf.to_string(), &[]),
-            Node::Like(like) => (like.to_string(), &[]),
+            Node::Tested(tested) => (tested.to_string(), &[]),
             Node::Not(one) => ("NOT".to_string(), std::slice::from_ref(one)),
             Node::And(And { nodes, joins }) => {
                 joined = joins.iter().map(Trace::of_join).collect();

@@ -4,6 +4,9 @@ use crate::{Order, Path, Pattern, Value};
 use quire_model::ordered::Direction;
 use std::ops::{Bound, Not, RangeBounds};
 
+/// A lower and an upper bound.
+pub type Bounds = (Bound<Value>, Bound<Value>);
+
 /// Which documents match a query.
 ///
 /// A predicate on a field holds if it holds for any value that the document has at the path. `Not`
@@ -26,6 +29,18 @@ pub enum Filter {
     Prefix(Path, String),
     /// A string that a pattern matches as a whole.
     Like(Path, Pattern),
+    /// A number between both bounds, or a string that holds one: `"17.5"`. The bounds are numbers.
+    Number(Path, Bound<Value>, Bound<Value>),
+    /// A value whose hash belongs to one of `max` slices, the one of this number from 0 on. Each
+    /// value belongs to one slice, and slices are about equally large.
+    Slice {
+        /// The field.
+        path: Path,
+        /// The slice.
+        number: u32,
+        /// How many slices there are.
+        max: u32,
+    },
     /// A value that is not null.
     Exists(Path),
     /// All of them; every document if there are none.
@@ -150,6 +165,20 @@ impl Field {
     /// It has a string that a pattern matches as a whole.
     pub fn is_like(self, pattern: Pattern) -> Filter {
         Filter::Like(self.0, pattern)
+    }
+
+    /// It has a number in a range of Rust, such as `10..20`, or a string that holds one.
+    pub fn number_within<V: Into<Value> + Clone>(self, range: impl RangeBounds<V>) -> Filter {
+        match self.within(range) {
+            Filter::Range(path, lower, upper) => Filter::Number(path, lower, upper),
+            other => other,
+        }
+    }
+
+    /// It has a value in one of `max` slices: see [`Filter::Slice`].
+    pub fn in_slice(self, number: u32, max: u32) -> Filter {
+        let path = self.0;
+        Filter::Slice { path, number, max }
     }
 
     /// It has a value that is not null.

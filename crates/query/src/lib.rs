@@ -57,6 +57,7 @@ mod hit;
 mod leaf;
 mod measure;
 mod meter;
+mod mix;
 mod model;
 mod number_sum;
 mod options;
@@ -75,9 +76,11 @@ mod run_all;
 mod scan;
 mod shard;
 mod shards;
+mod shuffle;
 mod sort;
 mod term_range;
 mod terms;
+mod tested;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
@@ -102,7 +105,7 @@ pub use facets::{
     Bucket, BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind,
     Faceted, Metric, Missing, Rounding, Source, Statistic, Stats, TextFilter,
 };
-pub use filter::{Field, Filter, field};
+pub use filter::{Bounds, Field, Filter, field};
 pub use having::{Comparison, GroupOrder, Having};
 pub use hit::Hit;
 pub use leaf::{Leaf, TermBounds, Test};

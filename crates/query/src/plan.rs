@@ -6,7 +6,8 @@
 //! 2. `All` and `None` occur at the root alone.
 
 use crate::explain::Trace;
-use crate::tree::{Like, Node};
+use crate::tested::Tested;
+use crate::tree::Node;
 use crate::{Access, Cost, Estimate, Found, Leaf, Prepared, Result, Shard};
 use smallvec::SmallVec;
 
@@ -56,7 +57,7 @@ pub(crate) enum StepKind<'q> {
     All,
     None,
     Leaf(&'q Leaf),
-    Like(&'q Like),
+    Tested(&'q Tested),
     Not(Box<Step<'q>>),
     /// In the order of execution.
     And(Vec<Step<'q>>),
@@ -75,17 +76,17 @@ pub(crate) fn plan<'q>(
         Node::All => (Estimate::exactly(docs, Cost::Stored), 0, StepKind::All),
         Node::None => return plan_leaf(None, place, shard, docs, trace),
         Node::Leaf(leaf) => return plan_leaf(Some(leaf), place, shard, docs, trace),
-        Node::Like(like) => {
-            let base = plan_leaf(Some(&like.base), 0, shard, docs, None)?;
-            let tested = base.estimate.expected.saturating_mul(VALUE_NANOS);
+        Node::Tested(tested) => {
+            let base = plan_leaf(Some(&tested.base), 0, shard, docs, None)?;
+            let testing = base.estimate.expected.saturating_mul(VALUE_NANOS);
             let estimate = Estimate {
                 at_least: 0,
                 ..base.estimate
             };
             (
                 estimate,
-                base.nanos.saturating_add(tested),
-                StepKind::Like(like),
+                base.nanos.saturating_add(testing),
+                StepKind::Tested(tested),
             )
         }
         Node::Not(one) => {
@@ -279,10 +280,10 @@ fn cost_of_few(step: &Step<'_>, left: u64, shard: &dyn Shard) -> u64 {
             let paths = shard.paths(leaf, &step.estimate, Some(left));
             Access::choose(&paths, None).nanos
         }
-        StepKind::Like(like) => {
-            let paths = shard.paths(&like.base, &step.estimate, Some(left));
-            let tested = left.saturating_mul(VALUE_NANOS);
-            Access::choose(&paths, None).nanos.saturating_add(tested)
+        StepKind::Tested(tested) => {
+            let paths = shard.paths(&tested.base, &step.estimate, Some(left));
+            let testing = left.saturating_mul(VALUE_NANOS);
+            Access::choose(&paths, None).nanos.saturating_add(testing)
         }
         StepKind::Not(one) => cost_of_few(one, left, shard),
         StepKind::And(steps) | StepKind::Or(steps) => of_all(steps),

@@ -70,6 +70,10 @@ impl Query {
             let what = format!("a query has more than {ORDERS_MAX} orders");
             return Err(Error::Invalid(what));
         }
+        if self.shuffle.is_some() && !self.order.is_empty() {
+            let what = "a random order has no order of fields beside it".to_owned();
+            return Err(Error::Invalid(what));
+        }
         if self.aggregates.len() > AGGREGATES_MAX {
             let what = format!("a query has more than {AGGREGATES_MAX} aggregates");
             return Err(Error::Invalid(what));
@@ -210,7 +214,7 @@ impl Prepared {
     #[must_use]
     pub fn first_hits(&self) -> Option<u64> {
         let query = &self.query;
-        let is_page = query.order.is_empty() && !query.count && !query.is_aggregated();
+        let is_page = !query.is_ordered() && !query.count && !query.is_aggregated();
         is_page.then(|| self.hits_max())
     }
 
@@ -276,10 +280,10 @@ impl Prepared {
         self.query.fields.as_deref()
     }
 
-    /// Whether hits come in an order of fields.
+    /// As [`Query::is_ordered`].
     #[must_use]
     pub fn is_ordered(&self) -> bool {
-        !self.query.order.is_empty()
+        self.query.is_ordered()
     }
 
     /// Every field that it depends on, and what for; one may come several times.

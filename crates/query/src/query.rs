@@ -24,6 +24,9 @@ pub struct Query {
     pub filter: Filter,
     /// The first order decides, then the second, …, then shard and docid. See [`Order`].
     pub order: Vec<Order>,
+    /// If there is one, hits come in a random order that this seed decides: with a limit they are
+    /// a uniform sample. There is no other order then.
+    pub shuffle: Option<u64>,
     /// How many hits are skipped.
     pub skip: u64,
     /// How many hits are returned at most; all if `None`.
@@ -44,6 +47,7 @@ pub fn find(filter: Filter) -> Query {
     Query {
         filter,
         order: Vec::new(),
+        shuffle: None,
         skip: 0,
         limit: None,
         count: false,
@@ -64,6 +68,13 @@ impl Query {
     #[must_use]
     pub fn order_by(mut self, order: Order) -> Query {
         self.order.push(order);
+        self
+    }
+
+    /// Returns hits in a random order that `seed` decides.
+    #[must_use]
+    pub fn shuffle(mut self, seed: u64) -> Query {
+        self.shuffle = Some(seed);
         self
     }
 
@@ -107,6 +118,12 @@ impl Query {
     pub fn facet(mut self, name: impl Into<String>, facet: Facet) -> Query {
         self.facets.push((name.into(), facet));
         self
+    }
+
+    /// Whether hits come in another order than that of shards and docids.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        !self.order.is_empty() || self.shuffle.is_some()
     }
 
     /// Whether it has aggregates or facets, which are about all documents that match.

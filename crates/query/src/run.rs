@@ -11,6 +11,7 @@ use crate::meter::Meter;
 use crate::page::Page;
 use crate::plan::{Step, StepKind, plan};
 use crate::prepared::Prepared;
+use crate::shuffle;
 use crate::sort::{Sorting, TopHits, best, is_outranked};
 use crate::threshold::{self, Early};
 use crate::timer::Timer;
@@ -34,6 +35,8 @@ pub(crate) enum Needed<'p, 'e> {
     Page(&'p mut Page<'e>),
     /// Those that come first in the query's order.
     First,
+    /// Those that come first in a random order.
+    Shuffled,
     /// Only aggregates.
     Aggregates,
 }
@@ -157,14 +160,41 @@ impl<'q> Run<'q> {
             true => self.page_of(&waiting, first)?,
             false => self.ordered(&waiting)?,
         }
+        self.show_top(each);
+        Ok(())
+    }
+
+    /// Hits in a random order.
+    pub(crate) fn in_random_order(
+        &mut self,
+        places: &[u32],
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<()> {
+        for &place in places {
+            let Some(shard) = self.shards.shard(place) else {
+                continue;
+            };
+            let Some((step, docs)) = self.plan(shard)? else {
+                continue;
+            };
+            let executed = self.execute_on(shard, place, &step, docs, Needed::Shuffled);
+            if self.unless_stopped(executed)?.is_none() {
+                break;
+            }
+        }
+        self.show_top(each);
+        Ok(())
+    }
+
+    /// Passes the first hits that were found on, without those that are skipped.
+    fn show_top(&mut self, each: &mut dyn FnMut(Hit) -> ControlFlow<()>) {
         let top = std::mem::replace(&mut self.top, Top::new(0));
-        let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
+        let skip = usize::try_from(self.prepared.query.skip).unwrap_or(usize::MAX);
         for (_, hit) in top.into_sorted().into_iter().skip(skip) {
             if each(hit).is_break() {
                 break;
             }
         }
-        Ok(())
     }
 
     /// The first hits, and nothing else: shards whose hits would come after them are skipped.
@@ -320,6 +350,11 @@ impl<'q> Run<'q> {
                 };
                 let sorted = first.as_ref().unwrap_or(&set);
                 sorting.shard(shard, place, sorted, &mut self.top, &mut self.meter)?;
+            }
+            Needed::Shuffled => {
+                let seed = self.prepared.query.shuffle.unwrap_or_default();
+                let (options, top) = (&self.options, &mut self.top);
+                shuffle::offer_all(seed, place, &set, options, top, &mut self.meter)?;
             }
             Needed::Count | Needed::Aggregates => {}
         }

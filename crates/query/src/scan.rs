@@ -11,6 +11,7 @@ use crate::formula::Formula;
 use crate::groups::Groups;
 use crate::meter::Meter;
 use crate::prepared::{GroupsPart, Prepared};
+use crate::shuffle;
 use crate::sort::{SortKey, TopHits, offer, push_key};
 use crate::timer::Timer;
 use crate::top::Top;
@@ -64,9 +65,9 @@ impl Prepared {
     #[must_use]
     pub fn scan<'q>(&'q self, options: &Options<'q>) -> Scan<'q> {
         let query = &self.query;
-        let (skip, left, first) = match query.order.is_empty() {
-            true => (query.skip, query.limit.unwrap_or(u64::MAX), 0),
-            false => (0, 0, self.hits_max()),
+        let (skip, left, first) = match query.is_ordered() {
+            true => (0, 0, self.hits_max()),
+            false => (query.skip, query.limit.unwrap_or(u64::MAX), 0),
         };
         let mut missing = BTreeSet::new();
         if options.unknown_fields == UnknownFields::Refuse {
@@ -119,7 +120,7 @@ impl Scan<'_> {
         self.aggregate(root)?;
         self.facet(hit, root)?;
         if !self.top.is_nothing() {
-            let key = self.sort_key(root);
+            let key = self.sort_key(hit, root);
             offer(&mut self.top, key, hit, &mut self.meter)?;
         }
         let is_hit = self.skip == 0 && self.left > 0;
@@ -239,7 +240,10 @@ impl Scan<'_> {
             .see(plan, state, (hit, root), scratch, &mut self.meter)
     }
 
-    fn sort_key(&mut self, root: ObjectRef<'_>) -> SortKey {
+    fn sort_key(&mut self, hit: Hit, root: ObjectRef<'_>) -> SortKey {
+        if let Some(seed) = self.prepared.query.shuffle {
+            return shuffle::key(seed, hit);
+        }
         let mut key = SortKey::new();
         for order in &self.prepared.query.order {
             let value = order.value_in(root, &mut self.scratch);

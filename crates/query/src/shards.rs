@@ -3,7 +3,8 @@
 //! If only a few of many shards can have matches, a query should cost what these few cost: the
 //! others are skipped without any access to them. The owner of the shards knows which they are.
 
-use crate::tree::{And, Like, Node};
+use crate::tested::Tested;
+use crate::tree::{And, Node};
 use crate::{Hit, Leaf, Order, Prepared, Result, Shard};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -77,7 +78,7 @@ pub(crate) fn candidates(node: &Node, shards: &dyn Shards) -> Result<Option<Plac
         // Documents that do not match may be in any shard.
         Node::All | Node::Not(_) => Ok(None),
         Node::None => Ok(Some(Places::new())),
-        Node::Leaf(leaf) | Node::Like(Like { base: leaf, .. }) => {
+        Node::Leaf(leaf) | Node::Tested(Tested { base: leaf, .. }) => {
             let places = shards.candidates(leaf)?;
             debug_assert!(
                 places

@@ -64,6 +64,31 @@ impl TermRange {
         Ok((!range.is_empty()).then_some(range))
     }
 
+    /// The numbers between two bounds, or all; none if there can't be any.
+    ///
+    /// # Errors
+    /// `Invalid` if a bound is no number.
+    pub(crate) fn of_numbers(
+        lower: Bound<&Value>,
+        upper: Bound<&Value>,
+    ) -> Result<Option<TermRange>> {
+        for bound in [lower, upper] {
+            if let Bound::Included(value) | Bound::Excluded(value) = bound
+                && value.as_f64().is_none_or(f64::is_nan)
+            {
+                let what = format!("a field is compared by number with {value}, which is none");
+                return Err(Error::Invalid(what));
+            }
+        }
+        let least = Value::from(f64::NEG_INFINITY);
+        match (lower, upper) {
+            (Bound::Unbounded, Bound::Unbounded) => {
+                TermRange::between(Bound::Included(&least), Bound::Unbounded)
+            }
+            _ => TermRange::between(lower, upper),
+        }
+    }
+
     /// What lies in both; none if nothing can.
     pub(crate) fn and(&self, other: &TermRange) -> Option<TermRange> {
         use Bound::{Excluded, Included, Unbounded};

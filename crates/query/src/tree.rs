@@ -7,13 +7,11 @@
 //! 3. Nesting is at most [`DEPTH_MAX`], so recursion over the tree is bounded.
 
 use crate::leaf::is_nan;
-use crate::{Error, Filter, Leaf, Path, Pattern, Result, TermRange, Test, Value};
-use quire_index::term;
+use crate::tested::Tested;
+use crate::{Bounds, Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
+use quire_model::ObjectRef;
 use quire_model::ordered::OrderedValue;
-use quire_model::{ObjectRef, ValueRef};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::ControlFlow;
 
 /// The field that has a document's key, if the document has no other value there.
 const KEY: &str = "_id";
@@ -27,25 +25,19 @@ pub const PREDICATES_MAX: usize = 10_000;
 /// How many values the lists of a query may have, all together.
 pub const IN_VALUES_MAX: usize = 1_000_000;
 
+/// How many slices there may be.
+const SLICES_MAX: u32 = 1_024;
+
 /// A filter, ready to be planned.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node {
     All,
     None,
     Leaf(Leaf),
-    Like(Like),
+    Tested(Tested),
     Not(Box<Node>),
     And(And),
     Or(Vec<Node>),
-}
-
-/// A predicate that no shard answers alone.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Like {
-    /// What shards find: strings with the pattern's beginning.
-    pub(crate) base: Leaf,
-    /// What tests them.
-    pub(crate) pattern: Pattern,
 }
 
 /// All of some nodes.
@@ -138,15 +130,26 @@ impl TreeBuilder {
                 let beginning = pattern.beginning();
                 match pattern.is_prefix() {
                     Some(false) => leaf(path, Some(Test::Eq(Value::from(beginning.as_str())))),
-                    of_prefix => {
-                        let test = Test::Range(TermRange::of_prefix(&beginning));
-                        let base = Leaf { path, test };
-                        match of_prefix {
-                            Some(_) => Node::Leaf(base),
-                            None => Node::Like(Like { base, pattern }),
-                        }
-                    }
+                    Some(true) => leaf(path, Some(Test::Range(TermRange::of_prefix(&beginning)))),
+                    None => Node::Tested(Tested::of_pattern(path, pattern)),
                 }
+            }
+            Filter::Number(path, lower, upper) => {
+                self.values(&path, &[])?;
+                match TermRange::of_numbers(lower.as_ref(), upper.as_ref())? {
+                    Some(range) => either_number(path, range, (lower, upper)),
+                    None => Node::None,
+                }
+            }
+            Filter::Slice { path, number, max } => {
+                self.values(&path, &[])?;
+                if number >= max || max > SLICES_MAX {
+                    let what = format!(
+                        "slice {number} of {max}: there are up to {SLICES_MAX}, and the first is 0"
+                    );
+                    return Err(Error::Invalid(what));
+                }
+                Node::Tested(Tested::of_slice(path, number, max))
             }
             Filter::Exists(path) => {
                 self.values(&path, &[])?;
@@ -246,6 +249,16 @@ fn same_key(path: &Path, value: &Value) -> Option<Value> {
     }
 }
 
+/// Numbers in `range`, which `bounds` were made to, and strings that hold one.
+fn either_number(path: Path, range: TermRange, bounds: Bounds) -> Node {
+    let number = Leaf {
+        path: path.clone(),
+        test: Test::Range(range.clone()),
+    };
+    let text = Tested::of_number(path, range, bounds);
+    Node::Or(vec![Node::Leaf(number), Node::Tested(text)])
+}
+
 fn leaf(path: Path, test: Option<Test>) -> Node {
     test.map_or(Node::None, |test| Node::Leaf(Leaf { path, test }))
 }
@@ -313,33 +326,6 @@ fn joins(nodes: &[Node]) -> Vec<Join> {
         .collect()
 }
 
-impl Like {
-    /// Whether the value of this term matches.
-    pub(crate) fn accepts_term(&self, term: &[u8]) -> bool {
-        match term::decode(term) {
-            Some(OrderedValue::String(text)) => self.pattern.matches(&text),
-            _ => false,
-        }
-    }
-
-    /// Whether a document matches; the document itself is read.
-    pub(crate) fn accepts(&self, document: ObjectRef<'_>) -> bool {
-        let found = self.base.path.visit(document, &mut |value| match value {
-            ValueRef::String(text) if self.pattern.matches(text) => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        });
-        found.is_break()
-    }
-}
-
-/// As the text of a filter.
-impl fmt::Display for Like {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.base.path.clone();
-        Filter::Like(path, self.pattern.clone()).fmt(f)
-    }
-}
-
 impl Node {
     /// Whether the invariants of the module hold for a root.
     fn is_root(&self) -> bool {
@@ -349,7 +335,7 @@ impl Node {
     fn is_simplified(&self) -> bool {
         match self {
             Node::All | Node::None => false,
-            Node::Like(_) => true,
+            Node::Tested(_) => true,
             Node::Leaf(leaf) => match &leaf.test {
                 Test::In(values) => values.len() > 1 && values.is_sorted_by(|a, b| a < b),
                 Test::Eq(_) | Test::Range(_) | Test::Exists => true,
@@ -373,7 +359,7 @@ impl Node {
         match self {
             Node::All | Node::None => {}
             Node::Leaf(leaf) => visit(leaf),
-            Node::Like(like) => visit(&like.base),
+            Node::Tested(tested) => visit(&tested.base),
             Node::Not(one) => one.each_leaf(visit),
             Node::And(And { nodes, .. }) | Node::Or(nodes) => {
                 nodes.iter().for_each(|node| node.each_leaf(visit));
@@ -387,7 +373,7 @@ impl Node {
             Node::All => true,
             Node::None => false,
             Node::Leaf(leaf) => leaf.accepts(document, term),
-            Node::Like(like) => like.accepts(document),
+            Node::Tested(tested) => tested.accepts(document, term),
             Node::Not(one) => !one.accepts(document, term),
             Node::And(all) => all.nodes.iter().all(|node| node.accepts(document, term)),
             Node::Or(any) => any.iter().any(|node| node.accepts(document, term)),

@@ -42,6 +42,25 @@ impl Value {
         Value(term.into())
     }
 
+    /// The number that a string holds: digits, with a sign, a point and an exponent if need be, and
+    /// nothing else. An integer where it is one of 64 bits, else the nearest float; none if it is
+    /// beyond all floats.
+    #[must_use]
+    pub fn from_numeral(text: &str) -> Option<Value> {
+        let is_sign = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+        if !text.bytes().all(is_sign) {
+            return None;
+        }
+        if let Ok(integer) = text.parse::<i64>() {
+            return Some(Value::from(integer));
+        }
+        if let Ok(integer) = text.parse::<u64>() {
+            return Some(Value::from(integer));
+        }
+        let float = text.parse::<f64>().ok()?;
+        float.is_finite().then(|| Value::from(float))
+    }
+
     /// Its term; empty for a NaN alone.
     #[must_use]
     pub fn term(&self) -> &[u8] {
@@ -192,5 +211,30 @@ impl From<&str> for Value {
 impl From<String> for Value {
     fn from(text: String) -> Value {
         Value::from(text.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_numeral_is_a_number_and_nothing_else() {
+        for (text, number) in [
+            ("7", Value::from(7)),
+            ("-007", Value::from(-7)),
+            ("+1.50", Value::from(1.5)),
+            ("1e3", Value::from(1000)),
+            (".5", Value::from(0.5)),
+            ("18446744073709551615", Value::from(u64::MAX)),
+            ("9007199254740993", Value::from(9_007_199_254_740_993_i64)),
+        ] {
+            assert_eq!(Value::from_numeral(text), Some(number), "{text}");
+        }
+        for text in [
+            "", "-", "e", "nan", "inf", "1e999", " 1", "1 ", "1,5", "0x1", "1_0",
+        ] {
+            assert_eq!(Value::from_numeral(text), None, "{text:?}");
+        }
     }
 }

@@ -46,7 +46,7 @@ const ITEM_BYTES: usize = 256;
 
 /// `POST|PUT /_bulk`, `POST|PUT /{collection}/_bulk`
 pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
-    check_write(&call.params, None)?;
+    check_write(&call.params)?;
     let begun = call.state.engine.now();
     let default_index = call.path_param("collection").map(Arc::from);
     let BulkState {

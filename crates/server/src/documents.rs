@@ -11,5 +11,6 @@ pub(crate) mod mget;
 pub(crate) mod one;
 pub(crate) mod parse;
 pub(crate) mod reindex;
+pub(crate) mod rethrottle;
 pub(crate) mod source;
 pub(crate) mod update;

@@ -12,7 +12,7 @@ use crate::collections::{
     template_calls as templates,
 };
 use crate::command::{coprocessor, describe, query, read, write};
-use crate::documents::{by_query, changes, mget, one as documents, reindex, update};
+use crate::documents::{by_query, changes, mget, one as documents, reindex, rethrottle, update};
 use crate::follow::leader;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -21,9 +21,9 @@ use crate::http::endpoint::Needs::{Any, Items, Named, Own, Whole};
 use crate::http::failure::Outcome;
 use crate::http::openapi::{self, Endpoints};
 use crate::jobs::{backup, verify};
-use crate::search::{multi, point, scroll_calls as scroll};
+use crate::search::{analyze, multi, point, scroll_calls as scroll};
 use crate::state::Server;
-use crate::tasks::{calls as tasks, table as tasks_table};
+use crate::tasks::{calls as tasks, pools, table as tasks_table};
 use crate::wide::{cells, schema};
 use crate::{bulk, collections, search};
 
@@ -113,11 +113,12 @@ const BULK: &[&str] = &[
 ];
 const MGET: &[&str] = &[
     "_source",
-    "_source_includes",
     "_source_excludes",
+    "_source_includes",
     "preference",
     "realtime",
     "refresh",
+    "routing",
 ];
 const ADMIN: &[&str] = &[
     "cluster_manager_timeout",
@@ -203,6 +204,7 @@ const COUNT: &[&str] = &[
     "ignore_throttled",
     "ignore_unavailable",
     "preference",
+    "routing",
 ];
 const SEARCH: &[&str] = &[
     "_source",
@@ -221,6 +223,7 @@ const SEARCH: &[&str] = &[
     "preference",
     "request_cache",
     "rest_total_hits_as_int",
+    "routing",
     "scroll",
     "search_type",
     "seq_no_primary_term",
@@ -249,6 +252,7 @@ const POINT: &[&str] = &[
     "ignore_unavailable",
     "keep_alive",
     "preference",
+    "routing",
 ];
 const BY_QUERY: &[&str] = &[
     "allow_no_indices",
@@ -343,6 +347,7 @@ const TASKS: &[&str] = &[
     "timeout",
     "wait_for_completion",
 ];
+const RETHROTTLE: &[&str] = &["requests_per_second"];
 const CAT_TASKS: &[&str] = &[
     "actions",
     "detailed",
@@ -450,6 +455,16 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "An empty table";
     Any, GET, "/_cat/repositories", CAT, cat_nodes::repositories,
         "An empty table";
+    Any, GET, "/_cat/recovery", CAT, cat_nodes::recovery,
+        "An empty table";
+    Whole(Read), GET, "/_cat/segments", CAT, cat_nodes::segments,
+        "A table of partitions, each as one segment";
+    Named(Read), GET, "/_cat/segments/{collection}", CAT, cat_nodes::segments,
+        "A table of partitions, each as one segment";
+    Whole(Read), GET, "/_cat/thread_pool", CAT, pools::table,
+        "How many requests of each kind are running, as a table";
+    Whole(Read), GET, "/_cat/thread_pool/{name}", CAT, pools::table,
+        "How many requests of some kinds are running, as a table";
     Whole(Read), GET, "/_cat/templates", CAT, cat_nodes::templates,
         "A table of index templates and legacy templates";
     Whole(Read), GET, "/_cat/indices", CAT, cat::indices,
@@ -476,6 +491,12 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Cancel a running request";
     Own(Manage), POST, "/_tasks/_cancel", TASKS, tasks::cancel_all,
         "Cancel running requests";
+    Own(Manage), POST, "/_delete_by_query/{id}/_rethrottle", RETHROTTLE, rethrottle::rethrottle,
+        "Change the rate of a running `_delete_by_query`";
+    Own(Manage), POST, "/_update_by_query/{id}/_rethrottle", RETHROTTLE, rethrottle::rethrottle,
+        "Change the rate of a running `_update_by_query`";
+    Own(Manage), POST, "/_reindex/{id}/_rethrottle", RETHROTTLE, rethrottle::rethrottle,
+        "Change the rate of a running `_reindex`";
     Whole(Tokens), GET, "/_quire/tokens", &[], tokens::list,
         "The named tokens, without their secrets";
     Whole(Tokens), &[Method::PUT], "/_quire/tokens/{name}", &[], tokens::create,
@@ -648,6 +669,10 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Release points in time before their time is over";
     Whole(Read), DELETES, "/_search/point_in_time/_all", &[], point::close_all,
         "Release all points in time";
+    Any, GET_POST, "/_analyze", &[], analyze::analyze,
+        "The tokens that an analyzer makes of a text";
+    Named(Read), GET_POST, "/{collection}/_analyze", &[], analyze::analyze,
+        "The tokens that an analyzer makes of a text";
     Items(Read), GET_POST, "/_msearch", MSEARCH, multi::multi,
         "Several searches, each answered on its own";
     Named(Read), GET_POST, "/{collection}/_msearch", MSEARCH, multi::multi,

@@ -5,6 +5,7 @@
 
 mod after;
 mod aggregations;
+pub(crate) mod analyze;
 pub(crate) mod by_key;
 pub(crate) mod contexts;
 pub(crate) mod dates;

@@ -11,6 +11,7 @@ mod action;
 pub(crate) mod answering;
 pub(crate) mod calls;
 pub(crate) mod listed;
+pub(crate) mod pools;
 pub(crate) mod registry;
 pub(crate) mod table;
 pub(crate) mod task;

@@ -11,12 +11,15 @@ use crate::remote::RemoteCollection;
 use crate::resume::Resume;
 use crate::size::{Size, count, counted};
 use crate::{Context, database, files, settings};
-use quire_pipeline::{BadDocument, CsvColumn, Event, OnBad, Options, Summary, Target};
+use quire_pipeline::{BadDocument, CsvColumn, Event, MadeKeys, OnBad, Options, Summary, Target};
 use quiredb::{Collection, CollectionSettings, Database, Durability, ErrorKind};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+/// The value of --key that names no field.
+const AUTO: &str = "auto";
 
 /// Bad documents that are shown one by one; of the others only the count is.
 const BAD_SHOWN_MAX: u64 = 20;
@@ -27,6 +30,7 @@ const BAD_SHOWN_MAX: u64 = 20;
 Examples:
   quire load ./db papers papers.ndjson
   quire load ./db products a.csv b.csv --key sku --types zip=string,price=decimal
+  quire load ./db events events.csv --key auto --resume events.state
   zstd -dc papers.ndjson.zst | quire load ./db papers -
   quire load ./db papers *.ndjson --durability none --resume papers.state
   quire load ./db papers dump.ndjson --on-error skip --bad-report bad.ndjson
@@ -44,8 +48,8 @@ pub(crate) struct Load {
     /// .csv or .tsv
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The field that holds the key of each document; fixed when the collection is created
-    /// [default: _id]
+    /// The field that holds the key of each document, fixed when the collection is created; or
+    /// `auto`, which makes keys for documents that have none [default: _id]
     #[arg(long, value_name = "FIELD")]
     key: Option<String>,
     /// The format of all inputs, whatever their names
@@ -139,11 +143,14 @@ impl Load {
             mut options,
             bad_report,
         } = loading;
-        let open = |path| Resume::open(context.env.clone(), path, collection, &inputs);
+        options.made_keys = self.makes_keys().then(|| MadeKeys::new(&*context.env));
+        let keys = options.made_keys.as_ref();
+        let open = |path| Resume::open(context.env.clone(), path, collection, &inputs, keys);
         let resume = self.resume.as_deref().map(open).transpose();
         let mut resume = resume.map_err(Error::Usage)?;
         if let Some(resume) = &resume {
             options.from = resume.position();
+            options.made_keys = resume.made_keys();
             if resume.before().0 > 0 {
                 print_message(format_args!(
                     "quire: continuing after {}",
@@ -273,10 +280,20 @@ impl Load {
         Ok(collection)
     }
 
+    /// Whether documents without a key get one.
+    fn makes_keys(&self) -> bool {
+        self.key.as_deref() == Some(AUTO)
+    }
+
+    /// The field that is named for the keys.
+    fn key_field(&self) -> Option<&String> {
+        self.key.as_ref().filter(|_| !self.makes_keys())
+    }
+
     /// The settings of a new collection.
     fn settings(&self) -> CollectionSettings {
         let mut settings = CollectionSettings::default();
-        settings.key_field = self.key.clone().unwrap_or(settings.key_field);
+        settings.key_field = self.key_field().cloned().unwrap_or(settings.key_field);
         settings.partitions = self.partitions.unwrap_or(settings.partitions);
         if let Some(Indexed(fields)) = &self.index {
             settings.index = fields.clone();
@@ -287,7 +304,8 @@ impl Load {
     /// Checks what the options say against the settings of a collection that is there.
     fn check(&self, settings: &CollectionSettings) -> Result<()> {
         let name = &self.collection;
-        if let Some(key) = self.key.as_ref().filter(|key| **key != settings.key_field) {
+        let key = self.key_field();
+        if let Some(key) = key.filter(|key| **key != settings.key_field) {
             return Err(Error::Usage(format!(
                 "{name} has its keys in the field `{}`, not `{key}`; the field is fixed when a \
                  collection is created",

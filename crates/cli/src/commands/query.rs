@@ -2,12 +2,14 @@
 
 use crate::Context;
 use crate::client::ServerAccess;
+use crate::documents::DocumentFormat;
 use crate::error::{Error, Result};
 use crate::field_names::fields_of;
 use crate::message::print_message;
 use crate::output::Output;
 use crate::place::{self, Place};
 use crate::remote::RemoteCollection;
+use crate::size::Size;
 use crate::source::Source;
 use quire_pipeline::Target;
 use quire_server::{ExplainText, Line, QueryText, selected};
@@ -21,6 +23,9 @@ use std::time::Duration;
 /// What is printed beside an answer that is not of all documents.
 const PARTIAL: &str = "the time was over: this is what was found until then";
 
+/// The memory of a query in bytes, where no other limit is given.
+const MEMORY_DEFAULT: usize = 64 << 20;
+
 /// Documents that are read together; it bounds the documents in memory.
 const SHOWN_AT_ONCE: usize = 256;
 
@@ -30,13 +35,15 @@ const SHOWN_AT_ONCE: usize = 256;
 Conditions are those of SQL: = <> < <= > >=, BETWEEN, IN, LIKE, ILIKE, IS NULL, IS NOT NULL,
 AND, OR, NOT. A dotted name is a field within objects and arrays. Strings are in 'single quotes',
 unusual names in \"double quotes\". A condition holds for an array if it holds for one value of it.
-See docs/QUERYING.md.
+number(FIELD) compares strings that hold a number by it. See docs/QUERYING.md.
 
 Examples:
   quire query ./db cars --where \"mark = 'audi' AND price < 20000\" --order 'price desc'
   quire query ./db cars --where \"at.city LIKE 'Ul%'\" --fields mark,price --limit 3
   quire query ./db cars --where 'sold IS NULL' --count      only the count
   quire query ./db cars --facet mark --facet at.city        the documents of each value, counted
+  quire query ./db cars --sample 100 --format csv           100 of them, chosen at random
+  quire query ./db cars --where 'number(price) < 25'        also strings that hold a number
   quire query ./cars.quire --where \"mark = 'audi'\"         a frozen file, or a folder of them
   quire query ./db cars --aggregate 'avg(price)' \\
         --aggregate \"max(price) WHERE mark = 'fiat'\"
@@ -58,6 +65,12 @@ pub(crate) struct QueryCommand {
     /// this option, are in the order in which they were first written
     #[arg(long, value_name = "FIELDS")]
     order: Option<String>,
+    /// Print this many documents that match, chosen at random, each as likely as any other
+    #[arg(long, value_name = "N", conflicts_with_all = ["order", "limit", "all"])]
+    sample: Option<u64>,
+    /// The number that decides which documents are in the sample
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
+    seed: u64,
     /// Skip this many documents
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
@@ -80,6 +93,13 @@ pub(crate) struct QueryCommand {
     /// each with a WHERE of its own if needed
     #[arg(long, value_name = "WHAT")]
     aggregate: Vec<String>,
+    /// How documents are printed [default: one JSON object a line]
+    #[arg(long, conflicts_with_all = ["count", "facet", "aggregate", "explain"])]
+    format: Option<DocumentFormat>,
+    /// The memory that the query may take for sorting and counting, such as 256MiB [default: 64MiB;
+    /// of a server 16MiB]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
     /// Give up after this many seconds, such as 0.5
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
@@ -97,6 +117,9 @@ pub(crate) struct QueryCommand {
 impl QueryCommand {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let text = self.text()?;
+        if let Some(format) = self.format {
+            context.out.start_documents(format, &text.fields)?;
+        }
         let query = text.query();
         let query = query.map_err(|error| usage(&format!("--{}: ", error.part), &error.source))?;
         let query = query.prepare().map_err(|error| usage("", &error))?;
@@ -133,6 +156,9 @@ impl QueryCommand {
             },
             stop: Some(&is_over),
             partial: text.partial,
+            memory_bytes_max: text.memory.map_or(MEMORY_DEFAULT, |bytes| {
+                usize::try_from(bytes).unwrap_or(usize::MAX)
+            }),
             ..Options::default()
         };
         let answer = source.query(&query, &options)?;
@@ -152,7 +178,9 @@ impl QueryCommand {
             filter: self.filter.clone(),
             order: self.order.clone(),
             skip: self.skip,
-            limit: self.limit,
+            limit: self.limit.or(self.sample),
+            shuffle: self.sample.map(|_| self.seed),
+            memory: self.memory.map(|Size(bytes)| bytes),
             all: self.all,
             fields: fields.map(names),
             count: self.count,

@@ -3,6 +3,7 @@
 use super::key::parse_key;
 use super::wide::{self, Opened};
 use crate::Context;
+use crate::documents::DocumentFormat;
 use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::place::{Place, Scanned};
@@ -24,6 +25,7 @@ Examples:
   quire scan ./db papers --limit 10
   quire scan ./db papers --from a --to c
   quire scan ./db papers --prefix 2101. --json              with keys and versions
+  quire scan ./db papers --format csv > papers.csv          for a spreadsheet
   quire scan ./db papers > papers.ndjson                    a copy that `quire load` reads")]
 pub(crate) struct Scan {
     #[command(flatten)]
@@ -42,6 +44,9 @@ pub(crate) struct Scan {
     /// Print at most this many
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// How documents are printed [default: one JSON object a line, which `quire load` reads]
+    #[arg(long)]
+    format: Option<DocumentFormat>,
     /// Of a wide collection: these columns of all rows that have one of them, in no order of keys
     #[arg(
         long,
@@ -54,6 +59,9 @@ pub(crate) struct Scan {
 
 impl Scan {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
+        if let Some(format) = self.format {
+            context.out.start_documents(format, &None)?;
+        }
         let prefix = self.prefix.filter(|prefix| !prefix.is_empty());
         let from = match &prefix {
             Some(prefix) => Some(first_of(prefix)?),

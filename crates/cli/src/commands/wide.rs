@@ -333,7 +333,7 @@ pub(super) fn scan(
                 }
             }
             line.push(b'}');
-            context.out.line(String::from_utf8_lossy(&line))?;
+            context.out.document(&String::from_utf8_lossy(&line))?;
         }
         left = left.saturating_sub(batch.keys.len());
         if left == 0 {

@@ -589,3 +589,56 @@ fn inputs_that_can_not_be_read_are_refused_before_anything_is_created() {
     );
     assert_eq!(quire.ok(&["get", "db", "c", "1"]), "{\"_id\":1}\n");
 }
+
+#[test]
+fn keys_are_made_where_there_are_none_and_a_resumed_load_makes_them_again() {
+    let quire = Quire::new();
+    let line = |number: u32| format!("{{\"n\":{number}}}\n");
+    let before: String = (0..6).map(line).collect();
+    let after: String = (6..9).map(line).collect();
+    let keyed = "{\"_id\":\"own\",\"n\":99}\n";
+    quire.file("a.ndjson", format!("{before}{{bad\n{after}"));
+    quire.file("b.csv", "n\n100\n101\n");
+    quire.file("c.ndjson", keyed);
+    let mut arguments = vec!["load", "db", "c", "a.ndjson", "b.csv", "c.ndjson"];
+    arguments.extend([
+        "--key",
+        "auto",
+        "--resume",
+        "state",
+        "--batch-documents",
+        "2",
+    ]);
+    quire.fails(&arguments, 1, &["a.ndjson:7: "]);
+    // As if the machine had stopped before the progress was saved: all is read again.
+    let path = quire.path("state");
+    let state = std::fs::read_to_string(&path).unwrap();
+    let mut state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    state["place"] = serde_json::json!({"input": 0, "documents": 0});
+    std::fs::write(&path, state.to_string()).unwrap();
+    quire.file("a.ndjson", format!("{before}{{\"n\":-1}}\n{after}"));
+    let without: Vec<&str> = arguments
+        .iter()
+        .copied()
+        .filter(|one| !["--key", "auto"].contains(one))
+        .collect();
+    quire.fails(&without, 2, &["--key auto"]);
+    quire.ok(&arguments);
+    let lines = quire.ok(&["scan", "db", "c"]);
+    let lines: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    // In the order of the inputs and lines; a key of its own is kept, inside the document.
+    let numbers: Vec<i64> = lines
+        .iter()
+        .map(|line| line["n"].as_i64().unwrap())
+        .collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 5, -1, 6, 7, 8, 100, 101, 99]);
+    assert_eq!(lines[12], serde_json::json!({"_id": "own", "n": 99}));
+    let made = lines[0]["_key"].as_str().unwrap();
+    assert!(made.ends_with("-0000-000000000001"), "{made}");
+    // Another load makes other keys.
+    quire.ok(&["load", "db", "c", "b.csv", "--key", "auto"]);
+    assert_eq!(quire.ok(&["count", "db", "c"]), "15\n");
+}

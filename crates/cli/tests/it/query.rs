@@ -473,3 +473,133 @@ fn documents_are_left_out_if_that_is_wanted_and_their_keys_are_given() {
         "{inspected}"
     );
 }
+
+#[test]
+fn documents_are_printed_as_a_table_as_csv_and_as_json() {
+    let quire = cars();
+    let all = ["--order", "_id", "--format"];
+    let csv = answer(&quire, &[&all[..], &["csv"]].concat());
+    let right = "_id,mark,price,tags,at.city,sold,odd name\n\
+                 a,audi,9000,\"[\"\"new\"\",\"\"red\"\"]\",Ulm,,\n\
+                 b,fiat,500,\"[\"\"red\"\"]\",,,\n\
+                 c,audi,1.50,,Bonn,true,\n\
+                 d,opel,,,Ulm,,\n";
+    assert_eq!(csv, right);
+    let json = answer(&quire, &[&all[..], &["json"]].concat());
+    let json: Vec<Value> = serde_json::from_str(&json).unwrap();
+    let lines = CARS.lines().map(|line| serde_json::from_str(line).unwrap());
+    assert_eq!(json, lines.collect::<Vec<Value>>());
+    assert_eq!(
+        answer(&quire, &["--where", "mark = 'no'", "--format", "json"]),
+        "[]\n"
+    );
+    assert_eq!(answer(&quire, &[&all[..], &["ndjson"]].concat()), CARS);
+    let fields = ["table", "--fields", "price,_id"];
+    let table = answer(&quire, &[&all[..], &fields].concat());
+    assert_eq!(
+        table,
+        "price  _id\n 9000  a\n  500  b\n 1.50  c\n       d\n"
+    );
+    // A scan too; and what CSV carries is what `load` reads.
+    let scanned = quire.ok(&["scan", "db", "c", "--format", "csv"]);
+    assert_eq!(scanned, right);
+    quire.fails(
+        &["query", "db", "c", "--format", "csv", "--json"],
+        2,
+        &["two formats"],
+    );
+    quire.fails(
+        &["query", "db", "c", "--format", "csv", "--count"],
+        2,
+        &["--count"],
+    );
+}
+
+#[test]
+fn a_sample_is_some_of_what_matches_and_a_seed_decides_it() {
+    let quire = Quire::new();
+    let lines =
+        (0..500).map(|number| format!("{{\"_id\":{number},\"even\":{}}}\n", number % 2 == 0));
+    let file = quire.file("numbers.ndjson", lines.collect::<String>());
+    quire.ok(&["create", "db", "n", "--partitions", "3"]);
+    quire.ok(&["load", "db", "n", file.to_str().unwrap()]);
+    let sample = |arguments: &[&str]| {
+        let common = ["query", "db", "n", "--where", "even = TRUE", "--sample"];
+        let found = quire.ok(&[&common[..], arguments].concat());
+        let mut keys: Vec<u64> = found
+            .lines()
+            .map(|line| {
+                serde_json::from_str::<Value>(line).unwrap()["_id"]
+                    .as_u64()
+                    .unwrap()
+            })
+            .collect();
+        keys.sort_unstable();
+        keys
+    };
+    let one = sample(&["20"]);
+    assert_eq!(one.len(), 20);
+    assert!(one.windows(2).all(|pair| pair[0] < pair[1]));
+    assert!(one.iter().all(|key| key % 2 == 0));
+    assert_eq!(sample(&["20"]), one, "the same seed");
+    assert_ne!(sample(&["20", "--seed", "1"]), one, "another seed");
+    assert_eq!(sample(&["1000"]).len(), 250);
+    quire.fails(
+        &["query", "db", "n", "--sample", "3", "--order", "_id"],
+        2,
+        &["--order"],
+    );
+}
+
+#[test]
+fn strings_that_hold_numbers_are_compared_by_number() {
+    let quire = Quire::new();
+    let prices = [
+        r#""9""#,
+        r#""10.5""#,
+        "10.5",
+        r#""1e3""#,
+        r#""nan""#,
+        r#""""#,
+        "null",
+        "11",
+        r#"["x","30"]"#,
+        r#""9007199254740993""#,
+    ];
+    let lines = prices.iter().zip('a'..);
+    let lines = lines.map(|(price, key)| format!("{{\"_id\":\"{key}\",\"price\":{price}}}\n"));
+    let file = quire.file("c.ndjson", lines.collect::<String>());
+    quire.ok(&["load", "db", "c", file.to_str().unwrap()]);
+    quire.ok(&["freeze", "db", "c", "c.quire"]);
+    quire.ok(&["freeze", "db", "c", "frozen", "--by-partition"]);
+    for (filter, found) in [
+        ("number(price) < 11", &["a", "b", "c"][..]),
+        ("price < 11", &["c"]),
+        ("NUMBER(price) = 10.5", &["b", "c"]),
+        ("number(price) IN (9, 1000)", &["a", "d"]),
+        ("number(price) BETWEEN 11 AND 30", &["h", "i"]),
+        ("RANGE(number(price), '>', 9, '<', 11)", &["b", "c"]),
+        ("number(price) IS NULL", &["e", "f", "g"]),
+        ("number(price) > 9007199254740992", &["j"]),
+        ("NOT number(price) >= 0", &["e", "f", "g"]),
+    ] {
+        assert_eq!(
+            keys(&quire, &["--where", filter, "--order", "_id"]),
+            found,
+            "{filter}"
+        );
+    }
+    let refused = |filter: &str, word: &str| {
+        quire.fails(&["query", "db", "c", "--where", filter], 2, &[word]);
+    };
+    refused("number(price) = 'x'", "compared by number");
+    refused("number(price) LIKE '1%'", "BETWEEN");
+}
+
+#[test]
+fn the_memory_of_a_query_is_an_option() {
+    let quire = cars();
+    let order = ["query", "db", "c", "--order", "price", "--all", "--memory"];
+    quire.fails(&[&order[..], &["16"]].concat(), 1, &["--memory"]);
+    quire.ok(&[&order[..], &["1MiB"]].concat());
+}

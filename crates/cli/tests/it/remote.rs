@@ -114,6 +114,21 @@ const COMMANDS: &[&[&str]] = &[
         "3",
     ],
     &["query", "@", "c", "--where", "note IS NULL", "--count"],
+    &["query", "@", "c", "--where", "number(price) < 10"],
+    &[
+        "query", "@", "c", "--sample", "3", "--seed", "5", "--format", "json",
+    ],
+    &[
+        "query",
+        "@",
+        "c",
+        "--format",
+        "csv",
+        "--fields",
+        "price,_id",
+    ],
+    &["query", "@", "c", "--format", "table", "--memory", "1MiB"],
+    &["scan", "@", "c", "--format", "csv"],
     &["query", "@", "c", "--facet", "mark", "--facet", "at.city"],
     &["query", "@", "c", "--facet", "tags", "--json", "--count"],
     &[

@@ -157,6 +157,7 @@ fn any_options() -> impl Strategy<Value = Options> {
     )
         .prop_map(
             |(bytes, documents, in_flight, parsers, writers, is_sync)| Options {
+                made_keys: None,
                 durability: Some(match is_sync {
                     true => Durability::Sync,
                     false => Durability::None,

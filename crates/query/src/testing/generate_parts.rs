@@ -48,6 +48,18 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
                 false => Filter::Like(path, pattern),
             }
         }
+        8 if words.one_in(3) => match range(words) {
+            // Strings that hold no number are among the bounds of ranges.
+            Filter::Range(path, lower, upper) => {
+                Filter::Number(path, numeral(lower), numeral(upper))
+            }
+            other => other,
+        },
+        9 if words.one_in(4) => Filter::Slice {
+            path: words.path(),
+            number: u32::from(words.one_in(2)),
+            max: 2,
+        },
         7..=11 => Filter::Eq(words.path(), words.value()),
         12 => !filter(words, depth + 1),
         13 => {
@@ -60,6 +72,15 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
         }
         14..=16 => Filter::Or(parts(words)),
         _ => Filter::And(parts(words)),
+    }
+}
+
+/// The bound, if it is a number.
+fn numeral(bound: Bound<Value>) -> Bound<Value> {
+    match bound {
+        Bound::Included(value) if value.as_f64().is_some() => Bound::Included(value),
+        Bound::Excluded(value) if value.as_f64().is_some() => Bound::Excluded(value),
+        _ => Bound::Unbounded,
     }
 }
 

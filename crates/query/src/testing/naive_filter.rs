@@ -1,11 +1,12 @@
 //! Which documents match, by definition.
 
+use crate::mix::hash;
 use crate::values;
 use crate::{Filter, Path, Value};
 use quire_model::Document;
 use quire_model::ordered::OrderedValue;
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 /// Whether a document matches.
 #[must_use]
@@ -38,6 +39,16 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
                 })
             })
         }
+        Filter::Slice { path, number, max } => any(path, &|value| {
+            *value != Value::null() && hash(value.term()) % u64::from(*max) == u64::from(*number)
+        }),
+        Filter::Number(path, lower, upper) => any(path, &|value| {
+            let number = match value.as_str() {
+                Some(text) => Value::from_numeral(&text),
+                None => value.as_f64().map(|_| value.clone()),
+            };
+            number.is_some_and(|number| (lower.clone(), upper.clone()).contains(&number))
+        }),
         Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
             any(path, &|value| *value != Value::null())
         }

@@ -166,6 +166,13 @@ impl Parser {
         if self.tokens.is_word(0, "RANGE") && self.tokens.peek_at(1) == Some(&Token::LParen) {
             return self.range();
         }
+        if self.is_number_of() {
+            let path = self.number_of()?;
+            return self.number_test(path);
+        }
+        if self.tokens.is_word(0, "SLICE") && self.tokens.peek_at(1) == Some(&Token::LParen) {
+            return self.slice();
+        }
         let path = self.path()?;
         self.test(path)
     }
@@ -217,11 +224,75 @@ impl Parser {
     fn range(&mut self) -> Result<Filter> {
         self.tokens.advance();
         self.sign(&Token::LParen, "an opening bracket")?;
-        let path = self.path()?;
+        let (path, range): (_, fn(_, _, _) -> Filter) = match self.is_number_of() {
+            true => (self.number_of()?, Filter::Number),
+            false => (self.path()?, Filter::Range),
+        };
         let lower = self.bound(">", ">=")?;
         let upper = self.bound("<", "<=")?;
         self.sign(&Token::RParen, "a closing bracket")?;
-        Ok(Filter::Range(path, lower, upper))
+        Ok(range(path, lower, upper))
+    }
+
+    fn slice(&mut self) -> Result<Filter> {
+        self.tokens.advance();
+        self.sign(&Token::LParen, "an opening bracket")?;
+        let path = self.path()?;
+        let number = self.argument(|_| true)?;
+        let max = self.argument(|_| true)?;
+        self.sign(&Token::RParen, "a closing bracket")?;
+        Ok(Filter::Slice { path, number, max })
+    }
+
+    /// Whether `NUMBER(` comes next.
+    fn is_number_of(&self) -> bool {
+        self.tokens.is_word(0, "NUMBER") && self.tokens.peek_at(1) == Some(&Token::LParen)
+    }
+
+    /// The field of `NUMBER(field)`.
+    fn number_of(&mut self) -> Result<Path> {
+        self.tokens.advance();
+        self.sign(&Token::LParen, "an opening bracket")?;
+        let path = self.path()?;
+        self.sign(&Token::RParen, "a closing bracket")?;
+        Ok(path)
+    }
+
+    /// The test that follows `NUMBER(field)`.
+    fn number_test(&mut self, path: Path) -> Result<Filter> {
+        use Bound::{Excluded, Included, Unbounded};
+        let equal =
+            |path, value: Value| Filter::Number(path, Included(value.clone()), Included(value));
+        if let Ok(comparison) = self.comparison() {
+            let value = self.value()?;
+            return Ok(match comparison {
+                Comparison::Equal => equal(path, value),
+                Comparison::NotEqual => !equal(path, value),
+                Comparison::Less => Filter::Number(path, Unbounded, Excluded(value)),
+                Comparison::LessOrEqual => Filter::Number(path, Unbounded, Included(value)),
+                Comparison::Greater => Filter::Number(path, Excluded(value), Unbounded),
+                Comparison::GreaterOrEqual => Filter::Number(path, Included(value), Unbounded),
+            });
+        }
+        if self.tokens.take_word("IS") {
+            let is_there = self.tokens.take_word("NOT");
+            self.word("NULL")?;
+            let exists = Filter::Number(path, Unbounded, Unbounded);
+            return Ok(if is_there { exists } else { !exists });
+        }
+        let is_not = self.tokens.take_word("NOT");
+        let filter = if self.tokens.take_word("BETWEEN") {
+            let lower = Included(self.value()?);
+            self.word("AND")?;
+            Filter::Number(path, lower, Included(self.value()?))
+        } else if self.tokens.take_word("IN") {
+            let values = self.list()?.into_iter();
+            Filter::Or(values.map(|value| equal(path.clone(), value)).collect())
+        } else {
+            let tests = "=, <>, <, <=, >, >=, BETWEEN, IN or IS";
+            return Err(self.tokens.expected(tests));
+        };
+        Ok(if is_not { !filter } else { filter })
     }
 
     fn bound(&mut self, excluding: &str, including: &str) -> Result<Bound<Value>> {

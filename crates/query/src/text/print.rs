@@ -34,9 +34,13 @@ impl Display for Filter {
                 Filter::Exists(path) | Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
                     write!(f, "{} IS NULL", Name(path))
                 }
+                Filter::Number(path, Bound::Unbounded, Bound::Unbounded) => {
+                    write!(f, "NUMBER({}) IS NULL", Name(path))
+                }
                 one @ (Filter::In(..)
                 | Filter::Prefix(..)
                 | Filter::Like(..)
+                | Filter::Number(..)
                 | Filter::Range(..))
                     if !is_comparison(one) =>
                 {
@@ -66,7 +70,7 @@ fn peel(filter: &Filter) -> &Filter {
 /// Whether it is a range that is written with a sign, which has no opposite, or as a function.
 fn is_comparison(filter: &Filter) -> bool {
     match filter {
-        Filter::Range(_, lower, upper) => {
+        Filter::Range(_, lower, upper) | Filter::Number(_, lower, upper) => {
             !matches!((lower, upper), (Bound::Included(_), Bound::Included(_)))
         }
         _ => false,
@@ -83,7 +87,11 @@ fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result 
             }
             f.write_str(")")
         }
-        Filter::Range(path, lower, upper) => write_range(path, lower, upper, not, f),
+        Filter::Range(path, lower, upper) => write_range(&Name(path), lower, upper, not, f),
+        Filter::Number(path, lower, upper) => {
+            let name = format!("NUMBER({})", Name(path));
+            write_range(&name, lower, upper, not, f)
+        }
         // A pattern may have fewer letters than a prefix.
         Filter::Prefix(path, prefix) => {
             let mut pattern = String::with_capacity(prefix.len() + 1);
@@ -108,6 +116,9 @@ fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result 
             let (pattern, is_escaped) = pattern.to_like(ESCAPE);
             write_pattern(&pattern, is_escaped, f)
         }
+        Filter::Slice { path, number, max } => {
+            write!(f, "{not}SLICE({}, {number}, {max})", Name(path))
+        }
         Filter::Exists(path) => write!(f, "{} IS NOT NULL", Name(path)),
         Filter::All | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => filter.fmt(f),
     }
@@ -122,14 +133,13 @@ fn write_pattern(pattern: &str, is_escaped: bool, f: &mut Formatter<'_>) -> fmt:
 }
 
 fn write_range(
-    path: &Path,
+    name: &dyn Display,
     lower: &Bound<Value>,
     upper: &Bound<Value>,
     not: &str,
     f: &mut Formatter<'_>,
 ) -> fmt::Result {
     use Bound::{Excluded, Included, Unbounded};
-    let name = Name(path);
     match (lower, upper) {
         (Unbounded, Unbounded) => write!(f, "{name} IS NOT NULL"),
         (Included(value), Unbounded) => write!(f, "{name} >= {value}"),

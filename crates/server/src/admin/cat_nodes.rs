@@ -89,6 +89,43 @@ const NODEATTRS: &[Column] = &[
     ("value", "attr.value", "none"),
 ];
 
+const RECOVERY: &[Column] = &[
+    ("index", "i", "none"),
+    ("shard", "s", "none"),
+    ("time", "t", "none"),
+    ("type", "ty", "none"),
+    ("stage", "st", "none"),
+    ("source_node", "snode", "none"),
+    ("target_node", "tnode", "none"),
+    ("files_percent", "fp", "none"),
+    ("bytes_percent", "bp", "none"),
+];
+
+const SEGMENTS: &[Column] = &[
+    ("index", "i", "the collection"),
+    ("shard", "s", "the partition's number"),
+    ("prirep", "p", "p: there are no replicas"),
+    ("ip", "ip", "the address"),
+    ("segment", "seg", "_0: a partition is one"),
+    ("generation", "g", "0"),
+    (
+        "docs.count",
+        "dc",
+        "documents, of the collection's first partition for all",
+    ),
+    ("docs.deleted", "dd", "0"),
+    (
+        "size",
+        "si",
+        "bytes on disk, of the collection's first partition for all",
+    ),
+    ("size.memory", "sm", "0"),
+    ("committed", "ic", "true"),
+    ("searchable", "is", "true"),
+    ("version", "v", "none"),
+    ("compound", "ico", "true"),
+];
+
 const REPOSITORIES: &[Column] = &[("id", "id", "none"), ("type", "t", "none")];
 
 const TEMPLATES: &[Column] = &[
@@ -119,6 +156,60 @@ pub(crate) async fn manager(call: Call<ClusterState>) -> Outcome<Answer> {
 /// `GET /_cat/shards`, `/_cat/shards/{collection}`
 pub(crate) async fn shards(call: Call<ClusterState>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, SHARDS)?;
+    by_partition(call, format, |of| {
+        vec![
+            Cell::text(of.collection),
+            Cell::Number(of.number.into()),
+            Cell::text("p"),
+            Cell::text("STARTED"),
+            Cell::Number(of.documents),
+            Cell::Bytes(of.bytes),
+            Cell::text(of.ip),
+            Cell::text("quire"),
+        ]
+    })
+    .await
+}
+
+/// `GET /_cat/segments`, `/_cat/segments/{collection}`
+pub(crate) async fn segments(call: Call<ClusterState>) -> Outcome<Answer> {
+    let format = TableFormat::of(&call.params, SEGMENTS)?;
+    by_partition(call, format, |of| {
+        vec![
+            Cell::text(of.collection),
+            Cell::Number(of.number.into()),
+            Cell::text("p"),
+            Cell::text(of.ip),
+            Cell::text("_0"),
+            Cell::Number(0),
+            Cell::Number(of.documents),
+            Cell::Number(0),
+            Cell::Bytes(of.bytes),
+            Cell::Number(0),
+            Cell::text("true"),
+            Cell::text("true"),
+            Cell::text("-"),
+            Cell::text("true"),
+        ]
+    })
+    .await
+}
+
+/// What a row about a partition is made of.
+struct Partition<'p> {
+    collection: &'p str,
+    number: u32,
+    documents: u64,
+    bytes: u64,
+    ip: &'p str,
+}
+
+/// A table with a row for each partition.
+async fn by_partition(
+    call: Call<ClusterState>,
+    format: TableFormat,
+    row: fn(Partition<'_>) -> Vec<Cell>,
+) -> Outcome<Answer> {
     let ip = call.state.listen.ip().to_string();
     let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
     let work = move |engine: &Engine| {
@@ -132,16 +223,13 @@ pub(crate) async fn shards(call: Call<ClusterState>) -> Outcome<Answer> {
                     0 => (stats.documents, stats.disk_bytes),
                     _ => (0, 0),
                 };
-                rows.push(vec![
-                    Cell::text(collection.name()),
-                    Cell::Number(number.into()),
-                    Cell::text("p"),
-                    Cell::text("STARTED"),
-                    Cell::Number(documents),
-                    Cell::Bytes(bytes),
-                    Cell::text(ip.as_str()),
-                    Cell::text("quire"),
-                ]);
+                rows.push(row(Partition {
+                    collection: collection.name(),
+                    number,
+                    documents,
+                    bytes,
+                    ip: &ip,
+                }));
             }
         }
         Ok(format.answer(rows))
@@ -186,6 +274,11 @@ pub(crate) async fn fielddata(call: Call<Engine>) -> Outcome<Answer> {
 /// `GET /_cat/nodeattrs`, which are none.
 pub(crate) async fn nodeattrs(call: Call<Engine>) -> Outcome<Answer> {
     Ok(TableFormat::of(&call.params, NODEATTRS)?.answer(Vec::new()))
+}
+
+/// `GET /_cat/recovery`, which are none: no partition is copied from node to node.
+pub(crate) async fn recovery(call: Call<Engine>) -> Outcome<Answer> {
+    Ok(TableFormat::of(&call.params, RECOVERY)?.answer(Vec::new()))
 }
 
 /// `GET /_cat/repositories`, which are none: backups are made by `_backup`.

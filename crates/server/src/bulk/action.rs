@@ -63,8 +63,9 @@ struct Meta<'a> {
     index: Option<Cow<'a, str>>,
     #[serde(default, rename = "_id")]
     id: Option<Id>,
-    #[serde(default, alias = "_routing")]
-    routing: Option<Id>,
+    // A document's place follows from its id alone.
+    #[serde(default, rename = "routing", alias = "_routing")]
+    _routing: Option<Id>,
     #[serde(borrow)]
     op_type: Option<Cow<'a, str>>,
     if_seq_no: Option<u64>,
@@ -151,13 +152,6 @@ impl Action {
 /// Refuses what can't be honoured.
 fn check(op: Op, meta: &Meta<'_>) -> Outcome<()> {
     let refused = |what: &str| Err(Failure::illegal_argument(what));
-    if let Some(routing) = &meta.routing
-        && meta.id.as_ref().is_none_or(|id| id.0 != routing.0)
-    {
-        return refused(
-            "[routing] must be the id or absent: a document's place follows from its id alone",
-        );
-    }
     if meta
         .pipeline
         .as_ref()
@@ -201,8 +195,11 @@ mod tests {
 
     #[test]
     fn actions_are_read_and_what_is_no_action_is_refused_by_line() {
-        let action =
-            Action::parse(br#"{"index":{"_index":"a","_id":7,"routing":"7"}}"#, 1).unwrap();
+        let action = Action::parse(
+            br#"{"index":{"_index":"a","_id":7,"routing":"elsewhere"}}"#,
+            1,
+        )
+        .unwrap();
         assert_eq!(
             (action.op, action.index.as_deref(), action.id.as_deref()),
             (Op::Index, Some("a"), Some("7"))
@@ -243,7 +240,6 @@ mod tests {
     #[test]
     fn what_cannot_be_honoured_fails_its_item_alone() {
         for meta in [
-            r#""routing":"elsewhere""#,
             r#""pipeline":"p""#,
             r#""version":4"#,
             r#""version":-1,"version_type":"external""#,

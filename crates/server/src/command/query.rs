@@ -38,7 +38,7 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     let refused = |error: &dyn std::fmt::Display| Failure::illegal_argument(error.to_string());
     let query = text.query().map_err(|error| refused(&error))?;
     let query = query.prepare().map_err(|error| refused(&error))?;
-    let held = state.buffers.hold(SEARCH_BYTES_MAX, state.memory_timeout);
+    let held = state.buffers.hold(memory_of(&text), state.memory_timeout);
     let mut held = held.await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let collection = engine.collection(&name)?;
@@ -65,6 +65,13 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     stream::answer(state, produced).await
 }
 
+/// What finding the documents may hold, in bytes.
+fn memory_of(text: &QueryText) -> usize {
+    text.memory.map_or(SEARCH_BYTES_MAX, |bytes| {
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    })
+}
+
 /// The answer of a query, and what should be reported of its fields.
 fn execute(
     engine: &Engine,
@@ -89,6 +96,7 @@ fn execute(
         },
         clock: explains.then_some(&clock),
         partial: text.partial && !stop(),
+        memory_bytes_max: memory_of(text),
         ..options(&is_over)
     };
     let unknown = || unknown_fields::of_view(view, query, key_field, &options);

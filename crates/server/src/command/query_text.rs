@@ -18,6 +18,8 @@ pub struct QueryText {
     pub filter: Option<String>,
     /// The fields to sort by.
     pub order: Option<String>,
+    /// Documents that match in a random order, which this seed decides: with a limit a sample.
+    pub shuffle: Option<u64>,
     /// Documents to skip.
     pub skip: u64,
     /// Documents in the answer; 10 by default, none where only counts are wanted.
@@ -32,6 +34,8 @@ pub struct QueryText {
     pub facet: Vec<String>,
     /// Aggregates, as `avg(price)`.
     pub aggregate: Vec<String>,
+    /// The memory that it may take, in bytes, where another limit than the usual one is wanted.
+    pub memory: Option<u64>,
     /// The longest that the query may take, in seconds.
     pub timeout: Option<f64>,
     /// What was found until then is the answer.
@@ -67,6 +71,7 @@ impl QueryText {
         if let Some(text) = &self.order {
             query.order = Order::parse_list(text).map_err(in_part("order"))?;
         }
+        query.shuffle = self.shuffle;
         query.count = self.count;
         let fields = self.fields.as_ref();
         query.fields = fields.map(|fields| fields.iter().map(|field| Path::new(field)).collect());

@@ -150,6 +150,9 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
     let expected = [
         "POST /_tasks/1/_cancel",
         "POST /_tasks/_cancel",
+        "POST /_delete_by_query/1/_rethrottle",
+        "POST /_update_by_query/1/_rethrottle",
+        "POST /_reindex/1/_rethrottle",
         "PUT /_quire/tokens/n",
         "DELETE /_quire/tokens/n",
         "PUT /_quire/coprocessors/n",
@@ -222,6 +225,7 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
                 "_count",
                 "_cell",
                 "_field_caps",
+                "_analyze",
                 "_simulate",
                 "_refresh",
                 "scroll",

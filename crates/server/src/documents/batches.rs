@@ -115,7 +115,7 @@ impl Manner {
 }
 
 /// `requests_per_second`: none if it is -1.
-fn rate(params: &Params) -> Outcome<Option<f64>> {
+pub(super) fn rate(params: &Params) -> Outcome<Option<f64>> {
     match params.number::<f64>("requests_per_second")? {
         None | Some(-1.0) => Ok(None),
         Some(rate) if rate.is_finite() && rate > 0.0 => Ok(Some(rate)),
@@ -236,17 +236,22 @@ impl Work {
         running: Arc<Running>,
         begun: Instant,
     ) -> Outcome<Answer> {
-        let rate = self.manner.rate;
         if self.manner.waits {
+            running.set_rate(self.manner.rate);
             let report = self.run(&engine, &running).await?;
             let status = report.failed.unwrap_or(StatusCode::OK);
-            return Ok(Answer::value(status, &report.to_json(begun, rate)));
+            return Ok(Answer::value(
+                status,
+                &report.to_json(begun, running.rate()),
+            ));
         }
         let task = running.background(running.action, engine.clock());
         let id = id_of(task.id);
+        // Before the caller knows the task, and may change its rate.
+        task.set_rate(self.manner.rate);
         tokio::spawn(async move {
             let outcome = match self.run(&engine, &task).await {
-                Ok(report) => Ok(report.to_json(begun, rate)),
+                Ok(report) => Ok(report.to_json(begun, task.rate())),
                 Err(failure) => Err(failure.cause()),
             };
             task.finish(outcome, engine.now());
@@ -276,13 +281,19 @@ impl Work {
                 let total = self.report.total;
                 failure.because(&format!("; {total} documents were done before"))
             })?;
-            let mut pause = self.pause(self.report.total - before, begun.elapsed());
-            while !self.is_done() && !pause.is_zero() && !task.is_cancelled() {
-                let step = pause.min(PAUSE_STEP);
+            let (count, took) = (self.report.total - before, begun.elapsed());
+            let mut paused = Duration::ZERO;
+            while !self.is_done() && !task.is_cancelled() {
+                // The rate may have changed meanwhile.
+                let left = pause(task.rate(), count, took).saturating_sub(paused);
+                if left.is_zero() {
+                    break;
+                }
+                let step = left.min(PAUSE_STEP);
                 tokio::time::sleep(step).await;
-                self.report.throttled += step;
-                pause -= step;
+                paused += step;
             }
+            self.report.throttled += paused;
         }
         Ok(self.report)
     }
@@ -290,15 +301,6 @@ impl Work {
     fn is_done(&self) -> bool {
         let is_over = self.report.failed.is_some() || self.report.total >= self.manner.most;
         is_over || self.left.is_empty()
-    }
-
-    /// How long to wait after a batch of `count` documents that took a time.
-    fn pause(&self, count: u64, took: Duration) -> Duration {
-        let Some(rate) = self.manner.rate else {
-            return Duration::ZERO;
-        };
-        let wanted = Duration::try_from_secs_f64(count as f64 / rate).unwrap_or(PAUSE_MAX);
-        wanted.saturating_sub(took).min(PAUSE_MAX)
     }
 
     /// Does the next documents. Blocks.
@@ -342,6 +344,16 @@ impl Work {
         }
         Ok(())
     }
+}
+
+/// How long to wait after a batch of `count` documents that took a time, at a rate in documents a
+/// second.
+fn pause(rate: Option<f64>, count: u64, took: Duration) -> Duration {
+    let Some(rate) = rate else {
+        return Duration::ZERO;
+    };
+    let wanted = Duration::try_from_secs_f64(count as f64 / rate).unwrap_or(PAUSE_MAX);
+    wanted.saturating_sub(took).min(PAUSE_MAX)
 }
 
 impl Act {

@@ -13,7 +13,7 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::known;
 use crate::search::hold;
-use crate::search::request::{parse, query_of};
+use crate::search::request::{limit_to_slice, parse, query_of};
 use crate::search::state::SearchState;
 
 /// `POST /{collection}/_delete_by_query`
@@ -35,12 +35,13 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     let body = call.take_small_body().await?;
     let mut body = parse(&body.bytes)?;
     let manner = Manner::of(&params, &mut body)?;
-    known(&body, name, &["query"])?;
+    known(&body, name, &["query", "slice"])?;
     // Without a query all would be deleted.
     if matches!(act, Act::Delete) && !body.contains_key("query") {
         return Err(Failure::validation("query is missing"));
     }
-    let query = query_of(&body)?;
+    let mut query = query_of(&body)?;
+    limit_to_slice(&mut query, &body)?;
     drop(body);
     let held = hold(&state.buffers, state.memory_timeout).await?;
     let begin = move |engine: &Engine| Work::new(engine, &selection, query, act, manner, held);

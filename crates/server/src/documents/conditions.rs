@@ -10,8 +10,7 @@ use crate::http::params::Params;
 const NO_VERSION: i64 = -3;
 
 /// Refuses parameters of a write that Quire does not support.
-pub(crate) fn check_write(params: &Params, id: Option<&str>) -> Outcome<()> {
-    check_routing(params, id)?;
+pub(crate) fn check_write(params: &Params) -> Outcome<()> {
     params.only("pipeline", &["_none"], "there are no ingest pipelines")?;
     params.only(
         "refresh",
@@ -47,12 +46,6 @@ pub(crate) fn require_alias(engine: &Engine, index: &str) -> Outcome<()> {
         None => Err(Failure::index_not_found(index)
             .because(", [require_alias] request flag is [true] and it is not an alias")),
     }
-}
-
-/// Refuses a routing other than the id.
-pub(crate) fn check_routing(params: &Params, id: Option<&str>) -> Outcome<()> {
-    let why = "the id alone decides in which partition a document is";
-    params.only("routing", id.as_slice(), why)
 }
 
 /// The condition of a write, from its parameters.

@@ -59,8 +59,9 @@ struct DocumentBody {
     index: Option<String>,
     #[serde(rename = "_id")]
     id: Id,
-    #[serde(alias = "_routing")]
-    routing: Option<Id>,
+    // A document's place follows from its id alone.
+    #[serde(rename = "routing", alias = "_routing")]
+    _routing: Option<Id>,
     #[serde(rename = "_source")]
     source: Option<SourceBody>,
 }
@@ -139,19 +140,11 @@ fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wan
     }
     for (at, document) in body.docs.into_iter().flatten().enumerate() {
         let DocumentBody {
-            index,
-            id,
-            routing,
-            source,
+            index, id, source, ..
         } = document;
         let index = index.map(Arc::from).or_else(|| default_index.clone());
         let index =
             index.ok_or_else(|| Failure::validation(&format!("index is missing for doc {at}")))?;
-        if routing.is_some_and(|routing| routing.0 != id.0) {
-            return Err(Failure::illegal_argument(
-                "[routing] must be the id or absent",
-            ));
-        }
         wanted.push_back(Wanted {
             index,
             id: id.0,

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use quiredb::{Condition, Found, ValueRef, Write};
 
 use super::ack::{Ack, acknowledge, write_failure};
-use super::conditions::{check_alias, check_routing, check_write, condition};
+use super::conditions::{check_alias, check_write, condition};
 use super::found::write_found;
 use super::lookup::get_held;
 use super::parse::{key_of, parse_document, parse_key};
@@ -37,7 +37,7 @@ pub(crate) async fn add(call: Call<Engine>) -> Outcome<Answer> {
 }
 
 async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Outcome<Answer> {
-    check_write(&call.params, id.as_deref())?;
+    check_write(&call.params)?;
     let condition = condition(&call.params, only_create)?;
     if id.is_none() && condition.external().is_some() {
         let why = "an id must be provided if version type or value are set";
@@ -77,7 +77,7 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
 /// `DELETE /{collection}/_doc/{id}`
 pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let (index, id) = (call.collection(), call.id());
-    check_write(&call.params, Some(&id))?;
+    check_write(&call.params)?;
     let condition = condition(&call.params, false)?;
     let params = call.params;
     let work = move |engine: &Engine| {
@@ -164,7 +164,6 @@ impl Read {
 /// Reads the document that the path names; of a wide collection, the columns that `source` shows.
 async fn read(call: Call<Engine>, source: &Source) -> Outcome<Read> {
     let (index, id) = (call.collection(), call.id());
-    check_routing(&call.params, Some(&id))?;
     let types = ["internal", "external", "external_gt", "external_gte"];
     let why = "it is [internal], [external] or [external_gte]";
     call.params.only("version_type", &types, why)?;

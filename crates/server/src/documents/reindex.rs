@@ -19,7 +19,7 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::{known, object};
 use crate::search::hold;
-use crate::search::request::{parse, query_of};
+use crate::search::request::{limit_to_slice, parse, query_of};
 use crate::search::state::SearchState;
 
 /// `POST /_reindex`
@@ -36,9 +36,10 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
     let mut manner = Manner::of(&params, &mut body)?;
     known(&body, "reindex", &["source", "dest"])?;
     let source = member(&body, "source")?;
-    known(source, "source", &["index", "query", "size"])?;
+    known(source, "source", &["index", "query", "size", "slice"])?;
     let from = names(source.get("index"))?;
-    let query = query_of(source)?;
+    let mut query = query_of(source)?;
+    limit_to_slice(&mut query, source)?;
     manner.batch = match source.get("size") {
         None | Some(Json::Null) => BATCH,
         Some(size) => batch(size)?,

@@ -29,7 +29,7 @@ const RETRIES_MAX: u32 = 1000;
 /// `POST /{collection}/_update/{id}`
 pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
     let (named, id) = (call.collection(), call.id());
-    check_write(&call.params, Some(&id))?;
+    check_write(&call.params)?;
     let params = &call.params;
     let version = version_condition(
         params.number("if_seq_no")?,

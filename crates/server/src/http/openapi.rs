@@ -1,5 +1,8 @@
 //! `/openapi.json`: the table of routes as OpenAPI 3.0.
 
+mod schemas;
+mod shape;
+
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
@@ -8,6 +11,8 @@ use super::call::Call;
 use super::endpoint::Endpoint;
 use super::failure::Outcome;
 use super::params::COMMON;
+use schemas::schemas;
+use shape::{Content, shape};
 
 /// All routes of the server, as callers see them.
 pub(crate) struct Endpoints(pub(crate) Vec<&'static Endpoint>);
@@ -22,9 +27,9 @@ fn describe(endpoints: &Endpoints) -> Value {
     for endpoint in &endpoints.0 {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         for method in endpoint.methods {
-            path[method.as_str().to_lowercase()] = operation(endpoint);
+            path[method.as_str().to_lowercase()] = operation(endpoint, method);
             if method == Method::GET {
-                path["head"] = operation(endpoint);
+                path["head"] = operation(endpoint, &Method::HEAD);
             }
         }
     }
@@ -39,49 +44,90 @@ fn describe(endpoints: &Endpoints) -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": error_schema()},
+            "schemas": schemas(),
         },
         // A server on loopback may have no token.
         "security": [{"token": []}, {}],
     })
 }
 
-fn operation(endpoint: &Endpoint) -> Value {
-    let in_path = ["collection", "id", "name"]
+fn operation(endpoint: &Endpoint, method: &Method) -> Value {
+    let in_path = ["collection", "id", "name", "column"]
         .into_iter()
         .filter(|name| endpoint.path.contains(&format!("{{{name}}}")));
-    let schema = json!({"type": "string"});
     let mut parameters: Vec<Value> = in_path
-        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": schema}))
+        .map(|name| {
+            let schema = json!({"type": "string"});
+            json!({"name": name, "in": "path", "required": true, "schema": schema})
+        })
         .collect();
     let names = endpoint.params.iter().chain(COMMON);
-    parameters.extend(names.map(|name| json!({"name": name, "in": "query", "schema": schema})));
-    json!({
+    parameters
+        .extend(names.map(|name| json!({"name": name, "in": "query", "schema": type_of(name)})));
+    let shape = shape(endpoint.path, method);
+    let done = match *method {
+        Method::HEAD => json!({"description": "It is there"}),
+        _ => json!({"description": "Done", "content": content(shape.answer)}),
+    };
+    let error = content(("application/json", Some("Error")));
+    let mut operation = json!({
+        "operationId": operation_id(endpoint.path, method),
         "summary": endpoint.summary,
         "parameters": parameters,
         "responses": {
-            "2XX": {"description": "Done"},
-            "default": {
-                "description": "Not done, and why",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-            },
+            "200": done,
+            "201": done,
+            "default": {"description": "Not done, and why", "content": error},
         },
-    })
+    });
+    if let (Some(request), false) = (shape.request, *method == Method::HEAD) {
+        operation["requestBody"] = json!({"content": content(request)});
+    }
+    operation
 }
 
-fn error_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "error": {
-                "type": "object",
-                "properties": {
-                    "type": {"type": "string"},
-                    "reason": {"type": "string"},
-                    "root_cause": {"type": "array", "items": {"type": "object"}},
-                },
-            },
-            "status": {"type": "integer"},
-        },
-    })
+/// `get_collection_doc_id` of `GET /{collection}/_doc/{id}`: no two operations have the same.
+fn operation_id(path: &str, method: &Method) -> String {
+    let words = path.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    let method = method.as_str().to_lowercase();
+    let words: Vec<&str> = [method.as_str()].into_iter().chain(words).collect();
+    words.join("_")
+}
+
+fn content((media, schema): Content) -> Value {
+    let schema = match schema {
+        Some(name) => json!({"$ref": format!("#/components/schemas/{name}")}),
+        None => json!({"type": "string", "format": "binary"}),
+    };
+    json!({media: {"schema": schema}})
+}
+
+/// The type of a parameter's values.
+fn type_of(name: &str) -> Value {
+    let name = match name {
+        "if_primary_term" | "if_seq_no" | "keep" | "limit" | "max_docs" | "partition"
+        | "rate_bytes" | "retry_on_conflict" | "scroll_size" | "size" | "wait_ms" => "integer",
+        "requests_per_second" => "number",
+        "allow_no_indices"
+        | "create"
+        | "detailed"
+        | "error_trace"
+        | "flat_settings"
+        | "help"
+        | "human"
+        | "ignore_unavailable"
+        | "include_defaults"
+        | "local"
+        | "pretty"
+        | "realtime"
+        | "require_alias"
+        | "rest_total_hits_as_int"
+        | "seq_no_primary_term"
+        | "typed_keys"
+        | "v"
+        | "wait_for_completion" => "boolean",
+        _ => "string",
+    };
+    json!({"type": name})
 }

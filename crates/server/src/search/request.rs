@@ -1,7 +1,8 @@
 //! A search or a count, from its body and its parameters.
 
-use quiredb::query::{Query, find, find_all};
-use serde_json::{Map, Value as Json};
+use quiredb::ID;
+use quiredb::query::{Filter, Query, field, find, find_all};
+use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ use crate::tasks::registry::Running;
 
 /// Hits in an answer by default, as in OpenSearch.
 const SIZE_DEFAULT: u64 = 10;
+
+/// The most slices of a scroll, as in OpenSearch.
+const SLICES_MAX: u32 = 1_024;
 
 /// Members of a body that change nothing here, with the values that they may have then.
 const WITHOUT_EFFECT: [(&str, &[&str]); 9] = [
@@ -78,14 +82,18 @@ impl Request {
             "search_after",
             "pit",
             "seq_no_primary_term",
+            "slice",
             "timeout",
             "version",
         ];
         let others = WITHOUT_EFFECT.map(|(name, _)| name);
         known(&body, "search", &[&members[..], &others].concat())?;
         for (name, allowed) in WITHOUT_EFFECT {
+            // No field is stored apart. With `_source` beside it, "all that are" says nothing.
+            let is_all = name == "stored_fields" && body.contains_key("_source");
             if let Some(value) = body.get(name)
                 && !value.is_null()
+                && !(is_all && *value == json!(["*"]))
                 && !allowed.contains(&value.to_string().as_str())
             {
                 return Err(unsupported(format!("[{name}] is not supported: [{value}]")));
@@ -95,9 +103,15 @@ impl Request {
         params.only("stored_fields", &["", "_none_"], "no field is stored apart")?;
         params.flag("ccs_minimize_roundtrips")?;
         let mut query = query_of(&body)?;
+        let is_sliced = limit_to_slice(&mut query, &body)?;
         let point = point(&body)?;
         let search_after = search_after(&body)?;
         let scroll = params.text("scroll").map(lease).transpose()?;
+        if is_sliced && scroll.is_none() && point.is_none() {
+            return Err(Failure::validation(
+                "[slice] can only be used with [scroll] or [point-in-time] requests",
+            ));
+        }
         let ties = point.is_some() || search_after.is_some();
         query.order = match (params.text("sort"), body.get("sort")) {
             (Some(sort), _) => orders_of_text(sort, ties)?,
@@ -175,6 +189,41 @@ pub(crate) fn query_of(body: &Map<String, Json>) -> Outcome<Query> {
         None | Some(Json::Null) => Ok(find_all()),
         Some(query) => Ok(find(filter(query)?)),
     }
+}
+
+/// Limits a query to one slice of the documents, by their keys, if the body has a `slice`. All
+/// slices together are all documents, and each document is in one.
+pub(crate) fn limit_to_slice(query: &mut Query, body: &Map<String, Json>) -> Outcome<bool> {
+    let slice = match body.get("slice") {
+        None | Some(Json::Null) => return Ok(false),
+        Some(slice) => object(slice, "slice")?,
+    };
+    known(slice, "slice", &["field", "id", "max"])?;
+    if slice.get("field").is_some_and(|field| field != ID) {
+        return Err(unsupported("[slice] has only [_id] as its [field]"));
+    }
+    let number = |name: &str| {
+        let number = slice.get(name).and_then(Json::as_u64);
+        number.and_then(|number| u32::try_from(number).ok())
+    };
+    let (Some(id), Some(max)) = (number("id"), number("max")) else {
+        return Err(unsupported(
+            "[slice] needs an [id] and a [max], whole numbers",
+        ));
+    };
+    if !(2..=SLICES_MAX).contains(&max) || id >= max {
+        return Err(Failure::validation(&format!(
+            "[slice] has the [id] {id} and the [max] {max}: the max is 2 to {SLICES_MAX}, the id \
+             from 0 to one less"
+        )));
+    }
+    let own = std::mem::replace(&mut query.filter, Filter::All);
+    let slice = field(ID).in_slice(id, max);
+    query.filter = match own {
+        Filter::All => slice,
+        own => own.and(slice),
+    };
+    Ok(true)
 }
 
 /// The values of `search_after`.

@@ -27,9 +27,13 @@ pub(crate) fn action(path: &'static str, method: &Method) -> &'static str {
             Method::DELETE => "indices:data/write/delete",
             _ => "indices:data/write/index",
         },
+        "/_analyze" => "indices:admin/analyze",
         "/_flush" => "indices:admin/flush",
         "/_forcemerge" => "indices:admin/forcemerge",
         "/_tasks" | "/_tasks/{id}" | "/_cat/tasks" => "cluster:monitor/tasks/lists",
+        "/_delete_by_query/{id}/_rethrottle"
+        | "/_update_by_query/{id}/_rethrottle"
+        | "/_reindex/{id}/_rethrottle" => "cluster:admin/reindex/rethrottle",
         "/_tasks/_cancel" | "/_tasks/{id}/_cancel" => "cluster:admin/tasks/cancel",
         "" => match *method {
             Method::PUT => "indices:admin/create",
@@ -44,13 +48,16 @@ pub(crate) fn action(path: &'static str, method: &Method) -> &'static str {
 /// done until then. Otherwise its caller is answered at once, and its work ends as when the caller
 /// goes away.
 pub(crate) fn ends_itself(action: &str) -> bool {
+    has_rate(action) || matches!(action, "indices:admin/flush" | "indices:admin/forcemerge")
+}
+
+/// Whether a request does documents batch by batch, at a rate that can be changed.
+pub(crate) fn has_rate(action: &str) -> bool {
     matches!(
         action,
         "indices:data/write/delete/byquery"
             | "indices:data/write/update/byquery"
             | "indices:data/write/reindex"
-            | "indices:admin/flush"
-            | "indices:admin/forcemerge"
     )
 }
 

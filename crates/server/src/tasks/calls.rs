@@ -65,14 +65,7 @@ pub(crate) async fn get(call: Call<TasksState>) -> Outcome<Answer> {
 pub(crate) async fn cancel(call: Call<TasksState>) -> Outcome<Answer> {
     check_completion(&call.params)?;
     let id = call.id();
-    let task = find(&call, &id)?.ok_or_else(|| {
-        let reason = format!("task [{id}] is not found");
-        Failure::new(
-            StatusCode::NOT_FOUND,
-            "resource_not_found_exception",
-            reason,
-        )
-    })?;
+    let task = find_or_refuse(&call, &id)?;
     if !task.is_cancellable {
         let reason = format!("task [{id}] doesn't support cancellation");
         return Err(Failure::illegal_argument(reason));
@@ -129,6 +122,21 @@ pub(super) fn selected(call: &Call<TasksState>) -> Outcome<Vec<Arc<Task>>> {
 fn find(call: &Call<TasksState>, id: &str) -> Outcome<Option<Arc<Task>>> {
     let task = call.state.tasks.get(number(id)?);
     Ok(task.filter(|task| is_visible(&call.grant, task)))
+}
+
+/// As [`find`].
+///
+/// # Errors
+/// 404 if there is none.
+pub(crate) fn find_or_refuse(call: &Call<TasksState>, id: &str) -> Outcome<Arc<Task>> {
+    find(call, id)?.ok_or_else(|| {
+        let reason = format!("task [{id}] is not found");
+        Failure::new(
+            StatusCode::NOT_FOUND,
+            "resource_not_found_exception",
+            reason,
+        )
+    })
 }
 
 fn is_visible(grant: &Grant, task: &Task) -> bool {

@@ -43,14 +43,14 @@ pub(super) fn task(task: &Task, now: Duration) -> Value {
 
 /// How a list is grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grouping {
+pub(crate) enum Grouping {
     Nodes,
     Parents,
     Nothing,
 }
 
 /// A list of tasks.
-pub(super) fn list(tasks: &[Arc<Task>], grouping: Grouping, now: Duration) -> Value {
+pub(crate) fn list(tasks: &[Arc<Task>], grouping: Grouping, now: Duration) -> Value {
     let by_id = |tasks: &[Arc<Task>]| -> Map<String, Value> {
         let one = |one: &Arc<Task>| (id_of(one.id), task(one, now));
         tasks.iter().map(one).collect()

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode, Uri};
@@ -32,6 +32,8 @@ pub(crate) struct Task {
     body: OnceLock<String>,
     /// How its search was executed, if that was noted.
     plan: OnceLock<Box<Explain>>,
+    /// The documents a second that it may do, as the bits of a float; infinite without a limit.
+    rate: AtomicU64,
     is_cancelled: AtomicBool,
     cancelled: Notify,
 }
@@ -79,6 +81,7 @@ impl Task {
             is_cancellable: parent.is_some() || action::is_cancellable(action),
             body: OnceLock::new(),
             plan: OnceLock::new(),
+            rate: AtomicU64::new(f64::INFINITY.to_bits()),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
         }
@@ -116,6 +119,23 @@ impl Task {
             Some(body) => format!("{method} {path} {}", body.trim_end()),
             None => format!("{method} {path}"),
         }
+    }
+
+    /// Whether it does documents at a rate.
+    pub(crate) fn has_rate(&self) -> bool {
+        action::has_rate(self.action)
+    }
+
+    /// Limits it to a rate in documents a second, or not any more.
+    pub(crate) fn set_rate(&self, rate: Option<f64>) {
+        let rate = rate.unwrap_or(f64::INFINITY);
+        self.rate.store(rate.to_bits(), Ordering::Relaxed);
+    }
+
+    /// The rate that it is limited to.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let rate = f64::from_bits(self.rate.load(Ordering::Relaxed));
+        rate.is_finite().then_some(rate)
     }
 
     /// Tells it to end.

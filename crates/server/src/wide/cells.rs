@@ -220,7 +220,7 @@ async fn write(
     change_of: impl FnOnce(&Named, &[u8]) -> Outcome<Change> + Send + 'static,
 ) -> Outcome<Answer> {
     let (engine, index, id) = (call.state.clone(), call.collection(), call.id());
-    check_write(&call.params, Some(&id))?;
+    check_write(&call.params)?;
     let condition = condition(&call.params, false)?;
     let text = call.path_param("column").unwrap_or_default().to_owned();
     let params = call.params.clone();

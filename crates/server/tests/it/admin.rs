@@ -143,6 +143,37 @@ async fn stats_and_metrics_count_what_was_done() {
 }
 
 #[tokio::test]
+async fn each_operation_of_the_description_has_a_name_and_its_parameters_and_bodies() {
+    let site = Site::new();
+    let description = site.get("/openapi.json").await.done(200);
+    let schemas = description["components"]["schemas"].as_object().unwrap();
+    let mut names = std::collections::BTreeSet::new();
+    for (path, operations) in description["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap().to_owned();
+            assert!(names.insert(name.clone()), "{name}");
+            let parameters = operation["parameters"].as_array().unwrap();
+            let in_path = parameters.iter().filter(|one| one["in"] == "path");
+            assert_eq!(in_path.count(), path.matches('{').count(), "{path}");
+            assert!(
+                parameters
+                    .iter()
+                    .all(|one| one["schema"]["type"].is_string())
+            );
+            let text = operation.to_string();
+            for reference in text.split("#/components/schemas/").skip(1) {
+                let name = reference.split('"').next().unwrap();
+                assert!(schemas.contains_key(name), "{method} {path}: {name}");
+            }
+        }
+    }
+    let put = &description["paths"]["/{collection}/_doc/{id}"]["put"];
+    assert_eq!(put["operationId"], "put_collection_doc_id");
+    let answer = &put["responses"]["201"]["content"]["application/json"]["schema"];
+    assert_eq!(answer["$ref"], "#/components/schemas/Written");
+}
+
+#[tokio::test]
 async fn the_description_lists_exactly_what_is_served() {
     let site = Site::new();
     site.collection("jobs");

@@ -276,7 +276,6 @@ async fn parameters_that_are_not_supported_are_refused_by_name() {
     let site = Site::new();
     site.collection("jobs");
     for query in [
-        "routing=2",
         "pipeline=p",
         "refresh=soon",
         "wait_for_active_shards=2",
@@ -293,7 +292,7 @@ async fn parameters_that_are_not_supported_are_refused_by_name() {
         assert!(reason.contains(name), "{reason}");
     }
     assert_eq!(site.stored("jobs", "1"), None);
-    let harmless = "routing=1&pipeline=_none&refresh=wait_for&require_alias=false&timeout=1m\
+    let harmless = "routing=2&pipeline=_none&refresh=wait_for&require_alias=false&timeout=1m\
                     &wait_for_active_shards=1";
     site.call(&format!("PUT /jobs/_doc/1?{harmless}"), "{}")
         .await

@@ -136,11 +136,6 @@ async fn requests_for_nothing_are_refused() {
         ),
         (
             "POST /jobs/_mget",
-            r#"{"docs":[{"_id":"1","routing":"2"}]}"#,
-            "illegal_argument_exception",
-        ),
-        (
-            "POST /jobs/_mget",
             r#"{"docs":[{"_id":"1","stored_fields":"x"}]}"#,
             "parse_exception",
         ),

@@ -92,8 +92,10 @@ folders! {
     cat: "cat";
     cluster: "cluster";
     documents: "documents";
+    scroll: "scroll";
     search: "search";
     versions: "versions";
+    indices_analyze: "indices.analyze";
     indices_delete: "indices.delete";
     indices_exists: "indices.exists";
     indices_resolve: "indices.resolve";

@@ -332,3 +332,36 @@ async fn requests_of_memcached_are_listed_while_they_run_and_end_when_cancelled(
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn running_work_is_given_another_rate() {
+    let site = Site::new();
+    let mut lines = String::new();
+    for number in 0..50 {
+        lines += &format!("{{\"index\":{{\"_id\":\"{number}\"}}}}\n{{\"n\":{number}}}\n");
+    }
+    site.call("POST /a/_bulk", lines).await.done(200);
+    // At this rate the second batch is due in half a minute at the soonest.
+    let body = json!({"source": {"index": "a", "size": 10}, "dest": {"index": "b"}});
+    let call = "POST /_reindex?wait_for_completion=false&requests_per_second=0.01";
+    let begun = site.call(call, body.to_string()).await.done(200);
+    let id = begun["task"].as_str().unwrap().to_owned();
+    let rethrottle = |rate: &str| format!("POST /_reindex/{id}/_rethrottle{rate}");
+    let refused = site.call(&rethrottle(""), "").await;
+    let why = refused.refused(400, "illegal_argument_exception");
+    assert!(why.contains("requests_per_second"), "{why}");
+    let refused = site.call(&rethrottle("?requests_per_second=0"), "").await;
+    refused.refused(400, "illegal_argument_exception");
+    let shown = site.get(&format!("/_tasks/{id}")).await.done(200);
+    assert_eq!(shown["completed"], false);
+
+    let answer = site.call(&rethrottle("?requests_per_second=-1"), "").await;
+    let (of, _) = only(&answer.done(200));
+    assert_eq!(of, id);
+    let is_done = |answer: &Value| answer["completed"] == true;
+    let done = until(&site, &format!("GET /_tasks/{id}"), is_done).await;
+    assert_eq!(done["response"]["total"], 50);
+    assert_eq!(done["response"]["requests_per_second"], -1.0);
+    let absent = site.call(&rethrottle("?requests_per_second=5"), "").await;
+    absent.refused(404, "resource_not_found_exception");
+}

@@ -1,0 +1,30 @@
+//! `_rethrottle`: another rate for a running `_reindex`, `_update_by_query` or `_delete_by_query`.
+
+use std::sync::Arc;
+
+use super::batches::rate;
+use crate::http::answer::Answer;
+use crate::http::call::Call;
+use crate::http::failure::{Failure, Outcome};
+use crate::tasks::calls::{TasksState, find_or_refuse};
+use crate::tasks::listed::{self, Grouping};
+
+/// `POST /_reindex/{id}/_rethrottle`, and those of the other two
+pub(crate) async fn rethrottle(call: Call<TasksState>) -> Outcome<Answer> {
+    let id = call.id();
+    if call.params.text("requests_per_second").is_none() {
+        return Err(Failure::illegal_argument(
+            "requests_per_second is a required parameter",
+        ));
+    }
+    let rate = rate(&call.params)?;
+    let task = find_or_refuse(&call, &id)?;
+    if !task.has_rate() {
+        let reason = format!("task [{id}] doesn't support rethrottling");
+        return Err(Failure::illegal_argument(reason));
+    }
+    task.set_rate(rate);
+    let now = call.state.engine.now();
+    let tasks = [Arc::clone(&task)];
+    Ok(Answer::ok(&listed::list(&tasks, Grouping::Nodes, now)))
+}

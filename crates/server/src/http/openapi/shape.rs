@@ -1,0 +1,71 @@
+//! What requests and answers of a route are made of.
+
+use axum::http::Method;
+
+const JSON: &str = "application/json";
+const LINES: &str = "application/x-ndjson";
+const TEXT: &str = "text/plain";
+const BYTES: &str = "application/octet-stream";
+
+/// A media type, and the name of a schema; none for bytes.
+pub(super) type Content = (&'static str, Option<&'static str>);
+
+/// The bodies of a request and of its answer.
+pub(super) struct Shape {
+    pub(super) request: Option<Content>,
+    pub(super) answer: Content,
+}
+
+/// The shape of requests of a path with a method.
+pub(super) fn shape(path: &str, method: &Method) -> Shape {
+    let path = path.strip_prefix("/{collection}").unwrap_or(path);
+    let json = |name| (JSON, Some(name));
+    let (request, answer) = match (path, method) {
+        ("/_search", _) => (Some("Search"), json("Searched")),
+        ("/_search/scroll" | "/_search/scroll/{id}", &Method::GET | &Method::POST) => {
+            (Some("Anything"), json("Searched"))
+        }
+        ("/_count", _) => (Some("Query"), json("Count")),
+        ("/_mget", _) => (Some("ManyGet"), json("ManyFound")),
+        ("/_doc/{id}", &Method::GET) => (None, json("Found")),
+        ("/_doc/{id}", &Method::DELETE) => (None, json("Written")),
+        ("/_doc" | "/_doc/{id}" | "/_create/{id}", _) => (Some("Document"), json("Written")),
+        ("/_source/{id}", _) => (None, json("Document")),
+        ("/_update/{id}", _) => (Some("Update"), json("Written")),
+        ("/_delete_by_query" | "/_update_by_query", _) => (Some("Query"), json("WorkDone")),
+        ("/_reindex", _) => (Some("Reindex"), json("WorkDone")),
+        ("/_analyze", _) => (Some("Analyze"), json("Analyzed")),
+        ("", &Method::PUT) => (Some("Collection"), json("Acknowledged")),
+        ("" | "/_alias/{name}", &Method::DELETE) => (None, json("Acknowledged")),
+        _ => return other_shape(path, method),
+    };
+    Shape {
+        request: request.map(json),
+        answer,
+    }
+}
+
+/// The shape of what is no single JSON object of known members.
+fn other_shape(path: &str, method: &Method) -> Shape {
+    let anything = (JSON, Some("Anything"));
+    let (request, answer) = match path {
+        "/_bulk" => (Some((LINES, Some("Bulk"))), (JSON, Some("BulkDone"))),
+        "/_msearch" => (Some((LINES, Some("Lines"))), (JSON, Some("ManySearched"))),
+        "/_quire/write" => (Some((LINES, Some("Lines"))), (LINES, Some("Lines"))),
+        "/_quire/get" | "/_quire/query" | "/_quire/coprocessor" => {
+            (Some(anything), (LINES, Some("Lines")))
+        }
+        "/_changes" | "/_quire/scan" => (None, (LINES, Some("Lines"))),
+        "/metrics" => (None, (TEXT, Some("Lines"))),
+        _ if path.starts_with("/_cat/") => (None, (TEXT, Some("Lines"))),
+        _ if path.starts_with("/_follow") => (None, (BYTES, None)),
+        "/_cell/{id}/{column}" => match *method {
+            Method::GET => (None, (BYTES, None)),
+            Method::DELETE => (None, anything),
+            _ => (Some((BYTES, None)), anything),
+        },
+        _ if matches!(*method, Method::PUT | Method::POST) => (Some(anything), anything),
+        _ => (None, anything),
+    };
+    Shape { request, answer }
+}
