@@ -100,6 +100,16 @@ ifneq ($(findstring opensearch,$(converged_engines)),)
 endif
 	cd bench && cargo run --release --locked --features peers -- converged --count $(N) $(converged_flags) $(bench_flags)
 
+# Wide documents on throttled disks: column groups, JBOD, tiers, the I/O manager, coprocessors; as root. PARTS=scan,jbod chooses some
+# of it; ROUNDS=3. The disks' images lie below DIR, in memory by default, so that what else the machine's disk does counts for nothing.
+wide_flags = $(if $(PARTS),--parts $(PARTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) --dir $(or $(DIR),/dev/shm/quire-bench-wide) \
+	--quire $(abspath $(target_dir))/release/quire
+.PHONY: bench-wide
+bench-wide: build
+	@scripts/setup.sh wide
+	$(MAKE) -C bench/peers/kv wide
+	cd bench && cargo run --release --locked -- wide $(wide_flags) $(bench_flags)
+
 comma = ,
 
 # Runs a command and says how long it took.

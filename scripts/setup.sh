@@ -10,6 +10,7 @@
 #   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
 #   kv                the peers of `make bench-kv`, and what builds them
 #   converged         RocksDB, a peer of `make bench-converged`, and what builds it
+#   wide              RocksDB and btrfs, for `make bench-wide`, and what builds them
 #   docs              Python and mdbook; mdbook is built from crates.io into the directory QUIRE_TOOLS
 #
 # On Debian-like systems, as root, it installs what is missing; otherwise it says what to install.
@@ -143,6 +144,11 @@ case "${1-build}" in
     snapshot) build_tools; jvm_peers ;;
     kv) build_tools; kv_peers leveldb:leveldb/db.h rocksdb:rocksdb/db.h kyotocabinet:kchashdb.h lmdb:lmdb.h ;;
     converged) build_tools; kv_peers rocksdb:rocksdb/db.h ;;
+    wide)
+        build_tools
+        kv_peers rocksdb:rocksdb/db.h
+        command -v mkfs.btrfs >/dev/null 2>&1 || install_or_say "the benchmark needs" " btrfs-progs"
+        ;;
     docs) build_tools; site_tools ;;
-    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot|kv|converged|docs]"; exit 2 ;;
+    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot|kv|converged|wide|docs]"; exit 2 ;;
 esac

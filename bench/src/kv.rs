@@ -8,7 +8,6 @@
 //! engine; the next has them in the other order.
 
 mod engine;
-mod group;
 mod histogram;
 mod machine;
 mod phases;
@@ -16,10 +15,10 @@ mod report;
 mod stream;
 
 use crate::Result;
+use crate::group::Group;
 use crate::measure::in_directory;
 use crate::results::Results;
 use engine::{Fjall, Quire, QuireLoad, Redb, Sizes};
-use group::Group;
 use machine::evict_files;
 use phases::Phases;
 use report::{Measured, Report, Run};

@@ -17,6 +17,7 @@ mod docstore;
 mod engine;
 mod follow;
 mod gets;
+mod group;
 mod http;
 mod kv;
 mod measure;
@@ -28,6 +29,7 @@ mod results;
 mod server;
 mod snapshot;
 mod task;
+mod wide;
 
 use clap::{Parser, Subcommand};
 use results::Results;
@@ -93,6 +95,11 @@ enum Command {
     /// Measure one engine of `snapshot` once
     #[command(hide = true)]
     SnapshotTask(snapshot::Task),
+    /// Wide documents on throttled disks: column groups, JBOD, tiers, I/O by priority, coprocessors
+    Wide(wide::Plan),
+    /// Measure one part of `wide` once
+    #[command(hide = true)]
+    WideTask(wide::Task),
     /// Measure one engine once (started by the other commands)
     #[command(hide = true)]
     Task(task::Task),
@@ -129,6 +136,8 @@ impl Cli {
             Command::SnapshotCarsTask(task) => task.run()?,
             Command::SnapshotFlat(plan) => plan.run()?,
             Command::SnapshotTask(task) => task.run()?,
+            Command::Wide(plan) => plan.run(&results)?,
+            Command::WideTask(task) => task.run()?,
             Command::Task(task) => task.run()?,
         }
         match self.json {

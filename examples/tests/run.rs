@@ -69,14 +69,13 @@ fn keys_and_values_are_merged_and_read_backwards() {
     );
 }
 
+const WEB_TABLE: &str = "crawl again: http://news.example/\n\
+     crawl again: http://shop.example/\n\
+     http://wiki.example/ is \"a link of News\" to http://news.example/\n\
+     http://wiki.example/ is \"a link of Shop\" to http://shop.example/\n\
+     22 bytes of HTML\n";
+
 #[test]
 fn a_web_table_picks_what_to_crawl_again() {
-    assert_eq!(
-        run(env!("CARGO_BIN_EXE_web_table")),
-        "crawl again: http://news.example/\n\
-         crawl again: http://shop.example/\n\
-         http://wiki.example/ is \"a link of News\" to http://news.example/\n\
-         http://wiki.example/ is \"a link of Shop\" to http://shop.example/\n\
-         22 bytes of HTML\n"
-    );
+    assert_eq!(run(env!("CARGO_BIN_EXE_web_table")), WEB_TABLE);
 }

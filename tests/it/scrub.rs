@@ -1,5 +1,6 @@
 //! Scrubbing in the background: everything is read once a period; damage is found and stays known.
 
+use quiredb::wide::{Cell, Change, ColumnType, RowWrite, Schema, WideCollection};
 use quiredb::{
     Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, Env, Key,
     ScrubStats, SimEnv, Write,
@@ -182,4 +183,65 @@ fn none_is_off() {
     pass(&env, PERIOD * 10);
     assert_eq!(database.stats().unwrap().scrub, None);
     assert!(!env.exists("/db/SCRUB".as_ref()).unwrap());
+}
+
+/// A wide collection of three megabytes that do not compress, in two partitions, and a small one.
+fn fill_wide(database: &Database) -> WideCollection {
+    let settings = CollectionSettings {
+        partitions: 2,
+        durability: Durability::None,
+        ..CollectionSettings::default()
+    };
+    let schema = Schema::new().with_column("title", ColumnType::String, "meta");
+    let schema = schema.and_then(|schema| schema.with_column("body", ColumnType::Bytes, "content"));
+    let wide = database.create_wide_collection("wide", schema.unwrap(), settings);
+    let wide = wide.unwrap();
+    for number in 0..300u32 {
+        let mut noise = vec![0; 10_000];
+        database.env().random(&mut noise);
+        let write = RowWrite::put(Key::from(number))
+            .with(Change::set("title", Cell::String("a page".into())))
+            .with(Change::set("body", Cell::Bytes(noise)));
+        wide.write(&write).unwrap();
+    }
+    wide.compact().unwrap();
+    wide
+}
+
+#[test]
+fn wide_collections_are_read_too_and_their_damage_is_named_though_nobody_opened_them() {
+    let env = SimEnv::new(5);
+    let database = open(&env);
+    drop(fill_wide(&database));
+    drop(fill(&database));
+    database.close().unwrap();
+    drop(database);
+    let bytes = data_bytes(&env);
+    assert!(bytes > 5_000_000, "{bytes}");
+
+    let largest = |files: Vec<PathBuf>| {
+        let tables = files
+            .into_iter()
+            .filter(|path| path.extension() == Some("table".as_ref()));
+        tables
+            .max_by_key(|path| env.read_all(path).unwrap().len())
+            .unwrap()
+    };
+    let victim = largest(env.files());
+    let database = open(&env);
+    pass(&env, PERIOD * 3 / 2);
+    let whole = stats(&database);
+    assert!(
+        whole.last_pass_bytes > bytes * 8 / 10,
+        "{whole:?} of {bytes}"
+    );
+    assert_eq!(whole.damage, []);
+
+    env.flip_bit(&victim, 3000).unwrap();
+    pass(&env, PERIOD * 3 / 2);
+    let found = stats(&database).damage;
+    let names: Vec<&str> = found.iter().map(|damage| damage.file.as_str()).collect();
+    assert_eq!(names, [victim.to_str().unwrap()]);
+    assert!(found[0].lost.contains("content"), "{found:?}");
+    database.close().unwrap();
 }

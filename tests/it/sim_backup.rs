@@ -50,8 +50,18 @@ fn settings() -> CollectionSettings {
     }
 }
 
-/// The contents of the database.
+/// The contents of the database, and its coprocessors as a collection of their own.
 fn state(database: &Database) -> State {
+    let coprocessors = database.coprocessors().unwrap().into_iter().map(|one| {
+        let name = format!("{}/{}", one.name, one.version);
+        let module = database.coprocessor_module(&name).unwrap().1;
+        let key = Key::parse(&name).unwrap();
+        (
+            key,
+            (Position(u64::from(one.version)), format!("{module:?}")),
+        )
+    });
+    let coprocessors = ("(coprocessors)".to_string(), coprocessors.collect());
     database
         .collections()
         .into_iter()
@@ -67,8 +77,17 @@ fn state(database: &Database) -> State {
             });
             (name, documents.collect())
         })
+        .chain([coprocessors])
         .collect()
 }
+
+/// A filter that keeps every row, as WebAssembly.
+const KEEPS_ALL: &[u8] = b"\0asm\x01\0\0\0\
+    \x01\x05\x01\x60\0\x01\x7f\
+    \x03\x02\x01\0\
+    \x05\x03\x01\0\x01\
+    \x07\x1b\x02\x06memory\x02\0\x0equire_1_filter\0\0\
+    \x0a\x06\x01\x04\0\x41\x01\x0b";
 
 /// The rows of a wide collection.
 fn rows(wide: &WideCollection) -> BTreeMap<Key, (Position, String)> {
@@ -378,9 +397,12 @@ fn backed_up(env: &Arc<SimEnv>) -> (Database, State) {
     letters.flush().unwrap();
     act_wide(dice, 20);
     write(dice, 20..35);
+    database.add_coprocessor("all", KEEPS_ALL).unwrap();
     let first = state(&database);
     backup(&database).unwrap();
     act_wide(dice, 15);
+    database.add_coprocessor("all", KEEPS_ALL).unwrap();
+    database.drop_coprocessor("all/1").unwrap();
     write(dice, 35..60);
     letters.flush().unwrap();
     letters.compact().unwrap();

@@ -8,7 +8,7 @@ use crate::directory::{
 };
 use crate::error::first_error;
 use crate::options::DatabaseOptions;
-use crate::scrub::{Ended, ScrubSource, Scrubber};
+use crate::scrub::{Ended, ScrubSource, Scrubber, Stores};
 use crate::settings::{CollectionSettings, check_name};
 use crate::stats::{DatabaseStats, FilterStats, IoStats, ScrubStats, VolumeStats};
 use crate::volumes::name;
@@ -83,9 +83,8 @@ impl ScrubSource for Scrubbed {
         self.database()?.try_collections().ok_or(Ended::Busy)
     }
 
-    fn partitions(&self, name: &str) -> std::result::Result<Result<Vec<Partition>>, Ended> {
-        let opened = self.database()?.try_collection(name).ok_or(Ended::Busy)?;
-        Ok(opened.map(|collection| collection.partitions().to_vec()))
+    fn partitions(&self, name: &str) -> std::result::Result<Result<Stores>, Ended> {
+        self.database()?.try_stores(name).ok_or(Ended::Busy)
     }
 }
 
@@ -703,22 +702,34 @@ impl Database {
     /// `None` if it would have to, or the database is closed.
     pub(crate) fn try_collections(&self) -> Option<Vec<String>> {
         let state = self.inner.state.try_lock()?;
-        (!state.closed).then(|| state.catalog.names(false))
+        if state.closed {
+            return None;
+        }
+        let mut names = state.catalog.names(false);
+        names.extend(state.catalog.names(true));
+        names.sort_unstable();
+        Some(names)
     }
 
-    /// As [`collection`](Database::collection), for background work.
-    pub(crate) fn try_collection(&self, name: &str) -> Option<Result<Collection>> {
+    /// The stores of a collection's partitions, for background work.
+    pub(crate) fn try_stores(&self, name: &str) -> Option<Result<Stores>> {
         let mut state = self.inner.state.try_lock()?;
+        Some(self.stores(&mut state, name))
+    }
+
+    fn stores(&self, state: &mut State, name: &str) -> Result<Stores> {
         if state.closed {
-            return Some(Err(Error::Closed));
+            return Err(Error::Closed);
         }
-        match state.catalog.find(name).cloned() {
-            Some(entry) => Some(self.open_locked(&mut state, &entry)),
-            None => Some(Err(Error::NoCollection {
-                name: name.to_string(),
-                existing: state.catalog.existing(),
-            })),
+        let entry = state.entry(name)?;
+        if entry.settings.wide.is_some() {
+            let collection = self.open_wide_locked(state, &entry)?;
+            let partitions = collection.partitions().iter();
+            return Ok(partitions.map(WidePartition::any_store).collect());
         }
+        let collection = self.open_locked(state, &entry)?;
+        let partitions = collection.partitions().iter();
+        Ok(partitions.map(Partition::any_store).collect())
     }
 
     /// Adds a volume: a directory that is absent or empty, on a disk of its own. Collections that

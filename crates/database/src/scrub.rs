@@ -16,9 +16,8 @@ use crate::damage::Damage;
 use crate::stats::ScrubStats;
 use crate::{Error, ErrorKind};
 use parking_lot::Mutex;
-use quire_collection::Partition;
 use quire_env::{Env, IoClass, IoScope, JobClass};
-use quire_store::{FileInspection, Inspected, StoreFile, seal, unseal};
+use quire_store::{AnyStore, FileInspection, Inspected, StoreFile, seal, unseal};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -98,9 +97,13 @@ pub(crate) trait ScrubSource: Send + Sync {
     /// The names of the collections, sorted.
     fn collections(&self) -> Result<Vec<String>, Ended>;
 
-    /// The partitions of a collection, which is opened if it is not open yet; or the error of that.
-    fn partitions(&self, collection: &str) -> Result<crate::Result<Vec<Partition>>, Ended>;
+    /// The partitions of a collection, by number. It is opened if it is not open yet; or the error
+    /// of that.
+    fn partitions(&self, collection: &str) -> Result<crate::Result<Stores>, Ended>;
 }
+
+/// The stores of a collection's partitions.
+pub(crate) type Stores = Vec<Arc<dyn AnyStore>>;
 
 /// Why a slice did not come to its end.
 pub(crate) enum Ended {
@@ -274,10 +277,10 @@ impl Scrubber {
                     continue;
                 }
             };
-            for partition in partitions {
+            for (number, partition) in (0..).zip(partitions) {
                 for file in partition.files() {
                     listed.total += file.bytes;
-                    let cursor = (name.clone(), partition.number(), file.order());
+                    let cursor = (name.clone(), number, file.order());
                     if after.as_ref().is_none_or(|after| *after < cursor) {
                         listed.files.push_back((cursor, file));
                     }
@@ -298,8 +301,7 @@ impl Scrubber {
                 return Ok(None);
             }
         };
-        let mut partitions = partitions.iter();
-        let partition = partitions.find(|partition| Partition::number(partition) == cursor.1);
+        let partition = partitions.get(cursor.1 as usize);
         match partition.map(|partition| partition.inspect(file)) {
             Some(Ok(inspection)) => Ok(inspection),
             Some(Err(error)) => {

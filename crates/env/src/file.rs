@@ -27,6 +27,12 @@ pub trait AppendFile: Send + fmt::Debug {
     /// here, before anything depends on the write. The length stays. Only a hint where the file
     /// system can't reserve.
     fn reserve(&mut self, bytes: u64) -> Result<()>;
+    /// Has the disk write what was appended, and waits for that, so that a later
+    /// [`sync`](Self::sync) has little to do: nothing is durable before that one. An error is as
+    /// one of `sync`.
+    fn write_out(&mut self) -> Result<()> {
+        self.sync()
+    }
     /// Makes all appended bytes durable (data and length). After an error it is unknown which bytes
     /// are durable, and no later call changes that: the system may drop what it failed to write,
     /// and report success for the next call. Stop using the file.

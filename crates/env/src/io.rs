@@ -110,6 +110,9 @@ impl VolumeIo {
     /// Does a write or sync of `bytes` once it is its turn.
     pub(crate) fn write<T>(&self, bytes: u64, write: impl FnOnce() -> T) -> T {
         let class = class_of_write();
+        if class == IoClass::Log {
+            self.merges.note_written(bytes);
+        }
         if class == IoClass::Compaction {
             let wait = self.merges.wait_for(bytes, self.clock.monotonic());
             if !wait.is_zero() {

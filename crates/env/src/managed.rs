@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// A compaction syncs what it has written after this many bytes: the disk gets it in pieces.
+/// A compaction writes out what it has appended after this many bytes: the disk gets it in pieces.
 /// Each of them waits for its turn.
 const PIECE_BYTES: u64 = 4 << 20;
 
@@ -92,7 +92,7 @@ impl ManagedEnv {
                 Box::new(ManagedAppend {
                     file,
                     disk: Arc::clone(disk),
-                    unsynced: 0,
+                    owed: 0,
                 })
             }
             None => file,
@@ -239,7 +239,8 @@ impl Env for ManagedEnv {
 struct ManagedAppend {
     file: Box<dyn AppendFile>,
     disk: Arc<VolumeIo>,
-    unsynced: u64,
+    /// Bytes that were appended, and that the disk may not have.
+    owed: u64,
 }
 
 impl Drop for ManagedAppend {
@@ -260,9 +261,9 @@ impl AppendFile for ManagedAppend {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let count = bytes.len() as u64;
         self.disk.write(count, || self.file.append(bytes))?;
-        self.unsynced += count;
-        match class_of_write() >= IoClass::Compaction && self.unsynced >= PIECE_BYTES {
-            true => self.sync(),
+        self.owed += count;
+        match class_of_write() >= IoClass::Compaction && self.owed >= PIECE_BYTES {
+            true => self.write_out(),
             false => Ok(()),
         }
     }
@@ -277,10 +278,16 @@ impl AppendFile for ManagedAppend {
         self.file.reserve(bytes)
     }
 
-    fn sync(&mut self) -> Result<()> {
+    fn write_out(&mut self) -> Result<()> {
         // The rate of compactions was waited for when the bytes were appended.
-        let _admitted = self.disk.admit(class_of_write(), self.unsynced);
-        self.unsynced = 0;
+        let _admitted = self.disk.admit(class_of_write(), self.owed);
+        self.owed = 0;
+        self.file.write_out()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let _admitted = self.disk.admit(class_of_write(), self.owed);
+        self.owed = 0;
         self.file.sync()
     }
 

@@ -10,6 +10,7 @@ mod gate;
 mod lock;
 mod map;
 mod pool;
+mod write_out;
 
 use crate::durable;
 use crate::{AppendFile, Env, Error, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result};

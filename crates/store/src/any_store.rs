@@ -3,7 +3,10 @@
 
 use crate::log_holds::LogHold;
 use crate::store::{Inner, Writer};
-use crate::{Capture, Durability, FileCopy, LogExtent, Machine, Result, Shipped, Store};
+use crate::{
+    Capture, Durability, FileCopy, FileInspection, LogExtent, Machine, Result, Shipped, Store,
+    StoreFile,
+};
 use bytes::Bytes;
 use quire_log::SegmentsKept;
 use quire_model::Position;
@@ -55,6 +58,15 @@ pub trait AnyStore: fmt::Debug + Send + Sync {
     /// keep it, until the hold is dropped. Those that are gone already stay gone.
     fn hold_log(&self, seen: Position) -> LogHold;
 
+    /// As [`Store::files`].
+    fn files(&self) -> Vec<StoreFile>;
+
+    /// As [`Store::inspect`].
+    ///
+    /// # Errors
+    /// As there.
+    fn inspect(&self, file: &StoreFile) -> Result<Option<FileInspection>>;
+
     /// The first step of [`capture`](crate::capture()).
     ///
     /// # Errors
@@ -105,6 +117,14 @@ impl<M: Machine> AnyStore for Store<M> {
 
     fn sync_log(&self) -> Result<()> {
         Store::sync_log(self)
+    }
+
+    fn files(&self) -> Vec<StoreFile> {
+        Store::files(self)
+    }
+
+    fn inspect(&self, file: &StoreFile) -> Result<Option<FileInspection>> {
+        Store::inspect(self, file)
     }
 
     fn ingest(

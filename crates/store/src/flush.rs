@@ -341,6 +341,8 @@ impl<M: Machine> Inner<M> {
 
     /// Writes the manifest that makes `change`, then lets readers see it.
     pub(crate) fn commit(&self, change: ManifestChange) -> Result<()> {
+        // A flush waits for this lock: a compaction that holds it is as urgent.
+        let _io = IoScope::enter(IoClass::Log);
         let mut manifest = self.manifest.lock();
         let next = self.next_manifest(&manifest, &change);
         assert!(

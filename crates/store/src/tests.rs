@@ -6,7 +6,7 @@ use crate::{
 };
 use bytes::Bytes;
 use proptest::prelude::*;
-use quire_env::{Env, Fault, SimEnv, Volumes};
+use quire_env::{Env, Fault, JobClass, SimEnv, Volumes};
 use quire_lsm::{BytesMerger, FoldBytes, MergeError, TreeSpec};
 use quire_model::Position;
 use std::collections::BTreeMap;
@@ -367,6 +367,30 @@ fn memory_full_of_what_no_table_has_room_for_is_replayed_and_read() {
     let store = open_with(&env, MEMORY, StoreOptions::default()).unwrap();
     store.flush().unwrap();
     assert!(contents(&store).unwrap() == model);
+}
+
+#[test]
+fn a_writer_that_waits_for_memory_goes_on_once_a_reader_gives_it_back() {
+    let env = SimEnv::new(1);
+    let store = open_with(&env, 16 << 20, StoreOptions::default()).unwrap();
+    let memtables = Arc::clone(store.inner.shared.memtables());
+    let mut words = (0..).map(|at| format!("{at:01000}"));
+    let mut views = Vec::new();
+    while memtables.used() < memtables.limit() {
+        write(&store, &[&words.next().unwrap()], Durability::None).unwrap();
+        views.push(store.view().unwrap());
+    }
+    let seconds = Duration::from_secs;
+    env.schedule(
+        JobClass::Compaction,
+        seconds(5),
+        Box::new(move || drop(views)),
+    );
+    env.schedule(JobClass::Compaction, seconds(50), Box::new(|| {}));
+    let begun = env.monotonic();
+    write(&store, &[&words.next().unwrap()], Durability::None).unwrap();
+    let waited = env.monotonic() - begun;
+    assert!((seconds(5)..seconds(6)).contains(&waited), "{waited:?}");
 }
 
 #[test]

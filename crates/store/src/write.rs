@@ -13,6 +13,10 @@ use std::time::Duration;
 /// How long a writer waits at the memory limit for a flush, while flushes make progress.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// A writer that waits for memory looks this often: a reader that was the last to hold some frees
+/// it without a notification.
+const MEMORY_LOOK: Duration = Duration::from_millis(20);
+
 /// The log is written back in the background after this number of bytes of records.
 const WRITE_BACK_BYTES: u64 = 4 << 20;
 
@@ -331,17 +335,18 @@ impl<M: Machine> Inner<M> {
         let begun = env.monotonic();
         let mut failed = None;
         self.shared.relieve();
-        self.shared.freed.wait_until(
-            &mut || {
-                self.shared.relieve();
-                failed = self.background_error.lock().clone();
-                memtables.used() < memtables.limit()
-                    || failed.is_some()
-                    || self.closed.load(Ordering::Acquire)
-            },
-            MEMORY_WAIT_MAX,
-        );
-        self.count_stall(env.monotonic().saturating_sub(begun));
+        let mut is_over = || {
+            self.shared.relieve();
+            failed = self.background_error.lock().clone();
+            memtables.used() < memtables.limit()
+                || failed.is_some()
+                || self.closed.load(Ordering::Acquire)
+        };
+        let waited = || env.monotonic().saturating_sub(begun);
+        while !self.shared.freed.wait_until(&mut is_over, MEMORY_LOOK) && waited() < MEMORY_WAIT_MAX
+        {
+        }
+        self.count_stall(waited());
         self.check_open()?;
         if memtables.used() < memtables.limit() {
             return Ok(());

@@ -2,11 +2,13 @@
 //!
 //! Both are as set. Else one runs at a time on a disk whose reads take milliseconds, and two on
 //! others; and the rate halves while reads take over twice the time that they take without
-//! compactions, and grows again after that.
+//! compactions, and grows again after that. It stays above twice the rate at which all else is
+//! written: slower compactions would never end, and reads would have ever more runs to look at.
 
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Limits of a disk's compactions.
@@ -51,6 +53,8 @@ struct State {
     /// What was found by measuring.
     rate: Option<u64>,
     changed: Duration,
+    /// Bytes written otherwise when it was last changed.
+    written: u64,
     /// When all that was admitted is written, at the rate.
     free_at: Duration,
 }
@@ -68,6 +72,8 @@ impl fmt::Debug for Again {
 pub(crate) struct Merges {
     limits: MergeLimits,
     state: Mutex<State>,
+    /// Bytes that logs and flushes have written.
+    written: AtomicU64,
 }
 
 /// A compaction that runs.
@@ -107,7 +113,13 @@ impl Merges {
         Merges {
             limits,
             state: Mutex::default(),
+            written: AtomicU64::new(0),
         }
+    }
+
+    /// Notes that a log or a flush writes this much.
+    pub(super) fn note_written(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn count_max(&self, state: &State) -> u64 {
@@ -134,8 +146,11 @@ impl Merges {
         if now.saturating_sub(state.changed) >= CHANGE_EVERY
             && let (Some(idle), Some(busy)) = (state.idle, state.busy)
         {
-            state.changed = now;
-            state.rate = next_rate(state.rate, idle, busy);
+            let seconds = now.saturating_sub(state.changed).as_secs_f64();
+            let written = self.written.load(Ordering::Relaxed);
+            let others = written.saturating_sub(state.written) as f64 / seconds;
+            (state.changed, state.written) = (now, written);
+            state.rate = next_rate(state.rate, idle, busy, others as u64);
         }
     }
 
@@ -157,10 +172,12 @@ impl Merges {
     }
 }
 
-/// The next rate, by how long reads take without compactions and beside them.
-fn next_rate(rate: Option<u64>, idle: Duration, busy: Duration) -> Option<u64> {
+/// The next rate, by how long reads take without compactions and beside them, and by the bytes per
+/// second that are written otherwise.
+fn next_rate(rate: Option<u64>, idle: Duration, busy: Duration, others: u64) -> Option<u64> {
     if busy > idle * 2 {
-        return Some((rate.unwrap_or(RATE_MAX) / 2).max(RATE_MIN));
+        let least = others.saturating_mul(2).max(RATE_MIN);
+        return Some((rate.unwrap_or(RATE_MAX) / 2).max(least));
     }
     let grown = rate.map(|rate| rate + rate / 8);
     grown.filter(|rate| *rate < RATE_MAX)
@@ -179,16 +196,20 @@ mod tests {
 
     #[test]
     fn rate_halves_while_reads_are_slow_and_grows_again() {
-        for (rate, idle, busy, expected) in [
-            (None, 10, 20, None),
-            (None, 10, 21, Some(512 * MIB)),
-            (Some(8 * MIB), 10, 30, Some(4 * MIB)),
-            (Some(MIB), 10, 30, Some(MIB)),
-            (Some(8 * MIB), 10, 12, Some(9 * MIB)),
-            (Some(1000 * MIB), 10, 12, None),
+        for (rate, idle, busy, others, expected) in [
+            (None, 10, 20, 0, None),
+            (None, 10, 21, 0, Some(512 * MIB)),
+            (Some(8 * MIB), 10, 30, 0, Some(4 * MIB)),
+            (Some(MIB), 10, 30, 0, Some(MIB)),
+            (Some(8 * MIB), 10, 12, 0, Some(9 * MIB)),
+            (Some(1000 * MIB), 10, 12, 0, None),
+            // What is written has to be compacted.
+            (Some(8 * MIB), 10, 30, 3 * MIB, Some(6 * MIB)),
+            (Some(MIB), 10, 30, 30 * MIB, Some(60 * MIB)),
+            (Some(MIB), 10, 12, 30 * MIB, Some(MIB + MIB / 8)),
         ] {
             assert_eq!(
-                next_rate(rate, millis(idle), millis(busy)),
+                next_rate(rate, millis(idle), millis(busy), others),
                 expected,
                 "{rate:?}"
             );

@@ -7,6 +7,7 @@
 
 use super::busy_poll;
 use super::map::{self, OsMap};
+use super::write_out::write_out;
 use crate::part::ends_early;
 use crate::{AppendFile, Error, FileMap, FileStamp, ReadFile, Result};
 use bytes::Bytes;
@@ -26,6 +27,8 @@ pub(super) struct OsAppendFile {
     file: File,
     len: u64,
     reserved_end: u64,
+    /// The bytes before this were written out.
+    written_out: u64,
 }
 
 impl OsAppendFile {
@@ -41,6 +44,7 @@ impl OsAppendFile {
             file,
             len: 0,
             reserved_end: 0,
+            written_out: 0,
         })
     }
 
@@ -57,6 +61,7 @@ impl OsAppendFile {
             file,
             len,
             reserved_end: 0,
+            written_out: len,
         })
     }
 }
@@ -111,6 +116,13 @@ impl AppendFile for OsAppendFile {
         }
     }
 
+    fn write_out(&mut self) -> Result<()> {
+        write_out(&self.file, self.written_out, self.len)
+            .map_err(|e| Error::io("write out", &self.path, e))?;
+        self.written_out = self.len;
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<()> {
         // fdatasync skips only the times. It syncs the length, which is needed to read the data
         // back.
@@ -129,6 +141,7 @@ impl AppendFile for OsAppendFile {
             .set_len(len)
             .map_err(|e| Error::io("truncate", &self.path, e))?;
         self.len = len;
+        self.written_out = self.written_out.min(len);
         self.reserved_end = 0;
         Ok(())
     }

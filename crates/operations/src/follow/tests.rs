@@ -76,8 +76,21 @@ fn contents(database: &Database) -> Result<Contents> {
     for (alias, of) in database.aliases().iter() {
         contents.insert(format!("{alias}: {of:?}"), Vec::new());
     }
+    for one in database.coprocessors()? {
+        let name = format!("{}/{}: {:?}", one.name, one.version, one.kinds);
+        database.coprocessor(&format!("{}/{}", one.name, one.version))?;
+        contents.insert(name, Vec::new());
+    }
     Ok(contents)
 }
+
+/// A filter that keeps every row, as WebAssembly.
+const KEEPS_ALL: &[u8] = b"\0asm\x01\0\0\0\
+    \x01\x05\x01\x60\0\x01\x7f\
+    \x03\x02\x01\0\
+    \x05\x03\x01\0\x01\
+    \x07\x1b\x02\x06memory\x02\0\x0equire_1_filter\0\0\
+    \x0a\x06\x01\x04\0\x41\x01\x0b";
 
 /// A follower's directory, and the copy that counts, if there is one.
 struct Follower {
@@ -209,6 +222,7 @@ impl Leader {
                 add_alias(database, "gone", "newest");
                 songs.flush().unwrap();
                 put(&songs, 10..20, "second", Durability::Sync);
+                database.add_coprocessor("all", KEEPS_ALL).unwrap();
                 let wide = wide_or_create(database);
                 put_rows(&wide, 0..8, "first");
                 wide.flush().unwrap();
@@ -237,6 +251,8 @@ impl Leader {
                         )
                     })
                     .unwrap();
+                database.add_coprocessor("all", KEEPS_ALL).unwrap();
+                database.drop_coprocessor("all/1").unwrap();
                 let wide = wide_or_create(database);
                 wide.delete(&Key::from(2)).unwrap();
                 wide.flush().unwrap();

@@ -98,3 +98,45 @@ pub(super) fn render(stats: &DatabaseStats, text: &mut Exposition) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quiredb::{Database, Medium, SimEnv};
+
+    #[test]
+    fn each_volume_and_each_class_of_its_queue_has_samples() {
+        let database = Database::builder("/ssd")
+            .volume("cold", "/hdd", Medium::Hdd)
+            .env(SimEnv::new(1))
+            .open()
+            .unwrap();
+        let mut text = Exposition::default();
+        render(&database.stats().unwrap(), &mut text);
+        let text = text.text();
+        for volume in ["first", "cold"] {
+            for name in [LOST.name, MERGES.name, RATE.name] {
+                let line = format!("{name}{{volume=\"{volume}\"}} 0");
+                assert!(text.lines().any(|found| found == line), "{line} in {text}");
+            }
+            for (class, (metric, _)) in CLASSES
+                .iter()
+                .flat_map(|class| QUEUES.iter().map(move |queue| (class, queue)))
+            {
+                let name = metric.name;
+                let sample = format!("{name}{{volume=\"{volume}\",class=\"{class}\"}} ");
+                assert!(text.contains(&sample), "{sample} in {text}");
+            }
+        }
+        assert_eq!(text.matches("# TYPE ").count(), 4 + QUEUES.len());
+        database.close().unwrap();
+
+        let one = Database::builder("/one")
+            .env(SimEnv::new(2))
+            .open()
+            .unwrap();
+        let mut text = Exposition::default();
+        render(&one.stats().unwrap(), &mut text);
+        assert_eq!(text.text(), "");
+    }
+}

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A cgroup that is removed when this is dropped.
-pub(super) struct Group {
+pub(crate) struct Group {
     dir: PathBuf,
     peak: &'static str,
 }
 
 impl Group {
     /// Makes one with at most `bytes` of memory.
-    pub(super) fn new(bytes: u64) -> Result<Group> {
+    pub(crate) fn new(bytes: u64) -> Result<Group> {
         Group::make(bytes).map_err(|error| {
             format!("cannot limit memory by a cgroup, which takes root: {error}").into()
         })
@@ -54,7 +54,7 @@ impl Group {
     }
 
     /// A command that runs `program` in this cgroup.
-    pub(super) fn command(&self, program: &OsStr) -> Command {
+    pub(crate) fn command(&self, program: &OsStr) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", r#"echo $$ > "$0" && exec "$@""#]);
         command.arg(self.dir.join("cgroup.procs")).arg(program);
@@ -62,7 +62,7 @@ impl Group {
     }
 
     /// The most memory that was in use, the system's cache included.
-    pub(super) fn peak_bytes(&self) -> Result<u64> {
+    pub(crate) fn peak_bytes(&self) -> Result<u64> {
         Ok(fs::read_to_string(self.dir.join(self.peak))?
             .trim()
             .parse()?)

@@ -1,0 +1,205 @@
+//! Disks for a measurement: file systems on loop devices, throttled as a hard disk or an SSD.
+//!
+//! The kernel's throttle limits requests and bytes per second of a device. It charges no seeks: a
+//! request costs the same wherever it lies, and one of a megabyte as much as one of a page.
+
+use crate::Result;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a device does in a second.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Speed {
+    requests: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+}
+
+impl Speed {
+    /// A disk that is slower in all: so that the disks are the limit of a measurement, and not a
+    /// busy processor.
+    pub(super) const fn slower(self, times: u64) -> Speed {
+        Speed {
+            requests: self.requests / times,
+            read_bytes: self.read_bytes / times,
+            write_bytes: self.write_bytes / times,
+        }
+    }
+}
+
+pub(super) const HDD: Speed = Speed {
+    requests: 120,
+    read_bytes: 100_000_000,
+    write_bytes: 100_000_000,
+};
+pub(super) const SSD: Speed = Speed {
+    requests: 5_000,
+    read_bytes: 400_000_000,
+    write_bytes: 300_000_000,
+};
+/// No limit: to load before the clock runs.
+pub(super) const FREE: Speed = Speed {
+    requests: 0,
+    read_bytes: 0,
+    write_bytes: 0,
+};
+
+/// What one sector of `/sys/block/*/stat` is.
+const SECTOR_BYTES: u64 = 512;
+/// A disk that does nothing for this long has settled.
+const QUIET: Duration = Duration::from_millis(1_500);
+
+/// A file system over one loop device or several, unmounted and detached when dropped.
+pub(super) struct Disk {
+    devices: Vec<String>,
+    images: Vec<PathBuf>,
+    mount: PathBuf,
+}
+
+impl Disk {
+    /// One disk of `mib` MiB with ext4.
+    pub(super) fn new(dir: &Path, name: &str, mib: u64) -> Result<Disk> {
+        let disk = Disk::attach(dir, &[name], mib)?;
+        let options = ["-q", "-E", "nodiscard,lazy_itable_init=0"];
+        run("mkfs.ext4", options.into_iter().chain([&*disk.devices[0]]))?;
+        disk.mount()?;
+        Ok(disk)
+    }
+
+    /// Disks of `mib` MiB each as one: RAID0 by btrfs.
+    pub(super) fn striped(dir: &Path, names: &[&str], mib: u64) -> Result<Disk> {
+        let disk = Disk::attach(dir, names, mib)?;
+        let options = ["-q", "-K", "-d", "raid0", "-m", "raid0"];
+        let devices = disk.devices.iter().map(String::as_str);
+        run("mkfs.btrfs", options.into_iter().chain(devices))?;
+        disk.mount()?;
+        Ok(disk)
+    }
+
+    fn attach(dir: &Path, names: &[&str], mib: u64) -> Result<Disk> {
+        let mount = dir.join(names.join("-"));
+        fs::create_dir_all(&mount)?;
+        // Dropping it takes down what is there.
+        let mut disk = Disk {
+            devices: Vec::new(),
+            images: Vec::new(),
+            mount,
+        };
+        for name in names {
+            let image = dir.join(format!("{name}.img"));
+            File::create(&image)?.set_len(mib << 20)?;
+            let device = run("losetup", ["--show", "-f", text(&image)?])?;
+            disk.devices.push(device.trim().to_string());
+            disk.images.push(image);
+        }
+        Ok(disk)
+    }
+
+    fn mount(&self) -> Result<()> {
+        run("mount", [&*self.devices[0], text(&self.mount)?]).map(drop)
+    }
+
+    /// Where it is mounted.
+    pub(super) fn path(&self) -> &Path {
+        &self.mount
+    }
+
+    /// Limits each of its devices.
+    pub(super) fn throttle(&self, speed: Speed) -> Result<()> {
+        let root = Path::new("/sys/fs/cgroup/blkio");
+        for device in &self.devices {
+            let number = fs::read_to_string(sys(device).join("dev"))?;
+            for (limit, value) in [
+                ("read_iops", speed.requests),
+                ("write_iops", speed.requests),
+                ("read_bps", speed.read_bytes),
+                ("write_bps", speed.write_bytes),
+            ] {
+                let file = root.join(format!("blkio.throttle.{limit}_device"));
+                let line = format!("{} {value}", number.trim());
+                fs::write(&file, line).map_err(|error| {
+                    let file = file.display();
+                    format!("{file}: {error}; disks are throttled by cgroups of version 1, as root")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Mounts it again: the system's cache of its files is empty then. No file of it is open.
+    pub(super) fn forget(&self) -> Result<()> {
+        run("umount", [text(&self.mount)?])?;
+        self.mount()
+    }
+
+    /// Bytes read from and written to its devices so far.
+    pub(super) fn bytes(&self) -> Result<(u64, u64)> {
+        let mut sum = (0, 0);
+        for device in &self.devices {
+            let stat = fs::read_to_string(sys(device).join("stat"))?;
+            let fields: Vec<u64> = stat.split_whitespace().flat_map(str::parse).collect();
+            let of = |at: usize| fields.get(at).map_or(0, |sectors| sectors * SECTOR_BYTES);
+            sum = (sum.0 + of(2), sum.1 + of(6));
+        }
+        Ok(sum)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // What was not made can't be taken down.
+        let _ = self.throttle(FREE);
+        // A thread of a database that was just closed may still hold a file.
+        let unmount = || Command::new("umount").arg(&self.mount).status();
+        for _ in 0..50 {
+            if unmount().is_ok_and(|status| status.success()) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        for device in &self.devices {
+            let _ = run("losetup", ["-d", device]);
+        }
+        for image in &self.images {
+            let _ = fs::remove_file(image);
+        }
+    }
+}
+
+/// Waits until nothing is read or written any more: compactions are done. Gives the moment when
+/// that began.
+pub(super) fn settle(disks: &[Disk]) -> Result<Instant> {
+    let look = || disks.iter().map(Disk::bytes).collect::<Result<Vec<_>>>();
+    for disk in disks {
+        run("sync", ["-f", text(&disk.mount)?])?;
+    }
+    let (mut since, mut last) = (Instant::now(), look()?);
+    while since.elapsed() < QUIET {
+        thread::sleep(Duration::from_millis(100));
+        let now = look()?;
+        if now != last {
+            (since, last) = (Instant::now(), now);
+        }
+    }
+    Ok(since)
+}
+
+fn sys(device: &str) -> PathBuf {
+    Path::new("/sys/block").join(device.trim_start_matches("/dev/"))
+}
+
+fn text(path: &Path) -> Result<&str> {
+    Ok(path.to_str().ok_or("a path that is no text")?)
+}
+
+fn run<'a>(program: &str, words: impl IntoIterator<Item = &'a str>) -> Result<String> {
+    let output = Command::new(program).args(words).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout)?),
+        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    }
+}
