@@ -209,7 +209,7 @@ impl Sections {
     /// read again.
     pub(crate) fn verify(&self) -> Result<()> {
         let header = self.bytes_at(0, HEADER_BYTES as u64)?;
-        if !format::is_header(&header) {
+        if *header != format::header(self.trailer.version) {
             return Err(Error::corrupt(self.path(), "header", 0));
         }
         for section in 0..self.table.sections() {

@@ -31,6 +31,7 @@ mod limits;
 pub mod ordered;
 mod patch;
 mod raw;
+mod scalars;
 mod validate;
 mod value;
 
