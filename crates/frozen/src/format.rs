@@ -25,7 +25,7 @@ const MAGIC: [u8; 8] = *b"\xB1QFROZEN";
 /// The format that is written, and the newest that is read.
 pub(crate) const VERSION: u32 = 3;
 /// The oldest that is read.
-pub(crate) const OLDEST: u32 = 2;
+pub(crate) const VERSION_MIN: u32 = 2;
 pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const TRAILER_BYTES: usize = 48;
 
@@ -112,7 +112,7 @@ impl Trailer {
             Some((trailer, le::u64_at(bytes, 24)?))
         };
         let (trailer, length) = parse().ok_or(NoTrailer::Damaged("trailer"))?;
-        if !(OLDEST..=VERSION).contains(&trailer.version) {
+        if !(VERSION_MIN..=VERSION).contains(&trailer.version) {
             return Err(NoTrailer::Version(trailer.version));
         }
         let end = trailer.table_offset.checked_add(trailer.table_bytes);

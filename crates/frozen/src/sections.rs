@@ -5,7 +5,7 @@
 //!    bytes, in our own memory; in a map, the bytes as they were at that time.
 //! 2. Access to a loaded section takes no lock, no system call and no check of a checksum.
 
-use crate::format::{self, HEADER_BYTES, NoTrailer, OLDEST, TRAILER_BYTES, Trailer, VERSION};
+use crate::format::{self, HEADER_BYTES, NoTrailer, TRAILER_BYTES, Trailer, VERSION, VERSION_MIN};
 use crate::table::{SectionKind, Table};
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -105,7 +105,7 @@ impl Sections {
                 return Err(Error::UnsupportedVersion {
                     path: path.to_path_buf(),
                     found,
-                    oldest: OLDEST,
+                    oldest: VERSION_MIN,
                     newest: VERSION,
                 });
             }
