@@ -63,10 +63,10 @@ struct Values {
 
 impl Values {
     /// The values of a field of a run; `None` if there are none.
-    fn new(number: usize, run: &Run, field: &FieldRun) -> Result<Option<Box<Values>>> {
+    fn new(number: usize, reader: SpoolReader) -> Result<Option<Box<Values>>> {
         let values = Values {
             run: number,
-            reader: run.bytes.read(field.values.start, field.values.end),
+            reader,
             value: Vec::new(),
             docids: 0,
         };
@@ -234,7 +234,11 @@ impl Merging<'_> {
         let mut dictionary = DictionaryWriter::new(encoding_for(traits));
         let mut left = BinaryHeap::new();
         for (number, (run, field)) in self.runs().enumerate() {
-            left.extend(Values::new(number, run, field)?);
+            let reader = run.bytes.read(field.values.start, field.values.end);
+            // A quarter of the memory for building, as a spool has a sixty-fourth.
+            let memory = self.spools.memory_max().saturating_mul(16);
+            let reader = reader.among(self.runs.len(), memory);
+            left.extend(Values::new(number, reader)?);
         }
         // There is one for each run, so they share the memory of a spool.
         let of_runs = self
