@@ -89,6 +89,8 @@ enum Command {
     SnapshotCars(snapshot::market::Plan),
     /// Build one frozen file of many rows of short fields
     SnapshotFlat(snapshot::flat::Plan),
+    /// Codecs of payloads: bytes against the time of reading one
+    SnapshotRows(snapshot::rows::Plan),
     /// Measure Quire in `snapshot-cars` once
     #[command(hide = true)]
     SnapshotCarsTask(snapshot::market::Task),
@@ -135,6 +137,7 @@ impl Cli {
             Command::SnapshotCars(plan) => plan.run(&results)?,
             Command::SnapshotCarsTask(task) => task.run()?,
             Command::SnapshotFlat(plan) => plan.run()?,
+            Command::SnapshotRows(plan) => plan.run()?,
             Command::SnapshotTask(task) => task.run()?,
             Command::Wide(plan) => plan.run(&results)?,
             Command::WideTask(task) => task.run()?,

@@ -12,6 +12,7 @@ pub(crate) mod flat;
 mod layout;
 pub(crate) mod market;
 mod queries;
+pub(crate) mod rows;
 
 use crate::Result;
 use crate::measure::{in_directory, spread};

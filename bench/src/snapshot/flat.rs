@@ -3,8 +3,10 @@
 //! Reports the CPU time and the bytes, and how both grow: with the rows, and with them alone.
 
 use crate::Result;
+use crate::adverts::Random;
 use crate::measure::{Watch, thread_cpu_nanos};
 use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
+use quire_query::Shard;
 use quiredb::query::{Options, field, find};
 use quiredb::{Document, Env, OsEnv};
 use std::collections::BTreeSet;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 
 /// Rows whose fields are those of all.
 const SAMPLES: usize = 1000;
+/// Documents that are shown for a figure.
+const SHOWN: u32 = 20_000;
 
 /// What to build.
 #[derive(Debug, clap::Args)]
@@ -48,18 +52,28 @@ impl Plan {
         Ok(())
     }
 
-    fn lines(&self) -> Result<impl Iterator<Item = std::io::Result<String>>> {
-        Ok(BufReader::with_capacity(1 << 20, File::open(&self.input)?).lines())
+    /// Calls `each` with the first `rows` documents.
+    fn each(&self, rows: usize, mut each: impl FnMut(Document) -> Result<()>) -> Result<()> {
+        let mut lines = BufReader::with_capacity(1 << 20, File::open(&self.input)?);
+        let mut line = Vec::new();
+        for _ in 0..rows {
+            line.clear();
+            if lines.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            each(Document::from_json(&line)?)?;
+        }
+        Ok(())
     }
 
     fn build(&self, rows: usize) -> Result<()> {
         let mut paths = BTreeSet::new();
-        for line in self.lines()?.take(SAMPLES.min(rows)) {
-            let document = Document::from_json(line?.as_bytes())?;
+        self.each(SAMPLES.min(rows), |document| {
             quiredb::query::Path::each_in(document.root(), &mut |path| {
                 paths.insert(path.to_owned());
             });
-        }
+            Ok(())
+        })?;
         let specs: Vec<_> = paths.iter().map(|path| FieldSpec::full(path)).collect();
         let env: Arc<dyn Env> = OsEnv::new()?;
         let options = FrozenOptions {
@@ -69,9 +83,10 @@ impl Plan {
         };
         let watch = Watch::start()?;
         let mut builder = FrozenBuilder::create(env, &self.out, &specs, options)?;
-        for line in self.lines()?.take(rows) {
-            builder.add(&Document::from_json(line?.as_bytes())?, b"")?;
-        }
+        self.each(rows, |document| {
+            builder.add(&document, b"")?;
+            Ok(())
+        })?;
         let (added, added_cpu) = watch.stop()?;
         let count = builder.count();
         let bytes = builder.finish()?;
@@ -106,7 +121,24 @@ impl Plan {
                 micros.push((thread_cpu_nanos() - before) / 1000);
             }
             println!("{access:?}: the first queries take {micros:?} CPU µs");
+            self.hits(&file, access)?;
         }
+        Ok(())
+    }
+
+    /// What showing the first document takes, and then each of many.
+    fn hits(&self, file: &FrozenFile, access: Access) -> Result<()> {
+        let mut random = Random::new(7);
+        let mut micros = Vec::new();
+        for count in [1, SHOWN] {
+            let before = thread_cpu_nanos();
+            for _ in 0..count {
+                let docid = random.below(file.documents().into()) as u32;
+                std::hint::black_box(file.document(docid)?);
+            }
+            micros.push((thread_cpu_nanos() - before) as f64 / 1e3 / count as f64);
+        }
+        println!("{access:?}: to show a document takes {micros:.2?} CPU µs, first and then");
         Ok(())
     }
 }

@@ -8,12 +8,15 @@
 //!    may decide how values are encoded.
 
 use crate::block_sink::BlockSink;
-use crate::format::header;
+use crate::flat::{Flat, FlatValues};
+use crate::format::{VERSION, header};
+use crate::gather::FieldRun;
 use crate::gather::Gathering;
 use crate::merge::{FORWARD_MAX, Merging, Run, write_end, write_section};
 use crate::options::check_fields;
 use crate::rows::{ROW_BYTES_MAX, RowsWriter};
-use crate::spool::{Spools, create_anew};
+use crate::shapes::ShapesWriter;
+use crate::spool::{Spool, Spools, create_anew};
 use crate::table::{SectionKind, TableWriter};
 use crate::{Error, FieldSpec, FrozenOptions, Result};
 use quire_env::{AppendFile, Env, parent_of};
@@ -30,6 +33,11 @@ const DOCUMENTS_MAX: u32 = u32::MAX - 1;
 const LOOK_DOCUMENTS: u32 = 256;
 /// Size of the pieces in which the file is written.
 const PIECE_BYTES: usize = 256 << 10;
+/// A run ends at this size, however much memory there is: its maps lie in a processor's cache.
+const RUN_BYTES_MAX: usize = 16 << 20;
+/// The first documents are stored, even if the columns could give them back: a hit of a small file
+/// takes one read then. A folder has many of these.
+pub(crate) const STORED_FIRST: u32 = 4096;
 
 /// Builds a frozen partition. A document's docid is its place among those added, from 0.
 ///
@@ -59,7 +67,7 @@ pub struct FrozenBuilder {
     path: PathBuf,
     options: FrozenOptions,
     out: Out,
-    spools: Spools,
+    pub(crate) spools: Spools,
     fields: Vec<FieldSpec>,
     paths: Vec<FieldPath>,
     gathered: Vec<Gathering>,
@@ -67,14 +75,19 @@ pub struct FrozenBuilder {
     is_used: Vec<bool>,
     /// Documents of the run that is being gathered.
     open: u32,
-    runs: Vec<Run>,
+    /// The runs, one behind the other: of each the number of documents, and where its fields are.
+    pub(crate) run_bytes: Spool,
+    runs: Vec<(u32, Vec<FieldRun>)>,
     count: u32,
     documents: RowsWriter,
+    flat: Flat,
+    shapes: ShapesWriter,
     payloads: RowsWriter,
     /// An error has left a document half added.
     is_unusable: bool,
     term: Vec<u8>,
     pub(crate) forward_max: u32,
+    pub(crate) stored_first: u32,
 }
 
 /// The file that is being written. It is removed when dropped, unless it has its name.
@@ -132,7 +145,7 @@ impl FrozenBuilder {
             waiting: Vec::new(),
             is_named: false,
         };
-        out.append(&header())?;
+        out.append(&header(VERSION))?;
         let spools = Spools::new(Arc::clone(&env), path, options.memory_bytes / 64);
         let rows_memory = options.memory_bytes / 8;
         let rows = || RowsWriter::new(&spools, options.codec, options.block_bytes(), rows_memory);
@@ -147,13 +160,17 @@ impl FrozenBuilder {
             gathered: fields.iter().map(|_| Gathering::default()).collect(),
             is_used: vec![false; fields.len()],
             open: 0,
+            run_bytes: spools.with_memory(options.memory_bytes / 4).spool(),
             runs: Vec::new(),
             count: 0,
             documents: rows(),
+            flat: Flat::new(fields),
+            shapes: ShapesWriter::new(fields, &spools),
             payloads: rows(),
             is_unusable: false,
             term: Vec::new(),
             forward_max: FORWARD_MAX,
+            stored_first: STORED_FIRST,
             env,
             options,
             spools,
@@ -192,10 +209,37 @@ impl FrozenBuilder {
         seen: &Document,
         payload: &[u8],
     ) -> Result<u32> {
+        let values = self.flat.values(seen.root());
+        let set = match &values {
+            Some(values) => self.set_flat(values),
+            None => self.set_all(seen),
+        };
+        self.is_unusable |= set.is_err();
+        set?;
+        if !self.options.documents {
+            return self.end_row(None, &[], payload);
+        }
+        let values = values.filter(|_| self.count >= self.stored_first && document == seen);
+        match values.and_then(|values| self.shape_of(&values)) {
+            Some(shape) => self.end_row(Some(shape), &[], payload),
+            None => self.end_row(None, document.as_bytes(), payload),
+        }
+    }
+
+    /// Adds the values of a flat document.
+    fn set_flat(&mut self, values: &FlatValues<'_>) -> Result<()> {
+        values.iter().try_for_each(|(field, value)| match field {
+            Some(field) => self.set(*field as usize, *value),
+            None => Ok(()),
+        })
+    }
+
+    /// Adds the values of a document.
+    fn set_all(&mut self, document: &Document) -> Result<()> {
         let paths = std::mem::take(&mut self.paths);
         let mut outcome = Ok(());
         for (field, path) in paths.iter().enumerate() {
-            let visited = path.visit(seen.root(), &mut |value| {
+            let visited = path.visit(document.root(), &mut |value| {
                 outcome = self.set(field, value);
                 match outcome {
                     Ok(()) => ControlFlow::Continue(()),
@@ -207,13 +251,19 @@ impl FrozenBuilder {
             }
         }
         self.paths = paths;
-        self.is_unusable |= outcome.is_err();
-        outcome?;
-        let kept = match self.options.documents {
-            true => document.as_bytes(),
-            false => &[],
+        outcome
+    }
+
+    /// The shape of the open document, which has these values, if the columns can give it back.
+    fn shape_of(&mut self, values: &FlatValues<'_>) -> Option<usize> {
+        // A field may have a value more, which was set.
+        let is_single = |field: &u32| {
+            let gathered = self.gathered.get(*field as usize);
+            gathered.is_some_and(|gathered| gathered.open_values() == 1)
         };
-        self.end_row(kept, payload)
+        let mut fields = values.iter().filter_map(|(field, _)| field.as_ref());
+        fields.all(is_single).then_some(())?;
+        self.shapes.shape_of(values)
     }
 
     /// Adds a value of the next document, which [`end`](Self::end) ends: for values without a
@@ -242,10 +292,10 @@ impl FrozenBuilder {
     /// # Errors
     /// As [`add`](Self::add).
     pub fn end(&mut self, payload: &[u8]) -> Result<u32> {
-        self.end_row(&[], payload)
+        self.end_row(None, &[], payload)
     }
 
-    fn end_row(&mut self, document: &[u8], payload: &[u8]) -> Result<u32> {
+    fn end_row(&mut self, shape: Option<usize>, document: &[u8], payload: &[u8]) -> Result<u32> {
         let was_unusable = std::mem::replace(&mut self.is_unusable, true);
         let too_large = |what, limit: u64, found: u64| Err(Error::TooLarge { what, limit, found });
         if self.count == DOCUMENTS_MAX {
@@ -257,39 +307,36 @@ impl FrozenBuilder {
             return too_large("a row in bytes", ROW_BYTES_MAX as u64, longest as u64);
         }
         self.documents.push(document, &mut self.out)?;
+        self.shapes.push(shape)?;
         self.payloads.push(payload, &mut self.out)?;
         self.gathered.iter_mut().for_each(Gathering::end_document);
         let docid = self.count;
         self.count += 1;
         self.open += 1;
         if self.count.is_multiple_of(LOOK_DOCUMENTS) {
-            let gathered: usize = self.gathered.iter().map(Gathering::memory).sum();
-            if gathered > self.options.memory_bytes / 2 {
-                self.end_run(0)?;
+            let used: usize = self.gathered.iter().map(Gathering::used).sum();
+            // Twice that may be held.
+            if used > RUN_BYTES_MAX.min(self.options.memory_bytes / 4) {
+                self.end_run()?;
             }
         }
         self.is_unusable = was_unusable;
         Ok(docid)
     }
 
-    /// Writes the gathered values as a run, which stays in memory up to `memory_max` bytes.
-    pub(crate) fn end_run(&mut self, memory_max: usize) -> Result<()> {
-        let mut spool = self.spools.with_memory(memory_max).spool();
+    /// Writes the gathered values as a run.
+    pub(crate) fn end_run(&mut self) -> Result<()> {
         let first = self.count - self.open;
         let mut fields = Vec::new();
         for (field, gathered) in self.fields.iter().zip(&mut self.gathered) {
             let by_document = field.sortable || self.count <= self.forward_max;
-            fields.push(gathered.write_run(first, by_document, &mut spool)?);
+            fields.push(gathered.write_run(first, by_document, &mut self.run_bytes)?);
         }
         assert!(
             fields.len() == self.fields.len(),
             "a run has a part for each field"
         );
-        self.runs.push(Run {
-            bytes: spool.finish()?,
-            documents: std::mem::take(&mut self.open),
-            fields,
-        });
+        self.runs.push((std::mem::take(&mut self.open), fields));
         Ok(())
     }
 
@@ -303,8 +350,15 @@ impl FrozenBuilder {
             let what = "an error has left a document half added: build the partition anew";
             return Err(Error::InvalidArgument(what.into()));
         }
-        self.end_run(self.options.memory_bytes / 4)?;
-        let documents: u64 = self.runs.iter().map(|run| u64::from(run.documents)).sum();
+        self.end_run()?;
+        let bytes = self.run_bytes.finish()?;
+        let runs = self.runs.into_iter().map(|(documents, fields)| Run {
+            bytes: bytes.clone(),
+            documents,
+            fields,
+        });
+        let runs: Vec<_> = runs.collect();
+        let documents: u64 = runs.iter().map(|run| u64::from(run.documents)).sum();
         assert!(
             documents == u64::from(self.count),
             "the runs have all documents"
@@ -331,10 +385,19 @@ impl FrozenBuilder {
         }
         let mut order: Vec<_> = self.fields.iter().enumerate().collect();
         order.sort_unstable_by_key(|(_, field)| &field.path);
+        let mut numbers = vec![0; order.len()];
+        for (number, (field, _)) in (0..).zip(&order) {
+            if let Some(to) = numbers.get_mut(*field) {
+                *to = number;
+            }
+        }
+        if let Some(shapes) = self.shapes.finish(&numbers)? {
+            own.push((SectionKind::Shapes, write_section(&shapes, &mut self.out)?));
+        }
         for (field, spec) in order {
             let merged = Merging {
                 spools: &self.spools,
-                runs: &self.runs,
+                runs: &runs,
                 documents: self.count,
                 field,
                 path: &spec.path,

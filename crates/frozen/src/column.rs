@@ -70,6 +70,21 @@ impl<'a> FrozenColumn<'a> {
         }
     }
 
+    /// Appends the term of a document's only value.
+    pub(crate) fn append_term(&self, docid: u32, out: &mut Vec<u8>) -> Result<()> {
+        let read = || {
+            let row = match &self.starts {
+                Some(starts) => starts.get(docid.into())?,
+                None => docid.into(),
+            };
+            self.codes.get(row)
+        };
+        let code = read().map_err(self.damaged(SectionKind::Codes))?;
+        // Of a document without a value it is 0, and the dictionary has no such code.
+        let term = self.dictionary()?.append_value(code.wrapping_sub(1), out);
+        term.map_err(self.damaged(SectionKind::Values))
+    }
+
     /// Replaces `out` by all ordinals of each document.
     pub(crate) fn read(&self, docs: &[u32], out: &mut Ordinals) -> Result<()> {
         out.clear();

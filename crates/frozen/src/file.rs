@@ -8,7 +8,6 @@ use crate::{Error, Result};
 use bytes::Bytes;
 use quire_env::Env;
 use quire_index::{Column, Dictionary, DocSet, SetView};
-use quire_model::Document;
 use quire_query::Path as FieldPath;
 use std::path::Path;
 
@@ -112,21 +111,6 @@ impl FrozenFile {
             }
             _ => Ok(false),
         }
-    }
-
-    pub(crate) fn read_document(&self, docid: u32) -> Result<Option<Document>> {
-        let mut bytes = Vec::new();
-        let kind = SectionKind::Documents;
-        if !self.read_row(kind, &self.document_rows, docid, &mut |row| {
-            bytes = row.to_vec()
-        })? {
-            return Ok(None);
-        }
-        // The checksum has proved that these are the bytes of a document.
-        let document = Document::from_stored(Bytes::from(bytes));
-        let offset = self.sections.trailer().table_offset;
-        let damaged = |_| Error::corrupt(self.path(), "document", offset);
-        document.map(Some).map_err(damaged)
     }
 
     /// A field, if any document has a value there.

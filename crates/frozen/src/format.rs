@@ -23,15 +23,16 @@ use quire_seeded::{Bug, seeded};
 
 const MAGIC: [u8; 8] = *b"\xB1QFROZEN";
 /// The format that is written, and the newest that is read.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// The oldest that is read.
-pub(crate) const OLDEST: u32 = 2;
+pub(crate) const VERSION_MIN: u32 = 2;
 pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const TRAILER_BYTES: usize = 48;
 
-pub(crate) fn header() -> [u8; HEADER_BYTES] {
+/// The header of a file of a version.
+pub(crate) fn header(version: u32) -> [u8; HEADER_BYTES] {
     let mut out = [0; HEADER_BYTES];
-    let parts = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
+    let parts = [&MAGIC[..], &version.to_le_bytes()].concat();
     let crc = crc32c::crc32c(&parts).to_le_bytes();
     for (to, from) in out.iter_mut().zip(parts.iter().chain(&crc)) {
         *to = *from;
@@ -50,11 +51,6 @@ pub(crate) fn is_end(bytes: &[u8]) -> bool {
     bytes.ends_with(&MAGIC)
 }
 
-/// Whether `bytes` are the header of a file of the version that is read.
-pub(crate) fn is_header(bytes: &[u8]) -> bool {
-    bytes == header()
-}
-
 /// Whether bytes have the checksum that they were written with.
 pub(crate) fn is_right(written: u32, found: u32) -> bool {
     written == found || seeded(Bug::FrozenChecksumUnchecked)
@@ -63,6 +59,7 @@ pub(crate) fn is_right(written: u32, found: u32) -> bool {
 /// Where the table is, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trailer {
+    pub(crate) version: u32,
     pub(crate) table_offset: u64,
     pub(crate) table_bytes: u64,
     pub(crate) table_crc: u32,
@@ -85,7 +82,7 @@ impl Trailer {
         bytes.extend_from_slice(&self.table_crc.to_le_bytes());
         bytes.extend_from_slice(&self.documents.to_le_bytes());
         bytes.extend_from_slice(&file_bytes.to_le_bytes());
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.version.to_le_bytes());
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         bytes.extend_from_slice(&MAGIC);
         assert!(bytes.len() == TRAILER_BYTES, "the trailer is 48 bytes");
@@ -105,18 +102,18 @@ impl Trailer {
             return Err(NoTrailer::Damaged("trailer"));
         }
         let parse = || {
-            let version = le::u32_at(bytes, 32)?;
             let trailer = Trailer {
+                version: le::u32_at(bytes, 32)?,
                 table_offset: le::u64_at(bytes, 0)?,
                 table_bytes: le::u64_at(bytes, 8)?,
                 table_crc: le::u32_at(bytes, 16)?,
                 documents: le::u32_at(bytes, 20)?,
             };
-            Some((version, trailer, le::u64_at(bytes, 24)?))
+            Some((trailer, le::u64_at(bytes, 24)?))
         };
-        let (version, trailer, length) = parse().ok_or(NoTrailer::Damaged("trailer"))?;
-        if version != VERSION {
-            return Err(NoTrailer::Version(version));
+        let (trailer, length) = parse().ok_or(NoTrailer::Damaged("trailer"))?;
+        if !(VERSION_MIN..=VERSION).contains(&trailer.version) {
+            return Err(NoTrailer::Version(trailer.version));
         }
         let end = trailer.table_offset.checked_add(trailer.table_bytes);
         let end = end.and_then(|end| end.checked_add(TRAILER_BYTES as u64));

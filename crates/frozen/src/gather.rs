@@ -3,7 +3,8 @@
 //! # Invariants
 //! 1. A value is held once, under a number that it gets when it first occurs. A document is a list
 //!    of these numbers.
-//! 2. A run is sorted by value. The docids of a value ascend, since documents come in docid order.
+//! 2. The hash of a value of few bytes is these bytes, mixed: no other value has it.
+//! 3. A run is sorted by value. The docids of a value ascend, since documents come in docid order.
 //!    So runs merge by their values, and the docids of a later run follow those of an earlier one.
 //!
 //! # A run's part of a field, in a temporary file
@@ -18,6 +19,7 @@ use crate::prefix::prefix;
 use crate::spool::{Spool, put_number};
 use crate::{Error, Result};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
@@ -28,6 +30,19 @@ const LAST: u32 = 1 << 31;
 
 /// Up to this number, the values of a document are compared one by one.
 const FEW: usize = 16;
+
+/// The most bytes that fit a hash beside their number.
+const SHORT: usize = 7;
+
+/// A value of few bytes as a number that is its own hash: mixing loses nothing.
+fn mixed(term: &[u8]) -> Option<u64> {
+    let mut bytes = [0; 8];
+    bytes.get_mut(..term.len())?.copy_from_slice(term);
+    (term.len() <= SHORT).then_some(())?;
+    let key = u64::from_le_bytes(bytes) | (term.len() as u64) << 56;
+    let spread = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Some(spread ^ spread >> 32)
+}
 
 /// The hash is the key.
 #[derive(Debug, Default)]
@@ -53,7 +68,9 @@ pub(crate) struct Gathering {
     /// The values, concatenated, and where each ends.
     text: Vec<u8>,
     ends: Vec<usize>,
-    /// The last value of each hash; before it, those with the same.
+    /// The values of at most [`SHORT`] bytes.
+    by_bytes: HashMap<u64, u32, BuildHasherDefault<Same>>,
+    /// Of the others the last value of each hash; before it, those with the same.
     by_hash: HashMap<u64, u32, BuildHasherDefault<Same>>,
     same_hash: Vec<u32>,
     numbers: Vec<u32>,
@@ -135,20 +152,36 @@ impl Gathering {
         }
     }
 
+    /// How many values the open document has.
+    pub(crate) fn open_values(&self) -> usize {
+        self.numbers.len() - self.open
+    }
+
     /// The number of a value.
     pub(crate) fn number(&mut self, term: &[u8]) -> Result<u32> {
-        let hash = xxhash_rust::xxh3::xxh3_64(term);
-        let last = self.by_hash.get(&hash).copied();
-        let mut same = last;
-        while let Some(number) = same {
-            if self.value(number) == term {
-                return Ok(number);
+        let next = self.ends.len() as u32;
+        let before = match mixed(term) {
+            Some(key) => match self.by_bytes.entry(key) {
+                Entry::Occupied(found) => return Ok(*found.get()),
+                Entry::Vacant(free) => {
+                    free.insert(next);
+                    NONE
+                }
+            },
+            None => {
+                let hash = xxhash_rust::xxh3::xxh3_64(term);
+                let mut same = self.by_hash.get(&hash).copied();
+                while let Some(number) = same {
+                    if self.value(number) == term {
+                        return Ok(number);
+                    }
+                    same = self.same_hash.get(number as usize).copied();
+                    same = same.filter(|number| *number != NONE);
+                }
+                self.by_hash.insert(hash, next).unwrap_or(NONE)
             }
-            same = self.same_hash.get(number as usize).copied();
-            same = same.filter(|number| *number != NONE);
-        }
-        let number = self.ends.len() as u32;
-        if number == NONE {
+        };
+        if next == NONE {
             return Err(Error::TooLarge {
                 what: "the values of a run",
                 limit: NONE.into(),
@@ -157,9 +190,8 @@ impl Gathering {
         }
         self.text.extend_from_slice(term);
         self.ends.push(self.text.len());
-        self.same_hash.push(last.unwrap_or(NONE));
-        self.by_hash.insert(hash, number);
-        Ok(number)
+        self.same_hash.push(before);
+        Ok(next)
     }
 
     fn value(&self, number: u32) -> &[u8] {
@@ -189,13 +221,35 @@ impl Gathering {
         self.open = self.numbers.len();
     }
 
-    /// Bytes of memory that it takes, about.
-    pub(crate) fn memory(&self) -> usize {
-        // A slot of the map takes 17 bytes, and an eighth to a half of the slots are free.
+    /// Bytes of what it holds, about: it takes up to twice that, and keeps it for the next run.
+    pub(crate) fn used(&self) -> usize {
+        // A slot of a map takes 17 bytes, and an eighth to a half of the slots are free.
+        self.text.len()
+            + self.ends.len() * (8 + 4)
+            + (self.by_bytes.len() + self.by_hash.len()) * 24
+            + self.numbers.len() * 4
+    }
+
+    fn capacity(&self) -> usize {
         self.text.capacity()
             + self.ends.capacity() * (8 + 4)
-            + self.by_hash.capacity() * 20
+            + (self.by_bytes.capacity() + self.by_hash.capacity()) * 20
             + self.numbers.capacity() * 4
+    }
+
+    /// Forgets all, and keeps the memory if most of it was used: the next run is likely like this.
+    fn clear(&mut self) {
+        if self.capacity() > 2 * self.used() {
+            *self = Gathering::default();
+            return;
+        }
+        self.text.clear();
+        self.ends.clear();
+        self.by_bytes.clear();
+        self.by_hash.clear();
+        self.same_hash.clear();
+        self.numbers.clear();
+        self.open = 0;
     }
 
     /// Appends its part of the run, whose first document is `first`, and becomes empty.
@@ -205,7 +259,7 @@ impl Gathering {
         documents: bool,
         out: &mut Spool,
     ) -> Result<FieldRun> {
-        let gathered = std::mem::take(self);
+        let gathered = &*self;
         // By the first eight bytes, which decide most comparisons without reading the values.
         let mut order: Vec<_> = (0..gathered.ends.len() as u32)
             .map(|number| (prefix(gathered.value(number)), number))
@@ -251,6 +305,7 @@ impl Gathering {
         if documents {
             gathered.write_documents(&places, out)?;
         }
+        self.clear();
         Ok(FieldRun {
             values: start..middle,
             documents: middle..out.len(),

@@ -17,7 +17,9 @@ pub struct Inspection {
     pub documents: u32,
     /// The fields, by path.
     pub fields: Vec<FieldInspection>,
-    /// The documents themselves, if they are stored.
+    /// Documents that are put together from the columns of their fields.
+    pub documents_in_columns: u64,
+    /// The documents themselves, if some are stored.
     pub document_rows: Option<RowsInspection>,
     /// The payloads, if there are any.
     pub payload_rows: Option<RowsInspection>,
@@ -85,6 +87,10 @@ impl FrozenFile {
             table_bytes: trailer.table_bytes,
             documents: trailer.documents,
             fields,
+            documents_in_columns: match self.shapes()? {
+                Some(shapes) => shapes.documents()?,
+                None => 0,
+            },
             document_rows: self.inspect_rows(SectionKind::Documents)?,
             payload_rows: self.inspect_rows(SectionKind::Payloads)?,
         })

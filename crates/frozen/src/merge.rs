@@ -5,7 +5,7 @@
 //! documents become codes afterwards.
 
 use crate::block_sink::BlockSink;
-use crate::format::Trailer;
+use crate::format::{Trailer, VERSION};
 use crate::gather::{FieldRun, Traits};
 use crate::postings::PostingsWriter;
 use crate::spool::{Spool, SpoolReader, Spooled, Spools, put_number};
@@ -14,6 +14,9 @@ use crate::{Error, Result};
 use quire_index::{
     BLOCK_ROWS, ColumnWriter, DictionaryEncoding, DictionaryWriter, DocSet, encode_set, term,
 };
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// The codes of this number of documents are read within a few microseconds.
 pub(crate) const FORWARD_MAX: u32 = BLOCK_ROWS as u32;
@@ -48,40 +51,37 @@ impl MergedField {
     }
 }
 
-/// The values of one run, one after another.
+/// The values of one run, one after another. It compares by the next value, then by the run, the
+/// least greatest: so a heap has the least first.
 struct Values {
+    run: usize,
     reader: SpoolReader,
     /// The next one.
     value: Vec<u8>,
-    is_at_end: bool,
     docids: u64,
 }
 
 impl Values {
-    fn new(run: &Run, field: &FieldRun) -> Result<Values> {
-        let mut values = Values {
-            reader: run.bytes.read(field.values.start, field.values.end),
+    /// The values of a field of a run; `None` if there are none.
+    fn new(number: usize, reader: SpoolReader) -> Result<Option<Box<Values>>> {
+        let values = Values {
+            run: number,
+            reader,
             value: Vec::new(),
-            is_at_end: false,
             docids: 0,
         };
-        values.advance()?;
-        Ok(values)
+        Box::new(values).advanced()
     }
 
-    /// Goes to the next value. The docids of the last one have been read.
-    fn advance(&mut self) -> Result<()> {
-        self.is_at_end = self.reader.is_at_end();
-        if !self.is_at_end {
-            let length = self.reader.number()?;
-            self.reader.take(length, &mut self.value)?;
-            self.docids = self.reader.number()?;
+    /// Goes to the next value; `None` at the end. The docids of the last one have been read.
+    fn advanced(mut self: Box<Self>) -> Result<Option<Box<Values>>> {
+        if self.reader.is_at_end() {
+            return Ok(None);
         }
-        Ok(())
-    }
-
-    fn is_at(&self, value: &[u8]) -> bool {
-        !self.is_at_end && self.value == value
+        let length = self.reader.number()?;
+        self.reader.take(length, &mut self.value)?;
+        self.docids = self.reader.number()?;
+        Ok(Some(self))
     }
 
     /// Calls `each` with the docids of the next value.
@@ -95,13 +95,38 @@ impl Values {
     }
 }
 
-/// Puts the least next value of all runs in `value`; false at the end.
-fn next_value(cursors: &[Values], value: &mut Vec<u8>) -> bool {
-    let left = cursors.iter().filter(|one| !one.is_at_end);
-    let least = left.map(|one| one.value.as_slice()).min();
-    value.clear();
-    value.extend_from_slice(least.unwrap_or_default());
-    least.is_some()
+impl Ord for Values {
+    fn cmp(&self, other: &Values) -> Ordering {
+        (&other.value, other.run).cmp(&(&self.value, self.run))
+    }
+}
+
+impl PartialOrd for Values {
+    fn partial_cmp(&self, other: &Values) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Values {
+    fn eq(&self, other: &Values) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Values {}
+
+/// Runs whose next value is the same. Most values of fields that have many are of one run.
+type Same = SmallVec<[Box<Values>; 8]>;
+
+/// Moves the runs that have the least value next to `same`, in their order; false at the end.
+fn next_value(left: &mut BinaryHeap<Box<Values>>, same: &mut Same) -> bool {
+    same.extend(left.pop());
+    while let (Some(next), Some(first)) = (left.peek(), same.first())
+        && next.value == first.value
+    {
+        same.extend(left.pop());
+    }
+    !same.is_empty()
 }
 
 /// How a field is merged.
@@ -207,10 +232,14 @@ impl Merging<'_> {
             .runs()
             .fold(Traits::NONE, |all, (_, run)| all.and(run.traits));
         let mut dictionary = DictionaryWriter::new(encoding_for(traits));
-        let mut cursors = self
-            .runs()
-            .map(|(run, field)| Values::new(run, field))
-            .collect::<Result<Vec<_>>>()?;
+        let mut left = BinaryHeap::new();
+        for (number, (run, field)) in self.runs().enumerate() {
+            let reader = run.bytes.read(field.values.start, field.values.end);
+            // A quarter of the memory for building, as a spool has a sixty-fourth.
+            let memory = self.spools.memory_max().saturating_mul(16);
+            let reader = reader.among(self.runs.len(), memory);
+            left.extend(Values::new(number, reader)?);
+        }
         // There is one for each run, so they share the memory of a spool.
         let of_runs = self
             .spools
@@ -220,28 +249,31 @@ impl Merging<'_> {
             postings: PostingsWriter::new(self.spools, self.documents),
             present: vec![0; (self.documents as usize).div_ceil(64)],
             null: DocSet::empty(),
-            codes: cursors.iter().map(|_| of_runs.spool()).collect(),
+            codes: self.runs.iter().map(|_| of_runs.spool()).collect(),
             distinct: 0,
             least: Vec::new(),
             greatest: Vec::new(),
         };
-        let mut last_codes = vec![0; cursors.len()];
-        let mut value = Vec::new();
-        while next_value(&cursors, &mut value) {
+        let mut last_codes = vec![0; self.runs.len()];
+        let (mut same, mut value) = (Same::new(), Vec::new());
+        while next_value(&mut left, &mut same) {
+            value.clear();
+            same.first()
+                .iter()
+                .for_each(|first| value.extend_from_slice(&first.value));
             dictionary
                 .push(&value, merged.values.bytes())
                 .map_err(|damage| Error::InvalidArgument(damage.to_string()))?;
             merged.values.settle()?;
             let is_null = value == term::NULL;
-            let same = cursors.iter().filter(|one| one.is_at(&value));
-            let count = same.map(|one| one.docids).sum();
-            merged.postings.begin(count);
-            let of_runs = merged.codes.iter_mut().zip(&mut last_codes);
-            for (cursor, (codes, last)) in cursors.iter_mut().zip(of_runs) {
-                if !cursor.is_at(&value) {
-                    continue;
-                }
-                if self.sortable || self.may_be_forward() {
+            merged
+                .postings
+                .begin(same.iter().map(|one| one.docids).sum());
+            for mut cursor in same.drain(..) {
+                let of_run = merged.codes.get_mut(cursor.run);
+                if let Some((codes, last)) = of_run.zip(last_codes.get_mut(cursor.run))
+                    && (self.sortable || self.may_be_forward())
+                {
                     put_number(codes.bytes(), merged.distinct - *last);
                     codes.settle()?;
                     *last = merged.distinct;
@@ -253,7 +285,7 @@ impl Merging<'_> {
                         false => set_bit(&mut merged.present, docid),
                     }
                 })?;
-                cursor.advance()?;
+                left.extend(cursor.advanced()?);
             }
             merged.postings.end()?;
             if merged.distinct == 0 {
@@ -371,6 +403,7 @@ pub(crate) fn write_end(
     );
     let table = table.finish(own);
     let trailer = Trailer {
+        version: VERSION,
         table_offset: out.offset(),
         table_bytes: table.len() as u64,
         table_crc: crc32c::crc32c(&table),

@@ -20,7 +20,7 @@
 
 use crate::column::FrozenColumn;
 use crate::file::FrozenField;
-use crate::format::header;
+use crate::format::{VERSION, header};
 use crate::gather::Gathering;
 use crate::merge::{FORWARD_MAX, Merging, Run, write_end};
 use crate::partition::Partition;
@@ -313,7 +313,7 @@ impl MergedFields {
             sortable: true,
             forward_max: FORWARD_MAX,
         };
-        let (mut table, mut file) = (TableWriter::default(), header().to_vec());
+        let (mut table, mut file) = (TableWriter::default(), header(VERSION).to_vec());
         merging.merge()?.write(&mut table, &mut file)?;
         write_end(table, &[], self.documents, &mut file)?;
         Ok(file)

@@ -51,9 +51,9 @@ impl FieldSpec {
 pub struct FrozenOptions {
     /// How blocks of documents and payloads are packed (default LZ4).
     pub codec: Codec,
-    /// Raw bytes at which a block of rows is full (1 to 16 MiB; by default 512, and 4 KiB of zstd).
-    /// Larger blocks pack better, and make reading a single row slower. With LZ4, blocks share a
-    /// dictionary of 4 KiB, so that small ones pack well too.
+    /// Raw bytes at which a block of rows is full (1 to 16 MiB; by default 512, and 4 KiB of zstd
+    /// without a dictionary). Larger blocks pack better, and make reading a single row slower. With
+    /// LZ4, blocks share a dictionary of 4 KiB, so that small ones pack well too.
     pub block_bytes: Option<usize>,
     /// Whether the documents themselves are stored (default true). Without, a query gets only
     /// docids, values and payloads.
@@ -85,9 +85,12 @@ const MEMORY_BYTES_MIN: usize = 8 << 20;
 impl FrozenOptions {
     /// Raw bytes at which a block is full.
     pub(crate) fn block_bytes(&self) -> usize {
-        let of_codec = match self.codec.is_zstd() {
-            true => 4 << 10,
-            false => 512,
+        let of_codec = match self.codec {
+            Codec::Zstd {
+                dictionary_bytes: 0,
+                ..
+            } => 4 << 10,
+            _ => 512,
         };
         self.block_bytes.unwrap_or(of_codec)
     }

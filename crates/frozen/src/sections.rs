@@ -5,7 +5,7 @@
 //!    bytes, in our own memory; in a map, the bytes as they were at that time.
 //! 2. Access to a loaded section takes no lock, no system call and no check of a checksum.
 
-use crate::format::{self, HEADER_BYTES, NoTrailer, OLDEST, TRAILER_BYTES, Trailer, VERSION};
+use crate::format::{self, HEADER_BYTES, NoTrailer, TRAILER_BYTES, Trailer, VERSION, VERSION_MIN};
 use crate::table::{SectionKind, Table};
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -105,7 +105,7 @@ impl Sections {
                 return Err(Error::UnsupportedVersion {
                     path: path.to_path_buf(),
                     found,
-                    oldest: OLDEST,
+                    oldest: VERSION_MIN,
                     newest: VERSION,
                 });
             }
@@ -209,7 +209,7 @@ impl Sections {
     /// read again.
     pub(crate) fn verify(&self) -> Result<()> {
         let header = self.bytes_at(0, HEADER_BYTES as u64)?;
-        if !format::is_header(&header) {
+        if *header != format::header(self.trailer.version) {
             return Err(Error::corrupt(self.path(), "header", 0));
         }
         for section in 0..self.table.sections() {

@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Size of the pieces in which a temporary file is written and read. One is held for each run.
 const PIECE_BYTES: usize = 64 << 10;
+/// The least size of these pieces when many are held.
+const PIECE_BYTES_MIN: usize = 4 << 10;
 
 /// Makes spools, whose files lie beside the partition that is built.
 #[derive(Debug, Clone)]
@@ -199,6 +201,7 @@ impl Spooled {
             of: self.clone(),
             next: start,
             end,
+            piece_bytes: PIECE_BYTES as u64,
             held: Bytes::new(),
             at: 0,
         }
@@ -232,12 +235,21 @@ pub(crate) struct SpoolReader {
     /// Where the bytes that are not held begin.
     next: u64,
     end: u64,
+    /// How many bytes of a file are held.
+    piece_bytes: u64,
     held: Bytes,
     /// How many bytes of those held were read.
     at: usize,
 }
 
 impl SpoolReader {
+    /// Reads a file in pieces of which `count` take `memory` bytes, unless they were too small.
+    pub(crate) fn among(mut self, count: usize, memory: usize) -> SpoolReader {
+        let each = (memory / count.max(1)).clamp(PIECE_BYTES_MIN, PIECE_BYTES);
+        self.piece_bytes = each as u64;
+        self
+    }
+
     /// Whether all was read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.held.len() && self.next == self.end
@@ -248,7 +260,7 @@ impl SpoolReader {
         if self.at == self.held.len() {
             let more = (self.end - self.next).min(match self.of {
                 Spooled::Memory(_) => u64::MAX,
-                Spooled::File { .. } => PIECE_BYTES as u64,
+                Spooled::File { .. } => self.piece_bytes,
             });
             self.held = self.of.piece(self.next, self.next + more)?;
             self.next += more;

@@ -64,11 +64,13 @@ pub(crate) enum SectionKind {
     Documents = 8,
     /// Where the blocks of payloads are.
     Payloads = 9,
+    /// The documents that are put together from the columns: see `shapes.rs`.
+    Shapes = 10,
 }
 
 impl SectionKind {
     /// All kinds.
-    pub(crate) const ALL: [SectionKind; 9] = [
+    pub(crate) const ALL: [SectionKind; 10] = [
         SectionKind::Values,
         SectionKind::Counts,
         SectionKind::Docids,
@@ -78,6 +80,7 @@ impl SectionKind {
         SectionKind::Starts,
         SectionKind::Documents,
         SectionKind::Payloads,
+        SectionKind::Shapes,
     ];
 
     /// What it is, for messages.
@@ -92,6 +95,7 @@ impl SectionKind {
             SectionKind::Starts => "starts",
             SectionKind::Documents => "documents",
             SectionKind::Payloads => "payloads",
+            SectionKind::Shapes => "shapes",
         }
     }
 

@@ -32,16 +32,21 @@ pub const NULL: &[u8] = &[0x01];
 /// assert!(int < text);
 /// ```
 pub fn encode(value: ValueRef<'_>, out: &mut Vec<u8>) -> bool {
-    OrderedValue::from_value(value).is_some_and(|value| encode_ordered(value, out))
+    OrderedValue::from_value(value).is_some_and(|value| encode_term(&value, out))
 }
 
 /// Appends the term of `value`; false, and nothing appended, for a NaN, which equals nothing.
 pub fn encode_ordered(value: OrderedValue<'_>, out: &mut Vec<u8>) -> bool {
-    let value = match value {
-        OrderedValue::Float(float) => one_number(float),
-        other => other,
+    encode_term(&value, out)
+}
+
+/// By reference: copying a value whose parts were just stored waits for them.
+fn encode_term(value: &OrderedValue<'_>, out: &mut Vec<u8>) -> bool {
+    let encoded = match value {
+        OrderedValue::Float(float) => one_number(*float).encode(Direction::Ascending, out),
+        other => other.encode(Direction::Ascending, out),
     };
-    value.encode(Direction::Ascending, out).is_ok()
+    encoded.is_ok()
 }
 
 /// The value of a term; `None` if the bytes are not one term.

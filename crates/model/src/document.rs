@@ -5,8 +5,10 @@ use crate::error::Error;
 use crate::json_in;
 use crate::json_out;
 use crate::limits::DEPTH_MAX;
+use crate::ordered::OrderedValue;
 use crate::patch::{self, Nulls};
 use crate::raw::Raw;
+use crate::scalars;
 use crate::validate;
 use crate::value::{Fields, ObjectRef, ValueRef};
 use bytes::Bytes;
@@ -62,6 +64,31 @@ impl Document {
     /// As of `from_json`, but for a text that is too long, and a field that is there twice.
     pub fn encoded_bytes(json: &[u8]) -> Result<usize, Error> {
         json_in::encoded_bytes(json, DEPTH_MAX + 1)
+    }
+
+    /// The document of some fields, in this order. A float is written in the fewest digits that
+    /// give it back, without an exponent.
+    ///
+    /// ```
+    /// use quire_model::ordered::OrderedValue;
+    /// use quire_model::Document;
+    ///
+    /// let fields = [("id", OrderedValue::Int(7)), ("price", OrderedValue::Float(2.5))];
+    /// let document = Document::from_scalars(fields)?;
+    /// assert_eq!(document.to_json(), r#"{"id":7,"price":2.5}"#);
+    /// # Ok::<(), quire_model::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DuplicateField`]; [`Error::TooLarge`]; [`Error::InvalidJson`] for bytes, a
+    /// timestamp, and a float that is whole or no number.
+    pub fn from_scalars<'a>(
+        fields: impl IntoIterator<Item = (&'a str, OrderedValue<'a>)>,
+    ) -> Result<Document, Error> {
+        let bytes = scalars::encode(fields)?;
+        Ok(Document {
+            bytes: Bytes::from(bytes.into_boxed_slice()),
+        })
     }
 
     /// Takes an encoded document, checking all of it: one pass, linear in the bytes, without

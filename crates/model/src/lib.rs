@@ -32,6 +32,7 @@ mod measure;
 pub mod ordered;
 mod patch;
 mod raw;
+mod scalars;
 mod validate;
 mod value;
 

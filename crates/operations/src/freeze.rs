@@ -19,6 +19,10 @@ use std::sync::Arc;
 /// The most fields that are looked for; more are to be named.
 pub const FIELDS_MAX: usize = 1_000;
 
+/// The dictionary of zstd, with which each document is compressed by itself: a larger one gives
+/// little more, and takes longer to train.
+const DICTIONARY_BYTES: u32 = 4 << 10;
+
 /// How a view is frozen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreezeOptions {
@@ -196,7 +200,7 @@ impl<'a> Freezing<'a> {
             is_used: vec![false; fields.len()],
             fields,
             options: FrozenOptions {
-                codec: options.codec.of_log(0),
+                codec: options.codec.of_log(DICTIONARY_BYTES),
                 documents: options.documents,
                 memory_bytes: options.memory_bytes,
                 ..FrozenOptions::default()

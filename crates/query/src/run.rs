@@ -170,18 +170,7 @@ impl<'q> Run<'q> {
         places: &[u32],
         each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
     ) -> Result<()> {
-        for &place in places {
-            let Some(shard) = self.shards.shard(place) else {
-                continue;
-            };
-            let Some((step, docs)) = self.plan(shard)? else {
-                continue;
-            };
-            let executed = self.execute_on(shard, place, &step, docs, Needed::Shuffled);
-            if self.unless_stopped(executed)?.is_none() {
-                break;
-            }
-        }
+        self.ordered(places)?;
         self.show_top(each);
         Ok(())
     }

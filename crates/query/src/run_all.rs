@@ -32,7 +32,8 @@ impl<'q> Run<'q> {
         self.all(places, Page::None)
     }
 
-    /// The first hits in order, with a count or aggregates of all that match.
+    /// The first hits in order, which need all that match: for a count or aggregates too, or as the
+    /// order is random.
     pub(crate) fn ordered(&mut self, places: &[u32]) -> Result<()> {
         let page = match self.top.is_nothing() {
             true => Page::None,
@@ -75,10 +76,11 @@ impl<'q> Run<'q> {
                     explain.outranked += 1;
                 }
             }
-            let needed = match (is_first, query.is_aggregated()) {
-                (true, _) => Needed::First,
-                (false, true) => Needed::Aggregates,
-                (false, false) => Needed::Count,
+            let needed = match (is_first, query.shuffle, query.is_aggregated()) {
+                (true, Some(_), _) => Needed::Shuffled,
+                (true, None, _) => Needed::First,
+                (false, _, true) => Needed::Aggregates,
+                (false, _, false) => Needed::Count,
             };
             let executed = self.execute_on(planned, needed);
             if self.unless_stopped(executed)?.is_none() {

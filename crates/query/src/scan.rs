@@ -99,7 +99,7 @@ impl Prepared {
     /// Whether the query has hits, and no order: they come in the order of the documents.
     #[must_use]
     pub fn is_paged_in_place(&self) -> bool {
-        self.query.order.is_empty() && self.query.limit != Some(0)
+        !self.query.is_ordered() && self.query.limit != Some(0)
     }
 }
 

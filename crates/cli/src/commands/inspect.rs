@@ -75,6 +75,10 @@ fn table(file: &FrozenFile, all: &Inspection) -> Vec<String> {
         file.path().display(),
         Size(all.file_bytes)
     )];
+    if all.documents_in_columns > 0 {
+        let documents = counted(all.documents_in_columns, "document", "documents");
+        lines.push(format!("  {documents} put together from the columns"));
+    }
     for (what, rows) in [
         ("documents", &all.document_rows),
         ("payloads", &all.payload_rows),
@@ -143,6 +147,7 @@ fn all_json(file: &FrozenFile, all: &Inspection) -> serde_json::Value {
         "table_bytes": all.table_bytes,
         "documents": all.documents,
         "fields": all.fields.iter().map(field_json).collect::<Vec<_>>(),
+        "documents_in_columns": all.documents_in_columns,
         "document_rows": all.document_rows.as_ref().map(rows_json),
         "payload_rows": all.payload_rows.as_ref().map(rows_json),
     })

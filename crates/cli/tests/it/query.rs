@@ -603,3 +603,34 @@ fn the_memory_of_a_query_is_an_option() {
     quire.fails(&[&order[..], &["16"]].concat(), 1, &["--memory"]);
     quire.ok(&[&order[..], &["1MiB"]].concat());
 }
+
+#[test]
+fn rows_of_a_table_are_put_together_from_their_columns() {
+    let quire = Quire::new();
+    let row = |id: u32| {
+        let price = f64::from(id % 90) / 8.0 + 0.0625;
+        format!(
+            "{{\"_id\":{id},\"mark\":\"m{}\",\"sold\":null,\"price\":{price}}}",
+            id % 7
+        )
+    };
+    let rows: String = (0..4200).map(|id| row(id) + "\n").collect();
+    let file = quire.file("rows.ndjson", &rows);
+    quire.ok(&["load", "db", "c", file.to_str().unwrap()]);
+    quire.ok(&["freeze", "db", "c", "rows.quire"]);
+    let options = ["--where", "mark = 'm3'", "--order", "_id", "--all"];
+    let documents = |source: &[&str]| quire.ok(&[&["query"], source, &options].concat());
+    let found = documents(&["rows.quire"]);
+    assert_eq!(found, documents(&["db", "c"]));
+    assert_eq!(found.lines().count(), 600);
+    let rows = (3..4200).step_by(7).map(row);
+    let same = |(line, row): (&str, String)| line == row;
+    assert!(found.lines().zip(rows).all(same), "{found}");
+    let all = quire.json(&["inspect", "rows.quire"]);
+    assert_eq!(all["documents_in_columns"], json!(4200 - 4096));
+    let said = quire.ok(&["inspect", "rows.quire"]);
+    assert!(
+        said.contains("104 documents put together from the columns"),
+        "{said}"
+    );
+}
