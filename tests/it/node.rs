@@ -1,10 +1,12 @@
-//! A real client for Node.js, unchanged, from npm: opensearch-js.
+//! Real clients for Node.js, unchanged, from npm: opensearch-js and elasticdump.
 
-use crate::quire::{Server, root, target_dir};
+use crate::quire::{Server, ok, root, target_dir};
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
 const OPENSEARCH: &str = "@opensearch-project/opensearch@2.13.0";
+const ELASTICDUMP: &str = "elasticdump@6.125.1";
 
 /// A directory with a package, which later runs find.
 fn installed(package: &str, module: &str) -> PathBuf {
@@ -54,4 +56,63 @@ fn opensearch_js_works_without_a_shim() {
         .arg(port)
         .arg(packages));
     server.stop();
+}
+
+#[test]
+fn elasticdump_copies_key_for_key_and_byte_for_byte() {
+    let packages = installed(ELASTICDUMP, "elasticdump");
+    let dir = tempfile::tempdir().unwrap();
+    let database = dir.path().join("database");
+    let server = Server::start(&database, &[]);
+    let mapping = r#"{"mappings":{"properties":{"n":{"type":"long"}}}}"#;
+    assert_eq!(server.request("PUT", "/cars", mapping).0, 200);
+    let mut lines = String::new();
+    for n in 0..700 {
+        writeln!(lines, "{{\"index\":{{\"_id\":\"{n}\"}}}}").unwrap();
+        writeln!(
+            lines,
+            "{{\"n\":{n},\"make\":\"VW\",\"at\":{{\"x.y\":[1.5,null]}},\"empty\":{{}}}}"
+        )
+        .unwrap();
+    }
+    // Ids and texts that are easily copied wrong; numbers are those that JavaScript keeps.
+    for id in ["a/b?c%20", "é\\n", "q\\\"", " ", "-7", "_x"] {
+        writeln!(lines, "{{\"index\":{{\"_id\":\"{id}\"}}}}").unwrap();
+        writeln!(lines, "{{\"_id\":\"{id}\",\"text\":\"\\u0001é\\\\\"}}").unwrap();
+    }
+    let (status, answer) = server.request("POST", "/cars/_bulk", &lines);
+    assert!(status == 200 && answer["errors"] == false, "{answer}");
+
+    let dump = |input: &str, output: &str, more: &[&str]| {
+        run(Command::new("node")
+            .arg(packages.join("node_modules/.bin/elasticdump"))
+            .arg(format!("--input={input}"))
+            .arg(format!("--output={output}"))
+            .args(more)
+            .arg("--quiet"));
+    };
+    let url = |name: &str| format!("http://{}/{name}", server.address);
+    let file = dir.path().join("cars.json");
+    let file = file.to_str().unwrap();
+    dump(&url("cars"), file, &["--type=data"]);
+    dump(file, &url("copy"), &["--type=data"]);
+    // From server to server: the mapping, then the documents in slices.
+    dump(&url("cars"), &url("direct"), &["--type=mapping"]);
+    for slice in 0..2 {
+        let slice = format!(r#"{{"id":{slice},"max":2}}"#);
+        let body =
+            format!(r#"--searchBody={{"slice":{slice},"stored_fields":["*"],"_source":true}}"#);
+        dump(&url("cars"), &url("direct"), &["--type=data", &body]);
+    }
+    let (_, shown) = server.request("GET", "/direct/_mapping", "");
+    assert_eq!(
+        shown["direct"]["mappings"]["properties"]["n"]["type"],
+        "long"
+    );
+    server.stop();
+    let scan = |name: &str| ok(&["scan", database.to_str().unwrap(), name]);
+    let cars = scan("cars");
+    assert_eq!(cars.lines().count(), 706);
+    assert_eq!(scan("copy"), cars);
+    assert_eq!(scan("direct"), cars);
 }
