@@ -36,6 +36,10 @@ const CONNECTION_BYTES: u64 = 16 << 10;
 /// A request is sent again while there is no memory for it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// A scroll's page of large documents needs nearly all memory at once, which other scrolls have by
+/// turns: its clients give up sooner.
+const SCROLL_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Text that compresses hardly: letters in no order.
 fn noise(bytes: usize) -> String {
     let mut random = 0x2545_F491_4F6C_DD1D_u64;
@@ -141,12 +145,16 @@ impl Clients<'_> {
     /// Sends a request until it is not refused for want of memory; 0 if there was no answer.
     fn exchange(&self, kind: &'static str, method: &str, path: &str, body: &[u8]) -> (u16, String) {
         let begun = Instant::now();
+        let patience = match kind {
+            "scroll" => SCROLL_PATIENCE,
+            _ => PATIENCE,
+        };
         loop {
             let answer = request(self.http, method, path, body);
             let is_gone = matches!(&answer, Err(e) if e.kind() == io::ErrorKind::ConnectionRefused);
             let (status, head) = answer.map_or((0, String::new()), |a| (a.status, a.head));
             self.note(kind, status);
-            let is_over = is_gone || begun.elapsed() > PATIENCE;
+            let is_over = is_gone || begun.elapsed() > patience;
             if ![0, 429, 503].contains(&status) || is_over {
                 return (status, head);
             }
