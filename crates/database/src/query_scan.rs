@@ -80,8 +80,7 @@ fn share(
     workers: Workers<'_>,
 ) -> Result<Option<Answer>> {
     let options_of_part = Options {
-        // While a state is joined, what it has is there twice.
-        memory_bytes_max: options.memory_bytes_max / (workers.tasks(parts.len()) + 1),
+        memory_bytes_max: workers.memory_each(parts.len(), options.memory_bytes_max),
         ..*options
     };
     let done = workers.share(parts.len(), &|items| {

@@ -18,5 +18,5 @@ mod record;
 mod source;
 mod topic;
 
-pub use options::{KafkaOptions, OnLostPosition};
+pub use options::KafkaOptions;
 pub use source::KafkaSource;

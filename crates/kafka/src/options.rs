@@ -1,7 +1,7 @@
 //! What the file of a pipe says of the source.
 
 use crate::fault::Fault;
-use quire_ship::{Error, Result, SourceConfig};
+use quire_ship::{Error, OnLostPosition, Result, SourceConfig};
 use rskafka::BackoffConfig;
 use rskafka::client::{Client, ClientBuilder};
 use std::time::Duration;
@@ -10,15 +10,6 @@ const TIMEOUT_S: u64 = 60;
 
 /// The longest answer of a broker: a batch of records is whole.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
-
-/// What is done when the topic no longer has what comes after the stored position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnLostPosition {
-    /// The run ends with an error.
-    Stop,
-    /// It goes on where the topic begins.
-    Snapshot,
-}
 
 /// Which topic, of which brokers.
 #[derive(Debug, Clone)]
@@ -58,11 +49,7 @@ impl KafkaOptions {
                  and without authentication",
             ));
         }
-        let on_lost_position = match config.on_lost_position.as_deref() {
-            None | Some("stop") => OnLostPosition::Stop,
-            Some("snapshot") => OnLostPosition::Snapshot,
-            Some(_) => return Err(wrong("on_lost_position must be \"stop\" or \"snapshot\"")),
-        };
+        let on_lost_position = config.on_lost_position()?;
         Ok(KafkaOptions {
             brokers,
             topic: config.topic.clone().unwrap_or_default(),

@@ -1,9 +1,9 @@
 //! A reader of the topic: all partitions, by turns.
 
 use crate::fault::Fault;
-use crate::options::{KafkaOptions, OnLostPosition};
+use crate::options::KafkaOptions;
 use crate::record::{change, offset_after, position};
-use quire_ship::{Change, Cursor, Error, Result, Topic};
+use quire_ship::{Change, Cursor, Error, OnLostPosition, Result, Topic};
 use rskafka::client::partition::{OffsetAt, PartitionClient, UnknownTopicHandling};
 use serde_json::{Value, json};
 use std::ops::Range;

@@ -31,5 +31,5 @@ mod table;
 mod topic;
 mod value;
 
-pub use options::{MysqlOptions, OnLostPosition};
+pub use options::MysqlOptions;
 pub use source::MysqlSource;

@@ -3,21 +3,12 @@
 use crate::fault::Fault;
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 use quire_env::Env;
-use quire_ship::{Error, Result, SourceConfig};
+use quire_ship::{Error, OnLostPosition, Result, SourceConfig};
 use std::time::Duration;
 
 const PORT: u16 = 3306;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const TIMEOUT_S: u64 = 60;
-
-/// What is done when the server no longer has the binlog after the stored position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnLostPosition {
-    /// The run ends with an error.
-    Stop,
-    /// All rows are read anew. Rows that were deleted meanwhile stay in the sinks.
-    Snapshot,
-}
 
 /// Which table, of which server, and as whom.
 #[derive(Debug, Clone)]
@@ -51,11 +42,7 @@ impl MysqlOptions {
         let (database, table) = table
             .split_once('.')
             .ok_or_else(|| wrong("table must be DATABASE.TABLE"))?;
-        let on_lost_position = match config.on_lost_position.as_deref() {
-            None | Some("stop") => OnLostPosition::Stop,
-            Some("snapshot") => OnLostPosition::Snapshot,
-            Some(_) => return Err(wrong("on_lost_position must be \"stop\" or \"snapshot\"")),
-        };
+        let on_lost_position = config.on_lost_position()?;
         let read = |path| env.read(path, FILE_BYTES_MAX);
         let password = config.password_file.as_deref().map(read).transpose()?;
         let password = password.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());

@@ -1,7 +1,7 @@
 //! The table as a topic: chunks of its rows where they belong in the stream of changes.
 
 use crate::fault::Fault;
-use crate::options::{MysqlOptions, OnLostPosition};
+use crate::options::MysqlOptions;
 use crate::place::{Place, Snapshot, position};
 use crate::server;
 use crate::snapshot::{Chunk, ChunkRows, chunk};
@@ -9,7 +9,7 @@ use crate::stream::{Step, Stream};
 use crate::table::{Table, charsets};
 use mysql_async::Conn;
 use quire_env::Env;
-use quire_ship::{Change, Cursor, Error, Result, Topic};
+use quire_ship::{Change, Cursor, Error, OnLostPosition, Result, Topic};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;

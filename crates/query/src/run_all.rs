@@ -104,10 +104,8 @@ impl<'q> Run<'q> {
 
     /// False if the states together would take more memory than they may: nothing has changed then.
     fn share(&mut self, planned: &[Planned<'q>], page: Page, workers: Workers<'q>) -> Result<bool> {
-        let tasks = workers.tasks(planned.len());
         let options = Options {
-            // While a state is joined, what it has is there twice.
-            memory_bytes_max: self.meter.left() / (tasks + 1),
+            memory_bytes_max: workers.memory_each(planned.len(), self.meter.left()),
             ..self.options
         };
         let begun: &Run<'q> = self;

@@ -45,9 +45,15 @@ impl<'a> Workers<'a> {
     }
 
     /// How many tasks share this many items.
-    #[must_use]
-    pub fn tasks(&self, items: usize) -> usize {
+    fn tasks(&self, items: usize) -> usize {
         self.count.min(items)
+    }
+
+    /// The memory that each of the tasks which share this many items may hold, of `bytes` in all:
+    /// while a state is joined, what it has is there twice.
+    #[must_use]
+    pub fn memory_each(&self, items: usize, bytes: usize) -> usize {
+        bytes / (self.tasks(items) + 1)
     }
 
     /// Shares items among tasks: each takes the item of its own number, and then the next one until

@@ -230,7 +230,30 @@ impl PipeConfig {
     }
 }
 
+/// What is done when a source no longer has what comes after the stored position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLostPosition {
+    /// The run ends with an error.
+    Stop,
+    /// All that is there is read anew. What was deleted meanwhile stays in the sinks.
+    Snapshot,
+}
+
 impl SourceConfig {
+    /// What is done when the source no longer has what comes after the stored position.
+    ///
+    /// # Errors
+    /// If it is neither of the two.
+    pub fn on_lost_position(&self) -> Result<OnLostPosition> {
+        match self.on_lost_position.as_deref() {
+            None | Some("stop") => Ok(OnLostPosition::Stop),
+            Some("snapshot") => Ok(OnLostPosition::Snapshot),
+            Some(_) => Err(Error::Config(
+                "[source]: on_lost_position must be \"stop\" or \"snapshot\"".to_owned(),
+            )),
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         let collection = self.collection.is_some();
         let place = (&self.url, &self.directory, &self.files);

@@ -72,7 +72,7 @@ pub use change::{Change, Cursor};
 pub use change_line::key_text;
 pub use checkpoint::Checkpoint;
 pub use collection_source::CollectionSource;
-pub use config::{PipeConfig, SinkConfig, SourceConfig};
+pub use config::{OnLostPosition, PipeConfig, SinkConfig, SourceConfig};
 pub use error::{Error, Result};
 pub use file_source::FileSource;
 pub use http::{Access, Answer, Body, Http};
