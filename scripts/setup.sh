@@ -3,8 +3,8 @@
 #
 #   build (default)   cargo, a C compiler and its headers (for the allocator)
 #   packages          an index of packages for apt, which the demonstration loads
-#   test              what tests run beside the engine: Python with venv, Node.js with npm, curl, openssl,
-#                     memcached and libmemcached's tools
+#   test              what tests run beside the engine: Python with venv, Node.js with npm, a JDK with Maven,
+#                     Go, curl, openssl, memcached and libmemcached's tools
 #   torture           strace, ext4 and xfs on loop devices; without root only what needs none of them
 #   memcached         the peer of `make bench-memcached`
 #   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
@@ -79,6 +79,9 @@ test_tools() {
     command -v memccat >/dev/null 2>&1 || missing="$missing libmemcached-tools"
     command -v node >/dev/null 2>&1 || missing="$missing nodejs"
     command -v npm >/dev/null 2>&1 || missing="$missing npm"
+    command -v javac >/dev/null 2>&1 || missing="$missing default-jdk-headless"
+    command -v mvn >/dev/null 2>&1 || missing="$missing maven"
+    command -v go >/dev/null 2>&1 || missing="$missing golang-go"
     install_or_say "the tests need" "$missing"
 }
 

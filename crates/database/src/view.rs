@@ -173,4 +173,18 @@ impl View {
         let scans = scans.collect::<quire_collection::Result<Vec<_>>>()?;
         Ok(Scan::new(scans))
     }
+
+    /// As [`scan`](Self::scan), the documents of one partition: those of all partitions are all
+    /// documents, each once.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn scan_partition(&self, number: u32, range: impl RangeBounds<Key>) -> Result<Scan> {
+        let partition = &self.partitions()?[number as usize];
+        let scan = partition.scan(range.start_bound(), range.end_bound())?;
+        Ok(Scan::new(vec![scan]))
+    }
 }

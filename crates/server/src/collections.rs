@@ -132,7 +132,7 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
 }
 
 fn figures(documents: u64, bytes: u64) -> Value {
-    json!({"docs": {"count": documents, "deleted": 0}, "store": {"size_in_bytes": bytes}})
+    json!({"docs": {"count": documents, "deleted": 0}, "store": {"size_in_bytes": bytes, "reserved_in_bytes": 0}})
 }
 
 /// `GET|POST /_refresh`: succeeds if the collections exist. It does nothing, because a read sees
@@ -167,7 +167,7 @@ pub(crate) async fn force_merge(call: Call<Engine>) -> Outcome<Answer> {
     for flag in ["flush", "only_expunge_deletes", "primary_only"] {
         call.params.flag(flag)?;
     }
-    call.params.number::<u64>("max_num_segments")?;
+    call.params.number::<i64>("max_num_segments")?;
     let why = "the request is answered when the merge is done";
     call.params
         .only("wait_for_completion", &["", "true"], why)?;

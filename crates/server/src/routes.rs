@@ -67,6 +67,9 @@ const WRITE: &[&str] = &[
     "wait_for_active_shards",
 ];
 const UPDATE: &[&str] = &[
+    "_source",
+    "_source_excludes",
+    "_source_includes",
     "if_primary_term",
     "if_seq_no",
     "refresh",
@@ -130,6 +133,7 @@ const DROP: &[&str] = &[
     "allow_no_indices",
     "cluster_manager_timeout",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "master_timeout",
     "timeout",
@@ -139,6 +143,7 @@ const LOOKUP: &[&str] = &[
     "cluster_manager_timeout",
     "expand_wildcards",
     "flat_settings",
+    "ignore_throttled",
     "ignore_unavailable",
     "include_defaults",
     "local",
@@ -148,6 +153,7 @@ const SELECT: &[&str] = &[
     "allow_no_indices",
     "expand_wildcards",
     "force",
+    "ignore_throttled",
     "ignore_unavailable",
     "wait_if_ongoing",
 ];
@@ -155,6 +161,7 @@ const MAPPING: &[&str] = &[
     "allow_no_indices",
     "cluster_manager_timeout",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "local",
     "master_timeout",
@@ -164,6 +171,7 @@ const PUT_MAPPING: &[&str] = &[
     "allow_no_indices",
     "cluster_manager_timeout",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "master_timeout",
     "timeout",
@@ -172,6 +180,7 @@ const PUT_MAPPING: &[&str] = &[
 const FIELD_MAPPING: &[&str] = &[
     "allow_no_indices",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "include_defaults",
     "local",
@@ -180,6 +189,7 @@ const FIELD_CAPS: &[&str] = &[
     "allow_no_indices",
     "expand_wildcards",
     "fields",
+    "ignore_throttled",
     "ignore_unavailable",
     "include_unmapped",
 ];
@@ -188,6 +198,7 @@ const SETTINGS: &[&str] = &[
     "cluster_manager_timeout",
     "expand_wildcards",
     "flat_settings",
+    "ignore_throttled",
     "ignore_unavailable",
     "master_timeout",
     "timeout",
@@ -195,6 +206,7 @@ const SETTINGS: &[&str] = &[
 const STATS: &[&str] = &[
     "allow_no_indices",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "level",
 ];
@@ -249,6 +261,7 @@ const POINT: &[&str] = &[
     "allow_no_indices",
     "allow_partial_pit_creation",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "keep_alive",
     "preference",
@@ -258,6 +271,7 @@ const BY_QUERY: &[&str] = &[
     "allow_no_indices",
     "conflicts",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "max_docs",
     "preference",
@@ -286,6 +300,7 @@ const HEALTH: &[&str] = &[
     "allow_no_indices",
     "cluster_manager_timeout",
     "expand_wildcards",
+    "ignore_throttled",
     "ignore_unavailable",
     "level",
     "local",
@@ -300,6 +315,7 @@ const MERGE: &[&str] = &[
     "allow_no_indices",
     "expand_wildcards",
     "flush",
+    "ignore_throttled",
     "ignore_unavailable",
     "max_num_segments",
     "only_expunge_deletes",
@@ -320,6 +336,7 @@ const STATE: &[&str] = &[
     "cluster_manager_timeout",
     "expand_wildcards",
     "flat_settings",
+    "ignore_throttled",
     "ignore_unavailable",
     "local",
     "master_timeout",
@@ -366,6 +383,7 @@ const CAT: &[&str] = &[
     "format",
     "h",
     "help",
+    "ignore_throttled",
     "ignore_unavailable",
     "local",
     "s",
@@ -667,6 +685,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Keep collections as they are now for searches";
     Any, DELETES, "/_search/point_in_time", &[], point::close,
         "Release points in time before their time is over";
+    Whole(Read), GET, "/_search/point_in_time/_all", &[], point::list,
+        "Points in time that are open";
     Whole(Read), DELETES, "/_search/point_in_time/_all", &[], point::close_all,
         "Release all points in time";
     Any, GET_POST, "/_analyze", &[], analyze::analyze,

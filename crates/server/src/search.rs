@@ -242,3 +242,8 @@ fn counted(count: u64, collections: &[Searched]) -> Answer {
 pub(crate) async fn hold(buffers: &Buffers, timeout: Duration) -> Outcome<Held> {
     buffers.hold(SEARCH_BYTES_MAX, timeout).await
 }
+
+/// As [`hold`], if the memory is free.
+pub(crate) fn hold_now(buffers: &Buffers) -> Outcome<Held> {
+    buffers.hold_now(SEARCH_BYTES_MAX)
+}

@@ -140,7 +140,7 @@ const TEMPLATES: &[Column] = &[
 pub(crate) async fn nodes(call: Call<ClusterState>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, NODES)?;
     let mut row = vec![Cell::text(call.state.listen.ip().to_string())];
-    row.extend((0..6).map(|_| Cell::text("-")));
+    row.extend((0..6).map(|_| Cell::Unknown));
     row.extend(["dm", "cluster_manager,data", "*", "quire"].map(Cell::text));
     Ok(format.answer(vec![row]))
 }

@@ -26,6 +26,7 @@ fn node(state: &ClusterState) -> Map<String, Value> {
         member("ip", listen.ip().to_string().into()),
         member("version", state.compat.version().into()),
         member("build_type", "quire".into()),
+        member("build_hash", "unknown".into()),
         member("roles", json!(["cluster_manager", "data"])),
         member("attributes", json!({})),
     ])
@@ -62,14 +63,16 @@ pub(crate) async fn info(call: Call<ClusterState>) -> Outcome<Answer> {
 pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
     let mut node = node(&call.state);
     let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
+    let now = engine.now_millis();
     let totals = engine
         .read(move |engine| totals(engine, &selection))
         .await??;
     let indices = json!({
         "docs": {"count": totals.documents, "deleted": 0},
-        "store": {"size_in_bytes": totals.bytes},
+        "store": {"size_in_bytes": totals.bytes, "reserved_in_bytes": 0},
     });
     node.insert("indices".into(), indices);
+    node.insert("timestamp".into(), now.into());
     Ok(answer(node))
 }
 

@@ -155,6 +155,7 @@ fn prepare_item(
                 _ => None,
             };
             let update = Update::parse(text, version, item.retries)?;
+            update.check_no_source()?;
             let open = || update.collection(engine, index, by);
             let (name, _) = collections.open(index, open)?;
             Ok((name, key, Work::Update(Box::new(update))))

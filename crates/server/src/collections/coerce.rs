@@ -172,14 +172,15 @@ fn forms(kind: FieldKind, value: &Value) -> Outcome<Vec<Value>> {
     if kind.is_text() {
         match text {
             // A text that a number or a boolean is written as.
-            Some(text) => forms.extend(scalar(text).filter(|it| shown(it) == text)),
+            Some(text) => forms.extend(number_or_boolean(text).filter(|it| shown(it) == text)),
             None => forms.push(Value::from(shown(value).as_str())),
         }
     }
     Ok(forms)
 }
 
-fn scalar(text: &str) -> Option<Value> {
+/// The number or boolean that a text is.
+pub(crate) fn number_or_boolean(text: &str) -> Option<Value> {
     match text {
         "true" => Some(Value::from(true)),
         "false" => Some(Value::from(false)),
@@ -206,7 +207,7 @@ fn number(kind: FieldKind, text: &str) -> Outcome<Value> {
             "failed to create query: For input string: \"{text}\" of type [{kind}]"
         ))
     };
-    match scalar(text) {
+    match number_or_boolean(text) {
         Some(value) if value.as_f64().is_some() => Ok(value),
         _ => Err(refused()),
     }

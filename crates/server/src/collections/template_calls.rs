@@ -86,7 +86,13 @@ fn get(call: &Call<Engine>, kind: Kind) -> Outcome<Answer> {
         _ => ("index_templates", "index_template"),
     };
     let shown = found.into_iter();
-    let shown = shown.map(|(name, template)| json!({"name": name, member: template}));
+    let shown = shown.map(|(name, template)| {
+        let mut template = template.clone();
+        if kind == Kind::Index && template.get("composed_of").is_none() {
+            template["composed_of"] = json!([]);
+        }
+        json!({"name": name, member: template})
+    });
     let shown: Vec<Value> = shown.collect();
     Ok(Answer::ok(&json!({ list: shown })))
 }

@@ -97,8 +97,8 @@ impl Ack {
         let Ack {
             result,
             version,
-            seq_no,
             is_refreshed,
+            ..
         } = self;
         let copies = if result == "noop" { 0 } else { 1 };
         let refreshed = match is_refreshed {
@@ -107,10 +107,16 @@ impl Ack {
         };
         let rest = format!(
             ",\"_version\":{version},\"result\":\"{result}\",{refreshed}\
-             \"_shards\":{{\"total\":{copies},\"successful\":{copies},\"failed\":0}},\
-             \"_seq_no\":{seq_no},\"_primary_term\":1"
+             \"_shards\":{{\"total\":{copies},\"successful\":{copies},\"failed\":0}},"
         );
         out.extend_from_slice(rest.as_bytes());
+        self.write_place(out);
+    }
+
+    /// Appends `_seq_no` and `_primary_term`.
+    pub(crate) fn write_place(self, out: &mut Vec<u8>) {
+        let place = format!("\"_seq_no\":{},\"_primary_term\":1", self.seq_no);
+        out.extend_from_slice(place.as_bytes());
     }
 }
 

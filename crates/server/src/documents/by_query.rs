@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::batches::{Act, Manner, Work};
+use super::batches::{Act, Manner, Work, batch, hold_batches};
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::known;
-use crate::search::hold;
 use crate::search::request::{limit_to_slice, parse, query_of};
 use crate::search::state::SearchState;
 
@@ -34,16 +33,18 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     let running = Arc::clone(&call.running);
     let body = call.take_small_body().await?;
     let mut body = parse(&body.bytes)?;
-    let manner = Manner::of(&params, &mut body)?;
-    known(&body, name, &["query", "slice"])?;
+    let mut manner = Manner::of(&params, &mut body)?;
+    // Documents are handled whole, whatever a search would show of them.
+    known(&body, name, &["_source", "query", "size", "slice"])?;
+    manner.batch = batch(body.get("size"), manner.batch)?;
     // Without a query all would be deleted.
     if matches!(act, Act::Delete) && !body.contains_key("query") {
         return Err(Failure::validation("query is missing"));
     }
     let mut query = query_of(&body)?;
-    limit_to_slice(&mut query, &body)?;
+    manner.check_slice(limit_to_slice(&mut query, &body)?)?;
     drop(body);
-    let held = hold(&state.buffers, state.memory_timeout).await?;
+    let held = hold_batches(&state, &manner).await?;
     let begin = move |engine: &Engine| Work::new(engine, &selection, query, act, manner, held);
     let work = state.engine.read(begin).await??;
     work.answer(state.engine, running, begun).await

@@ -7,7 +7,10 @@ use crate::http::failure::{Failure, Outcome};
 use crate::http::params::Params;
 
 /// What OpenSearch calls the version of a request that has none.
-const NO_VERSION: i64 = -3;
+pub(crate) const NO_VERSION: i64 = -3;
+
+/// The same, of one that only creates.
+const NO_VERSION_OF_CREATE: i64 = -4;
 
 /// Refuses parameters of a write that Quire does not support.
 pub(crate) fn check_write(params: &Params) -> Outcome<()> {
@@ -120,7 +123,8 @@ pub(crate) fn external(
 ) -> Outcome<Option<Condition>> {
     let Some(External { condition, name }) = External::of_type(version_type)? else {
         return match version {
-            None => Ok(None),
+            None | Some(NO_VERSION) => Ok(None),
+            Some(NO_VERSION_OF_CREATE) if only_create => Ok(None),
             Some(_) => Err(Failure::validation(
                 "internal versioning can not be used for optimistic concurrency control. Please \
                  use `if_seq_no` and `if_primary_term` instead",

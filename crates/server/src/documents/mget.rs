@@ -18,6 +18,7 @@ use quiredb::{Collection, Document, Key, ValueRef, Within};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::conditions::NO_VERSION;
 use super::found::write_found;
 use super::lookup::{Group, get_each_within};
 use super::parse::parse_key;
@@ -64,6 +65,26 @@ struct DocumentBody {
     _routing: Option<Id>,
     #[serde(rename = "_source")]
     source: Option<SourceBody>,
+    // What the Java client of Elasticsearch 7 sends of a document without either.
+    stored_fields: Option<Vec<String>>,
+    version: Option<i64>,
+    #[serde(rename = "version_type")]
+    _version_type: Option<String>,
+}
+
+impl DocumentBody {
+    /// Refuses what is not supported.
+    fn check(&self) -> Outcome<()> {
+        if self.stored_fields.as_ref().is_some_and(|it| !it.is_empty()) {
+            let why = "[stored_fields] is not supported: name fields in [_source]";
+            return Err(Failure::illegal_argument(why));
+        }
+        if self.version.is_some_and(|version| version != NO_VERSION) {
+            let why = "[version] is not supported in a multi-get: get the document alone";
+            return Err(Failure::illegal_argument(why));
+        }
+        Ok(())
+    }
 }
 
 /// A requested document.
@@ -139,6 +160,7 @@ fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wan
         });
     }
     for (at, document) in body.docs.into_iter().flatten().enumerate() {
+        document.check()?;
         let DocumentBody {
             index, id, source, ..
         } = document;

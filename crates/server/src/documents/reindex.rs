@@ -7,7 +7,7 @@ use quiredb::Condition;
 use serde_json::{Map, Value as Json};
 use tokio::time::Instant;
 
-use super::batches::{Act, BATCH, Manner, Work};
+use super::batches::{Act, Manner, Work, batch, hold_batches};
 use super::conditions::External;
 use crate::access::named::check_item;
 use crate::access::role::Action;
@@ -18,7 +18,6 @@ use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::{known, object};
-use crate::search::hold;
 use crate::search::request::{limit_to_slice, parse, query_of};
 use crate::search::state::SearchState;
 
@@ -39,18 +38,15 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
     known(source, "source", &["index", "query", "size", "slice"])?;
     let from = names(source.get("index"))?;
     let mut query = query_of(source)?;
-    limit_to_slice(&mut query, source)?;
-    manner.batch = match source.get("size") {
-        None | Some(Json::Null) => BATCH,
-        Some(size) => batch(size)?,
-    };
+    manner.check_slice(limit_to_slice(&mut query, source)?)?;
+    manner.batch = batch(source.get("size"), manner.batch)?;
     let Destination {
         index: to,
         only_create,
         versions,
     } = destination(member(&body, "dest")?)?;
     drop(body);
-    let held = hold(&state.buffers, state.memory_timeout).await?;
+    let held = hold_batches(&state, &manner).await?;
     let begin = move |engine: &Engine| {
         for name in &from {
             check_item(&grant, Action::Read, engine, name)?;
@@ -95,13 +91,6 @@ fn names(index: Option<&Json>) -> Outcome<Vec<String>> {
     };
     let found = found.filter(|names| !names.is_empty());
     found.ok_or_else(|| Failure::validation("[source] needs an [index]: a name or a list of names"))
-}
-
-/// The documents of a batch.
-fn batch(size: &Json) -> Outcome<usize> {
-    let size = size.as_u64().filter(|size| *size > 0);
-    let size = size.ok_or_else(|| Failure::illegal_argument("[size] must be a positive number"))?;
-    Ok(usize::try_from(size).unwrap_or(BATCH).min(BATCH))
 }
 
 /// Where documents are copied to.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::batches::rate;
+use super::batches::{rate, shared_rate};
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
@@ -24,6 +24,11 @@ pub(crate) async fn rethrottle(call: Call<TasksState>) -> Outcome<Answer> {
         return Err(Failure::illegal_argument(reason));
     }
     task.set_rate(rate);
+    // Its slices share the rate.
+    let slices = call.state.tasks.children(task.id);
+    for slice in &slices {
+        slice.set_rate(shared_rate(rate, slices.len()));
+    }
     let now = call.state.engine.now();
     let tasks = [Arc::clone(&task)];
     Ok(Answer::ok(&listed::list(&tasks, Grouping::Nodes, now)))

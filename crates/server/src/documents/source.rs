@@ -14,6 +14,14 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// Shows nothing.
+    pub(crate) fn none() -> Source {
+        Source {
+            shown: false,
+            fields: Fields::default(),
+        }
+    }
+
     /// `_source` is a switch or patterns; `_source_includes` and `_source_excludes` are patterns.
     pub(crate) fn of(params: &Params) -> Outcome<Source> {
         let (shown, patterns) = match params.text("_source") {

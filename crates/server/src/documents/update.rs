@@ -3,20 +3,25 @@
 
 use std::sync::Arc;
 
-use quiredb::{Collection, Document, ErrorKind, Found, Key, Position, Within, Write};
+use quiredb::{
+    Action, Collection, Document, ErrorKind, Found, Key, Position, ValueRef, Within, Write,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, version_condition};
 use super::parse::{document_failure, parse_key};
+use super::source::{Source, SourceBody};
 use crate::audit::AuditedGrant;
 use crate::collections::on_write::collection_or_create;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
+use crate::http::body::Whole;
 use crate::http::buffers::LARGE_BYTES;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
 use crate::wide;
 
 /// How often an update is tried again after another write changed the document, if the caller sets
@@ -48,37 +53,76 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
                 Some(update) => update,
                 None => {
                     body.reserve_written()?;
-                    Update::parse(&body.bytes, version, retries)?
+                    let update = Update::parse(&body.bytes, version, retries)?;
+                    update.or_source_of(&own_params)?
                 }
             };
             // The memory is for the documents from here on.
             body.release_bytes();
             check_alias(engine, &own_params, &name)?;
             if engine.is_wide(&name) {
+                update.check_no_source()?;
                 let ack = wide::documents::update(engine, &name, &parse_key(&at)?, &update)?;
-                return Ok((body, Some(update), name, Ran::Done(ack)));
+                return Ok((body, update, name, Ran::Done(ack, None)));
             }
             let collection = update.collection(engine, &name, &by)?;
             let ran = update.run(&collection, &parse_key(&at)?, bytes_max)?;
-            Ok::<_, Failure>((body, Some(update), collection.name().to_owned(), ran))
+            Ok::<_, Failure>((body, update, collection.name().to_owned(), ran))
         };
-        let (ran, index);
-        (body, parsed, index, ran) = engine.write(work).await??;
+        let (ran, index, update);
+        (body, update, index, ran) = engine.write(work).await??;
         match ran {
-            Ran::Done(ack) => return Ok(acknowledge(ack.answered_to(&params), &index, &id)),
+            Ran::Done(ack, None) => {
+                return Ok(acknowledge(ack.answered_to(&params), &index, &id));
+            }
+            Ran::Done(ack, Some(document)) => {
+                let ack = ack.answered_to(&params);
+                return show(ack, &index, &id, &document, &update.source, body);
+            }
             Ran::Longer(bytes) => {
                 body.make_room(&buffers, bytes, timeout).await?;
                 bytes_max = bytes;
             }
         }
+        parsed = Some(update);
     }
 }
 
 /// What running an update gave.
 enum Ran {
-    Done(Ack),
+    /// How it is acknowledged; and the document as it is now, if it is to be shown.
+    Done(Ack, Option<Document>),
     /// Nothing was done, because the document is longer than allowed: its length in bytes.
     Longer(u64),
+}
+
+/// The acknowledgement of an update, with the document that it made. The memory of `body` is enough
+/// for a large one, which was read and written.
+fn show(
+    ack: Ack,
+    index: &str,
+    id: &str,
+    document: &Document,
+    source: &Source,
+    body: Whole,
+) -> Outcome<Answer> {
+    let mut json = b"{".to_vec();
+    ack.write(index, id, &mut json);
+    json.extend_from_slice(b",\"get\":{");
+    ack.write_place(&mut json);
+    json.extend_from_slice(b",\"found\":true,\"_source\":");
+    let root = ValueRef::Object(document.root());
+    source.fields.write(root, "", &mut json);
+    json.extend_from_slice(b"}}");
+    let held = match json.len() as u64 > LARGE_BYTES {
+        true => {
+            let mut held = body.into_held();
+            held.resize(json.capacity())?;
+            Some(held)
+        }
+        false => None,
+    };
+    Ok(Answer::held_json(ack.status(), json, held))
 }
 
 /// An update, as its body describes it.
@@ -91,6 +135,8 @@ pub(crate) struct Update {
     pub(crate) version: Option<Position>,
     /// How often to try again when another write changed the document meanwhile.
     pub(crate) retries: u32,
+    /// Which part of the document the answer shows.
+    source: Source,
 }
 
 /// What an update has to do, given the present document.
@@ -114,8 +160,8 @@ struct Body<'a> {
     script: Option<&'a RawValue>,
     #[serde(default)]
     scripted_upsert: bool,
-    #[serde(borrow, rename = "_source")]
-    source: Option<&'a RawValue>,
+    #[serde(rename = "_source")]
+    source: Option<SourceBody>,
 }
 
 impl Update {
@@ -132,11 +178,7 @@ impl Update {
                 "[script] is not supported: send the changed fields as [doc]",
             ));
         }
-        if body.source.is_some_and(|source| source.get() != "false") {
-            return Err(Failure::illegal_argument(
-                "[_source] is not supported in an update: get the document afterwards",
-            ));
-        }
+        let source = body.source.map(SourceBody::source).transpose()?;
         let document = |json: &RawValue| {
             Document::from_json(json.get().as_bytes()).map_err(|error| document_failure(&error))
         };
@@ -161,12 +203,36 @@ impl Update {
                 upsert,
                 detect_noop: body.detect_noop.unwrap_or(true),
                 version,
+                source: source.unwrap_or_else(Source::none),
                 retries: if version.is_some() {
                     0
                 } else {
                     retries.unwrap_or(0).clamp(RETRIES_LEAST, RETRIES_MAX)
                 },
             }),
+        }
+    }
+
+    /// The same, with what the parameters say of `_source`, unless the body says it.
+    fn or_source_of(self, params: &Params) -> Outcome<Update> {
+        let names = ["_source", "_source_includes", "_source_excludes"];
+        let is_named = names.iter().any(|name| params.text(name).is_some());
+        match is_named && !self.source.shown {
+            true => Ok(Update {
+                source: Source::of(params)?,
+                ..self
+            }),
+            false => Ok(self),
+        }
+    }
+
+    /// Refuses to show the document.
+    pub(crate) fn check_no_source(&self) -> Outcome<()> {
+        match self.source.shown {
+            true => Err(Failure::illegal_argument(
+                "[_source] is not supported in this update: get the document afterwards",
+            )),
+            false => Ok(()),
         }
     }
 
@@ -230,15 +296,21 @@ impl Update {
                 Within::Found(found) => Some(found),
                 Within::Longer(bytes) => return Ok(Ran::Longer(bytes)),
             };
-            let plan = self.plan(index, key, current.as_ref())?;
-            // The memory is for the new document from here on.
-            drop(current);
-            let write = match plan {
-                Plan::Noop(ack) => return Ok(Ran::Done(ack)),
+            let write = match self.plan(index, key, current.as_ref())? {
+                Plan::Noop(ack) => {
+                    let shown = current.filter(|_| self.source.shown);
+                    return Ok(Ran::Done(ack, shown.map(|found| found.document)));
+                }
                 Plan::Write(write) => write,
             };
+            // The memory is for the new document from here on.
+            drop(current);
+            let shown = match &write.action {
+                Action::Put(document) if self.source.shown => Some(document.clone()),
+                _ => None,
+            };
             match collection.write().run(write) {
-                Ok(written) => return Ok(Ran::Done(Ack::put(written))),
+                Ok(written) => return Ok(Ran::Done(Ack::put(written), shown)),
                 Err(error) if error.kind() == ErrorKind::Conflict && retries > 0 => retries -= 1,
                 Err(error) => return Err(write_failure(&error, index, &id)),
             }

@@ -121,6 +121,11 @@ impl Whole {
         self.bytes = Bytes::new();
     }
 
+    /// The memory reserved for the document that was read because of it, or for the body.
+    pub(crate) fn into_held(self) -> Held {
+        self.room.unwrap_or(self.held)
+    }
+
     /// Reserves what writing the body takes, as a document or one within it.
     ///
     /// # Errors

@@ -172,10 +172,9 @@ impl Failure {
             "index_not_found_exception",
             format!("no such index [{index}]"),
         )
-        .with("index", index)
+        .about(index)
         .with("resource.id", index)
         .with("resource.type", "index_or_alias")
-        .with("index_uuid", "_na_")
     }
 
     pub(crate) fn index_exists(index: &str) -> Failure {
@@ -185,7 +184,7 @@ impl Failure {
             "resource_already_exists_exception",
             reason,
         )
-        .with("index", index)
+        .about(index)
     }
 
     pub(crate) fn document_missing(index: &str, id: &str) -> Failure {
@@ -194,7 +193,7 @@ impl Failure {
             "document_missing_exception",
             format!("[{id}]: document missing"),
         )
-        .with("index", index)
+        .about(index)
     }
 
     pub(crate) fn version_conflict(index: &str, id: &str, what: &str) -> Failure {
@@ -204,7 +203,7 @@ impl Failure {
             "version_conflict_engine_exception",
             reason,
         )
-        .with("index", index)
+        .about(index)
     }
 
     /// A name that no collection can have.
@@ -215,7 +214,7 @@ impl Failure {
             "invalid_index_name_exception",
             reason,
         )
-        .with("index", index)
+        .about(index)
     }
 
     /// A write to a follower.
@@ -278,9 +277,15 @@ impl Failure {
         }
         let failure = Failure::new(status, kind, reason);
         match index {
-            Some(index) => failure.with("index", index),
+            Some(index) => failure.about(index),
             None => failure,
         }
+    }
+
+    /// Adds the collection that it is about. It has a UUID beside its name for clients that fail
+    /// without one.
+    fn about(self, index: &str) -> Failure {
+        self.with("index", index).with("index_uuid", "_na_")
     }
 
     /// Adds a member to the cause.
@@ -383,11 +388,11 @@ mod tests {
     fn failures_have_the_shape_of_opensearch() {
         let expected = concat!(
             r#"{"error":{"root_cause":[{"type":"index_not_found_exception","#,
-            r#""reason":"no such index [jobs]","index":"jobs","#,
-            r#""resource.id":"jobs","resource.type":"index_or_alias","index_uuid":"_na_"}],"#,
+            r#""reason":"no such index [jobs]","index":"jobs","index_uuid":"_na_","#,
+            r#""resource.id":"jobs","resource.type":"index_or_alias"}],"#,
             r#""type":"index_not_found_exception","reason":"no such index [jobs]","index":"jobs","#,
-            r#""resource.id":"jobs","resource.type":"index_or_alias","#,
-            r#""index_uuid":"_na_"},"status":404}"#
+            r#""index_uuid":"_na_","resource.id":"jobs","resource.type":"index_or_alias"},"#,
+            r#""status":404}"#
         );
         assert_eq!(
             Failure::index_not_found("jobs").to_json().to_string(),

@@ -31,6 +31,8 @@ pub(crate) enum Cell {
     /// Aligned to the right.
     Number(u64),
     Bytes(u64),
+    /// A number that is not known.
+    Unknown,
 }
 
 impl Cell {
@@ -44,6 +46,14 @@ impl Cell {
             (Cell::Number(number), _) => number.to_string(),
             (Cell::Bytes(bytes), Some(unit)) => (bytes / unit).to_string(),
             (Cell::Bytes(bytes), None) => size(*bytes),
+            (Cell::Unknown, _) => "-".into(),
+        }
+    }
+
+    fn to_json(&self, unit: Option<u64>) -> Value {
+        match self {
+            Cell::Unknown => Value::Null,
+            cell => cell.shown(unit).into(),
         }
     }
 }
@@ -117,7 +127,7 @@ impl TableFormat {
         let object = |row: &Vec<Cell>| {
             let member = |at: &usize| {
                 let (name, ..) = self.columns.get(*at)?;
-                Some(((*name).to_owned(), row.get(*at)?.shown(self.unit).into()))
+                Some(((*name).to_owned(), row.get(*at)?.to_json(self.unit)))
             };
             Value::Object(self.shown.iter().filter_map(member).collect::<Map<_, _>>())
         };

@@ -11,13 +11,20 @@ use serde_json::Value as Json;
 use std::ops::Bound;
 
 use super::filter::{scalar, unsupported};
+use crate::collections::coerce::number_or_boolean;
 use crate::http::failure::Outcome;
 
-/// The documents that come after these values in these orders.
+/// The documents that come after these values in these orders. Some clients send numbers and
+/// booleans as text: a text that is one stands for it where no document `has_text` in the field.
 ///
 /// # Errors
-/// 400 if there is not one value for each order, or one is no value to compare with.
-pub(crate) fn after(orders: &[Order], values: &[Json]) -> Outcome<Filter> {
+/// 400 if there is not one value for each order, or one is no value to compare with; and as
+/// `has_text`.
+pub(crate) fn after(
+    orders: &[Order],
+    values: &[Json],
+    has_text: impl Fn(Filter) -> Outcome<bool>,
+) -> Outcome<Filter> {
     if orders.is_empty() || values.len() != orders.len() {
         return Err(unsupported(format!(
             "[search_after] has {} values and [sort] has {} fields: there must be a value for each",
@@ -27,7 +34,14 @@ pub(crate) fn after(orders: &[Order], values: &[Json]) -> Outcome<Filter> {
     }
     let (mut any, mut level) = (Vec::new(), Vec::new());
     for (order, value) in orders.iter().zip(values) {
-        let value = value_of(order, value)?;
+        let mut value = value_of(order, value)?;
+        if let Some(text) = value.as_str()
+            && order.path.as_str() != ID
+            && let Some(meant) = number_or_boolean(&text)
+            && !has_text(strings(&order.path))?
+        {
+            value = meant;
+        }
         let upto = upto(order, &value, true);
         let before = self::upto(order, &value, false);
         any.push(Filter::And([level.as_slice(), &[!upto.clone()]].concat()));

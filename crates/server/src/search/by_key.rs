@@ -15,12 +15,14 @@ pub(crate) const PAGE_BYTES_MAX: usize = 8 << 20;
 const CHECK_EVERY: u64 = 1024;
 
 /// The first `size` documents after a key that match, or fewer: those that fit in
-/// [`PAGE_BYTES_MAX`], or a larger one alone; true if these are the last.
+/// [`PAGE_BYTES_MAX`], or a larger one alone; true if these are the last. They are those of one
+/// partition, if one is given.
 ///
 /// # Errors
 /// Of damage; and if the caller no longer waits.
 pub(crate) fn page_by_key(
     view: &View,
+    partition: Option<u32>,
     query: &Prepared,
     after: Option<&Key>,
     size: usize,
@@ -29,7 +31,12 @@ pub(crate) fn page_by_key(
     let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
     let (mut page, mut bytes) = (Vec::new(), 0);
     let is_about_id = query.is_about(ID);
-    let scan = view.scan((from, Bound::Unbounded)).map_err(failed)?;
+    let range = (from, Bound::Unbounded);
+    let scan = match partition {
+        Some(partition) => view.scan_partition(partition, range),
+        None => view.scan(range),
+    };
+    let scan = scan.map_err(failed)?;
     for (read, found) in (1_u64..).zip(scan) {
         if page.len() == size || bytes >= PAGE_BYTES_MAX {
             return Ok((page, false));

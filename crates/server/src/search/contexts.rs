@@ -30,7 +30,17 @@ pub(crate) enum Context {
 
 struct Leased {
     context: Context,
+    begun: Instant,
+    /// The time that it is kept after it was used.
+    lease: Duration,
     ends: Instant,
+}
+
+/// An open context, as it is listed.
+pub(crate) struct Listed {
+    pub(crate) id: String,
+    pub(crate) age: Duration,
+    pub(crate) lease: Duration,
 }
 
 /// The open contexts of a server.
@@ -56,8 +66,14 @@ impl Contexts {
                     ),
                 ));
             }
-            let ends = Instant::now() + lease;
-            all.insert(id.to_owned(), Leased { context, ends });
+            let begun = Instant::now();
+            let leased = Leased {
+                context,
+                begun,
+                lease,
+                ends: begun + lease,
+            };
+            all.insert(id.to_owned(), leased);
         }
         self.drop_after(lease);
         Ok(())
@@ -73,8 +89,10 @@ impl Contexts {
             drop_ended(&mut all);
             all.get_mut(id).map(|leased| {
                 let now = Instant::now();
-                let ends = lease.map_or(leased.ends, |lease| now + lease);
-                leased.ends = leased.ends.max(ends);
+                if let Some(lease) = lease {
+                    leased.lease = lease;
+                    leased.ends = leased.ends.max(now + lease);
+                }
                 leased.context.clone()
             })
         };
@@ -82,6 +100,19 @@ impl Contexts {
             self.drop_after(lease);
         }
         found.ok_or_else(|| missing(id))
+    }
+
+    /// Those of one kind that are open.
+    pub(crate) fn list(&self, is_kind: fn(&Context) -> bool) -> Vec<Listed> {
+        let mut all = self.0.lock();
+        drop_ended(&mut all);
+        let open = all.iter().filter(|(_, leased)| is_kind(&leased.context));
+        let listed = open.map(|(id, leased)| Listed {
+            id: id.clone(),
+            age: leased.begun.elapsed(),
+            lease: leased.lease,
+        });
+        listed.collect()
     }
 
     /// Drops a context; whether there was one of this kind.

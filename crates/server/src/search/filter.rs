@@ -27,6 +27,18 @@ const METADATA: [&str; 9] = [
     "_version",
 ];
 
+/// Options of `match` about texts of several words: none is analyzed, so they change nothing.
+const MATCH_OPTIONS: &[&str] = &[
+    "auto_generate_synonyms_phrase_query",
+    "fuzzy_transpositions",
+    "lenient",
+    "max_expansions",
+    "operator",
+    "prefix_length",
+    "slop",
+    "zero_terms_query",
+];
+
 /// The end of a path by which clients name the whole text of a field.
 const KEYWORD: &str = ".keyword";
 
@@ -55,7 +67,7 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             filter(inner.ok_or_else(|| unsupported("[constant_score] needs a [filter]"))?)
         }
         "term" => {
-            let (at, value, ignores_case) = on_field(body, name, &["value"])?;
+            let (at, value, ignores_case) = on_field(body, name, &["value"], &[])?;
             if ignores_case && let Some(text) = value.as_str() {
                 return like(at, Pattern::exact(text), true);
             }
@@ -63,7 +75,7 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             on(at, |field| field.is_in(values.clone()))
         }
         "match" | "match_phrase" => {
-            let (at, value, _) = on_field(body, name, &["query"])?;
+            let (at, value, _) = on_field(body, name, &["query"], MATCH_OPTIONS)?;
             let is_whole = at == ID || whole_text(at).is_some();
             if value.is_string() && !is_whole {
                 return Err(unsupported(format!(
@@ -75,7 +87,7 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             on(at, |field| field.is_in(values.clone()))
         }
         "wildcard" => {
-            let (at, value, ignores_case) = on_field(body, name, &["value", "wildcard"])?;
+            let (at, value, ignores_case) = on_field(body, name, &["value", "wildcard"], &[])?;
             let pattern = text(Some(value), "[wildcard] needs a string")?;
             like(at, Pattern::wildcard(pattern), ignores_case)
         }
@@ -88,7 +100,7 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             on(at, |field| field.exists())
         }
         "prefix" => {
-            let (at, value, ignores_case) = on_field(body, name, &["value"])?;
+            let (at, value, ignores_case) = on_field(body, name, &["value"], &[])?;
             let prefix = text(Some(value), "[prefix] needs a string")?;
             if ignores_case {
                 return like(at, Pattern::prefix(prefix), true);
@@ -246,18 +258,23 @@ pub(crate) fn check_field(path: &str) -> Outcome<()> {
     }
 }
 
-/// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`, by whichever name of `members`; and whether
-/// letters are equal in both cases.
+/// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`, by whichever name of `members`, beside which
+/// `others` may be; and whether letters are equal in both cases.
 fn on_field<'a>(
     body: &'a Json,
     name: &str,
     members: &[&str],
+    others: &[&str],
 ) -> Outcome<(&'a str, &'a Json, bool)> {
     let (at, value) = only_field(object(body, name)?, name)?;
     let Json::Object(options) = value else {
         return Ok((at, value, false));
     };
-    known_query(options, name, &[members, &["case_insensitive"]].concat())?;
+    known_query(
+        options,
+        name,
+        &[members, others, &["case_insensitive"]].concat(),
+    )?;
     let ignores_case = match options.get("case_insensitive") {
         None | Some(Json::Null) => false,
         Some(value) => value.as_bool().ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! The answer to a search, made piece by piece.
 
 use quire_model::ordered::Direction;
-use quiredb::query::{Answer, Hit, Options, Path, Query, field, find};
+use quiredb::query::{Answer, Filter, Hit, Options, Path, Query, field, find};
 use quiredb::{ID, Key, View};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -288,11 +288,15 @@ pub(crate) fn find_hits(
             let size = usize::try_from(of_page.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
             let matching = find(of_page.filter).prepare();
             let matching = matching.map_err(|error| failed(error.into()))?;
-            let (page, _) = page_by_key(view, &matching, Some(&key), size, stop)?;
+            let (page, _) = page_by_key(view, None, &matching, Some(&key), size, stop)?;
             Hits::Documents(page.into_iter())
         }
         None => {
-            let beyond = after(&of_page.order, values)?;
+            let has_text = |strings: Filter| {
+                let any = find(strings).limit(1);
+                Ok(!run(any)?.hits.is_empty())
+            };
+            let beyond = after(&of_page.order, values, has_text)?;
             let filter = of_page.filter.clone().and(beyond);
             Hits::Places(run(Query { filter, ..of_page })?.hits.into_iter())
         }

@@ -67,6 +67,21 @@ pub(crate) async fn close_all(call: Call<SearchState>) -> Outcome<Answer> {
     Ok(Answer::ok(&json!({"pits": closed.collect::<Vec<_>>()})))
 }
 
+/// `GET /_search/point_in_time/_all`
+pub(crate) async fn list(call: Call<SearchState>) -> Outcome<Answer> {
+    let micros = call.state.engine.database().env().now_micros();
+    let open = call.state.contexts.list(Context::is_point).into_iter();
+    let open = open.map(|leased| {
+        let age = i64::try_from(leased.age.as_millis()).unwrap_or(i64::MAX);
+        json!({
+            "pit_id": leased.id,
+            "creation_time": micros / 1000 - age,
+            "keep_alive": leased.lease.as_millis(),
+        })
+    });
+    Ok(Answer::ok(&json!({"pits": open.collect::<Vec<_>>()})))
+}
+
 /// The views of a point in time.
 pub(crate) fn views_of(
     contexts: &Contexts,

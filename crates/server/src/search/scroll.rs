@@ -145,7 +145,7 @@ impl Scroll {
                     && hits.len() < PAGE_BYTES_MAX
                     && let Some(of) = self.views.get(*view)
                 {
-                    let (page, is_last) = page_by_key(of, query, after.as_ref(), left, stop)?;
+                    let (page, is_last) = page_by_key(of, None, query, after.as_ref(), left, stop)?;
                     let bytes: usize = page
                         .iter()
                         .map(|found| found.document.as_bytes().len())

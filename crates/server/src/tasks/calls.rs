@@ -90,6 +90,9 @@ fn cancelled(call: &Call<TasksState>, tasks: Vec<Arc<Task>>) -> Outcome<Answer> 
             "a request is cancelled"
         );
         task.cancel();
+        for child in call.state.tasks.children(task.id) {
+            child.cancel();
+        }
     }
     let now = call.state.engine.now();
     Ok(Answer::ok(&listed::list(&tasks, Grouping::Nodes, now)))

@@ -86,6 +86,13 @@ impl Tasks {
         self.running.lock().values().cloned().collect()
     }
 
+    /// The running tasks that a task began.
+    pub(crate) fn children(&self, id: u64) -> Vec<Arc<Task>> {
+        let running = self.running.lock();
+        let children = running.values().filter(|task| task.parent == Some(id));
+        children.cloned().collect()
+    }
+
     /// How many run now.
     pub(crate) fn count(&self) -> usize {
         self.running.lock().len()

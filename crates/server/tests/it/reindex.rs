@@ -121,7 +121,7 @@ async fn what_can_not_be_copied_is_refused_and_makes_no_collection() {
         assert_eq!(reply.status, status, "{body}: {}", reply.text);
     }
     let body = json!({"source": {"index": "from"}, "dest": to}).to_string();
-    for param in ["slices=2", "requests_per_second=0"] {
+    for param in ["slices=0", "slices=many", "requests_per_second=0"] {
         let reply = site
             .call(&format!("POST /_reindex?{param}"), body.clone())
             .await;
@@ -222,4 +222,97 @@ async fn work_that_nobody_waits_for_keeps_its_result() {
     site.call("GET /_tasks/quire:999999", "")
         .await
         .refused(404, "resource_not_found_exception");
+}
+
+/// Parts of work in the background, and what a task shows of them.
+async fn slices_of(site: &Site, task: &Value) -> Vec<Value> {
+    let list = format!(
+        "GET /_tasks?group_by=none&parent_task_id={}",
+        task.as_str().unwrap()
+    );
+    let listed = site.call(&list, "").await.done(200);
+    listed["tasks"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slices_together_do_each_document_once() {
+    let site = Site::new();
+    let settings = r#"{"settings":{"number_of_shards":4}}"#;
+    for name in ["from", "to"] {
+        site.call(&format!("PUT /{name}"), settings).await.done(200);
+    }
+    let lines: String = (0..2500)
+        .map(|n| format!("{{\"index\":{{\"_id\":\"{n}\"}}}}\n{{\"n\":{n}}}\n"))
+        .collect();
+    site.call("POST /from/_bulk", lines).await.done(200);
+    let from = site.database.collection("from").unwrap();
+    let to = site.database.collection("to").unwrap();
+    let body = json!({"source": {"index": "from"}, "dest": {"index": "to"}});
+    // Fewer slices than partitions, as many, more; and one for each.
+    for (slices, count, created) in [("3", 3, 2500), ("4", 4, 0), ("7", 7, 0), ("auto", 4, 0)] {
+        let path = format!("POST /_reindex?slices={slices}");
+        let report = site.call(&path, body.to_string()).await.done(200);
+        assert_eq!(report["total"], 2500, "{report}");
+        assert_eq!(report["created"], created, "{report}");
+        let parts = report["slices"].as_array().unwrap();
+        assert_eq!(parts.len(), count, "{report}");
+        let of_parts = parts.iter().map(|part| part["total"].as_u64().unwrap());
+        assert_eq!(of_parts.sum::<u64>(), 2500, "{report}");
+        assert_eq!(contents(&to), contents(&from));
+    }
+    let path = "POST /to/_delete_by_query?slices=3&max_docs=10";
+    let all = r#"{"query":{"match_all":{}}}"#;
+    let report = site.call(path, all).await.done(200);
+    assert_eq!(
+        (&report["deleted"], to.count().unwrap()),
+        (&json!(10), 2490)
+    );
+    let path = "POST /to/_update_by_query?slices=auto";
+    let report = site.call(path, all).await.done(200);
+    assert_eq!(report["updated"], 2490, "{report}");
+    for (path, body) in [
+        (
+            "POST /to/_delete_by_query?slices=3&max_docs=2",
+            json!({"query": {"match_all": {}}}),
+        ),
+        (
+            "POST /to/_update_by_query?slices=2",
+            json!({"slice": {"id": 0, "max": 2}}),
+        ),
+    ] {
+        let reply = site.call(path, body.to_string()).await;
+        reply.refused(400, "action_request_validation_exception");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slices_share_a_rate_and_end_when_their_task_is_cancelled() {
+    let site = Site::new();
+    let settings = r#"{"settings":{"number_of_shards":2}}"#;
+    site.call("PUT /from", settings).await.done(200);
+    for n in 0..40 {
+        let path = format!("PUT /from/_doc/{n}");
+        site.call(&path, r#"{"a":1}"#).await.done(201);
+    }
+    let path = "POST /_reindex?slices=2&wait_for_completion=false&requests_per_second=0.01";
+    let body = json!({"source": {"index": "from", "size": 1}, "dest": {"index": "to"}});
+    let task = site.call(path, body.to_string()).await.done(200)["task"].clone();
+    while slices_of(&site, &task).await.len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let id = task.as_str().unwrap();
+    let path = format!("POST /_reindex/{id}/_rethrottle?requests_per_second=0.02");
+    site.call(&path, "").await.done(200);
+    site.call(&format!("POST /_tasks/{id}/_cancel"), "")
+        .await
+        .done(200);
+    let done = result(&site, &task).await;
+    let report = &done["response"];
+    assert_eq!(report["canceled"], "by user request", "{done}");
+    assert_eq!(report["requests_per_second"], 0.02, "{done}");
+    assert!(report["total"].as_u64().unwrap() < 40, "{done}");
+    for slice in report["slices"].as_array().unwrap() {
+        assert_eq!(slice["requests_per_second"], 0.01, "{done}");
+    }
+    assert_eq!(slices_of(&site, &task).await, Vec::<Value>::new());
 }

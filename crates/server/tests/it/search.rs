@@ -589,6 +589,11 @@ async fn a_point_in_time_is_searched_as_it_was() {
         }
     }
     assert_eq!(count, 42);
+    let listed = request(&site, "GET /_search/point_in_time/_all", "")
+        .await
+        .json();
+    assert_eq!(listed["pits"][0]["pit_id"], id);
+    assert_eq!(listed["pits"][0]["keep_alive"], 60_000);
     let closed = request(
         &site,
         "DELETE /_search/point_in_time",
@@ -597,6 +602,33 @@ async fn a_point_in_time_is_searched_as_it_was() {
     assert_eq!(closed.await.json()["pits"][0]["successful"], true);
     let search = json!({"pit": {"id": id}});
     assert_eq!(request(&site, "POST /_search", search).await.status, 404);
+}
+
+/// As clients for Java send them.
+#[tokio::test]
+async fn a_search_goes_on_after_numbers_and_booleans_that_are_sent_as_text() {
+    let site = Site::new();
+    for n in 0..20 {
+        let document = json!({"n": n, "even": n % 2 == 0, "mixed": n, "code": format!("{n:02}")});
+        let path = format!("PUT /things/_doc/{n}");
+        request(&site, &path, document).await.done(201);
+    }
+    request(&site, "PUT /things/_doc/x", json!({"mixed": "10"}))
+        .await
+        .done(201);
+    let found = async |sort: Json, after: Json| {
+        let search = json!({"size": 3, "sort": sort, "search_after": after});
+        page(&request(&site, "POST /things/_search", search).await.json()).0
+    };
+    assert_eq!(found(json!(["n"]), json!(["4"])).await, ["5", "6", "7"]);
+    let descending = json!([{"n": "desc"}]);
+    assert_eq!(found(descending, json!(["9.5"])).await, ["9", "8", "7"]);
+    let both = json!([{"even": "desc"}, {"n": "asc"}]);
+    assert_eq!(found(both, json!(["true", "14"])).await, ["16", "18", "1"]);
+    // A text is a text where there are some.
+    assert_eq!(found(json!(["code"]), json!(["05"])).await, ["6", "7", "8"]);
+    assert_eq!(found(json!(["mixed"]), json!([18])).await, ["19", "x"]);
+    assert!(found(json!(["mixed"]), json!(["10"])).await.is_empty());
 }
 
 #[tokio::test]

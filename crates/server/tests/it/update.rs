@@ -98,11 +98,6 @@ async fn updates_that_fail_say_why() {
             "illegal_argument_exception",
             "[script]",
         ),
-        (
-            r#"{"doc":{},"_source":true}"#,
-            "illegal_argument_exception",
-            "[_source]",
-        ),
         (r#"{"doc":{},"lang":"x"}"#, "parse_exception", "lang"),
         (r#"{"doc":[1]}"#, "mapper_parsing_exception", ""),
         (
@@ -139,6 +134,37 @@ async fn updates_that_fail_say_why() {
     site.call(&retried, r#"{"doc":{}}"#)
         .await
         .refused(400, "action_request_validation_exception");
+}
+
+#[tokio::test]
+async fn an_update_shows_the_document_that_it_made() {
+    let site = Site::new();
+    site.collection("jobs");
+    let shown = async |path: &str, body: &str| {
+        let path = format!("POST /jobs/_update/{path}");
+        let answer = site.call(&path, body.to_owned()).await;
+        let answer: serde_json::Value = serde_json::from_str(&answer.text).unwrap();
+        assert_eq!(answer["get"]["_seq_no"], answer["_seq_no"], "{answer}");
+        assert_eq!(answer["get"]["found"], true, "{answer}");
+        answer["get"]["_source"].clone()
+    };
+    let made = shown(
+        "1",
+        r#"{"doc":{"a":1,"b":2},"doc_as_upsert":true,"_source":true}"#,
+    )
+    .await;
+    assert_eq!(made, json!({"a": 1, "b": 2}));
+    let changed = shown("1?_source_includes=b", r#"{"doc":{"b":3}}"#).await;
+    assert_eq!(changed, json!({"b": 3}));
+    // What the body says counts more; nothing is changed.
+    let same = shown("1?_source=b", r#"{"doc":{"b":3},"_source":["a"]}"#).await;
+    assert_eq!(same, json!({"a": 1}));
+    // A large document has its memory.
+    let long = "x".repeat(1 << 20);
+    let large = shown("1?_source", &format!(r#"{{"doc":{{"b":"{long}"}}}}"#)).await;
+    assert_eq!(large["b"].as_str().unwrap().len(), 1 << 20);
+    let without = site.call("POST /jobs/_update/1?_source=false", r#"{"doc":{"b":4}}"#);
+    assert!(without.await.done(200).get("get").is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

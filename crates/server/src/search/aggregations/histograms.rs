@@ -128,12 +128,20 @@ pub(super) fn rounding(body: &Body<'_>) -> Outcome<Rounding> {
     };
     let rounding =
         rounding.ok_or_else(|| body.refused(&format!("[time_zone] [{zone}] is not known")))?;
-    let offset = body.text("offset")?.filter(|offset| *offset != "0");
-    let offset = offset.map(|text| {
-        let refused = || body.refused(&format!("[offset] [{text}] is no time such as [+6h]"));
-        offset_millis(text).ok_or_else(refused)
-    });
-    Ok(rounding.later_by(offset.transpose()?.unwrap_or(0)))
+    let offset = match body.get("offset") {
+        None => 0,
+        Some(offset) => {
+            let text = offset.as_str().filter(|text| *text != "0");
+            let millis = text.map_or(offset.as_i64(), offset_millis);
+            let is_zero = offset.as_str() == Some("0");
+            millis.or(is_zero.then_some(0)).ok_or_else(|| {
+                body.refused(&format!(
+                    "[offset] {offset} is no time such as [+6h], nor milliseconds"
+                ))
+            })?
+        }
+    };
+    Ok(rounding.later_by(offset))
 }
 
 fn facet(body: &Body<'_>, key: BucketKey, shape: &HistogramShape) -> Outcome<Facet> {

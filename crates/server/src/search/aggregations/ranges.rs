@@ -28,7 +28,8 @@ pub(super) fn range(body: &Json) -> Outcome<(Kind, Facet)> {
     for members in members(&body)? {
         let end = |name: &str| match members.get(name) {
             None | Some(Json::Null) => Ok(None),
-            Some(value) => match value.as_f64() {
+            // Java clients send numbers as text.
+            Some(value) => match value.as_f64().or_else(|| value.as_str()?.parse().ok()) {
                 Some(number) => Ok(Some(number)),
                 None => Err(body.refused(&format!("[{name}] must be a number"))),
             },
