@@ -46,7 +46,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 /// Keys looked up side by side: as many as there may be misses under way.
-const PREFETCHED_AT_ONCE: usize = 16;
+pub(crate) const PREFETCHED_AT_ONCE: usize = 16;
 
 /// An operand over one of fewer bytes than this is combined with it.
 const COMBINED_BYTES_MIN: usize = sized(64, 4) as usize;
@@ -112,13 +112,41 @@ impl Memtable {
         op: Op<'_>,
     ) -> Result<()> {
         let mut writer = self.writer.lock();
+        self.write_hashed(&mut writer, folder, (key, table::hash(key)), position, op)
+    }
+
+    /// As [`write`](Self::write), of several in their order. On an error those before are written.
+    pub(crate) fn write_all(
+        &self,
+        folder: &Folder,
+        position: Position,
+        writes: &[(&[u8], Op<'_>)],
+    ) -> Result<()> {
+        let hashes = writes.iter().map(|(key, _)| table::hash(key));
+        let hashes: SmallVec<[u64; PREFETCHED_AT_ONCE]> = hashes.collect();
+        self.prefetch(&hashes);
+        let mut writer = self.writer.lock();
+        for ((key, op), hash) in writes.iter().zip(hashes) {
+            self.write_hashed(&mut writer, folder, (key, hash), position, *op)?;
+        }
+        Ok(())
+    }
+
+    /// Writes `op` to a key, which comes with its hash.
+    fn write_hashed(
+        &self,
+        writer: &mut Writer,
+        folder: &Folder,
+        (key, hash): (&[u8], u64),
+        position: Position,
+        op: Op<'_>,
+    ) -> Result<()> {
         if position < writer.newest {
             return Err(Error::InvalidArgument(format!(
                 "tree {}: a write at position {position} after one at {}",
                 folder.tree, writer.newest
             )));
         }
-        let hash = table::hash(key);
         let known = self.known(key, hash);
         let folded;
         let mut below = NONE;
@@ -141,7 +169,7 @@ impl Memtable {
             Op::DeleteRange(to) => {
                 let mark = writer.growth.next_cell();
                 let grown = self.deleted.add(position, key, to, mark);
-                self.grown(&mut writer, position, grown);
+                self.grown(writer, position, grown);
                 return Ok(());
             }
         };
@@ -165,7 +193,7 @@ impl Memtable {
                 grown + self.index.insert(taken, hash, cell)
             }
         };
-        self.grown(&mut writer, position, grown);
+        self.grown(writer, position, grown);
         Ok(())
     }
 

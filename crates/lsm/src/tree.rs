@@ -37,7 +37,7 @@ pub use version::Superseded;
 
 use crate::deadline::{Clock, wall_clock_micros};
 use crate::fold::Folder;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, PREFETCHED_AT_ONCE};
 use crate::run::Run;
 use crate::table::{Counters, Origin, TableCopy};
 use crate::{Op, Result, RunMeta, TreeContext, TreeSpec};
@@ -48,6 +48,7 @@ use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU64, Ordering};
 use quire_sync::{ArcSwap, Mutex};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use version::Version;
 
@@ -174,6 +175,33 @@ impl Tree {
         self.active_bytes
             .store(version.active.bytes(), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// As [`write`](Self::write), of many in their order: the memory that they look at is fetched
+    /// for several at once. On an error those before may be written.
+    ///
+    /// # Errors
+    /// As of [`write`](Self::write).
+    pub fn write_all<'w>(
+        &self,
+        position: Position,
+        mut writes: impl Iterator<Item = (&'w [u8], Op<'w>)>,
+    ) -> Result<()> {
+        let version = self.version.load();
+        loop {
+            let some: SmallVec<[_; PREFETCHED_AT_ONCE]> =
+                writes.by_ref().take(PREFETCHED_AT_ONCE).collect();
+            if some.is_empty() {
+                return Ok(());
+            }
+            for (key, op) in &some {
+                check_write(&self.folder, key, *op)?;
+            }
+            let written = version.active.write_all(&self.folder, position, &some);
+            self.active_bytes
+                .store(version.active.bytes(), Ordering::Relaxed);
+            written?;
+        }
     }
 
     /// Bytes of memory of the active memtable.

@@ -28,6 +28,13 @@ const MEMORY_WAIT: Duration = Duration::from_millis(100);
 /// How long after a failure building is tried again, unless something is written before.
 const RETRY: Duration = Duration::from_secs(10);
 
+/// Nobody reads derived trees of which no view was made while they followed changes this often.
+pub(crate) const UNREAD_FOLLOWS: u32 = 16;
+
+/// Trees that nobody reads may lag this many times as far: a batch of many changes writes a key
+/// once that small ones write again and again.
+const UNREAD_LAG: u32 = 8;
+
 /// What a step of the background job has found to do.
 enum BuildStep {
     /// There is more to build.
@@ -73,9 +80,27 @@ impl<M: Machine> Inner<M> {
         });
     }
 
+    /// How many times as far as the options say derived trees may lag.
+    pub(crate) fn lag_factor(&self) -> u32 {
+        match self.follows_unread.load(Ordering::Relaxed) < UNREAD_FOLLOWS {
+            true => 1,
+            false => UNREAD_LAG,
+        }
+    }
+
+    /// Notes that a view is made of derived trees. Those that nobody has read catch up.
+    pub(crate) fn note_read(&self) {
+        // Mostly it is 0: views share it then.
+        if self.follows_unread.load(Ordering::Relaxed) > 0
+            && self.follows_unread.swap(0, Ordering::Relaxed) >= UNREAD_FOLLOWS
+        {
+            self.schedule_derive(Duration::ZERO);
+        }
+    }
+
     /// Has derived trees follow what was published, after a moment in which more may be.
     pub(crate) fn schedule_follow(&self) {
-        let after = self.options.derived_lag;
+        let after = self.options.derived_lag * self.lag_factor();
         if self.follow_due.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -167,6 +192,7 @@ impl<M: Machine> Inner<M> {
             }
         }
         self.derived.store(to.0, Ordering::Release);
+        self.follows_unread.fetch_add(1, Ordering::Relaxed);
         let followed = to.0 - old.position().0;
         self.counters
             .derived_records
@@ -258,13 +284,16 @@ impl<M: Machine> Inner<M> {
     }
 
     fn write_derived(&self, group: &Group, batch: &TreeBatch, at: Position) -> Result<()> {
-        for (tree, key, op) in batch.writes() {
+        let mut writes = batch.writes().peekable();
+        while let Some((tree, ..)) = writes.peek().copied() {
             if !group.ids.contains(&tree) {
                 let what =
                     format!("tree {tree} is written with others that it is not derived with");
                 return Err(Error::Invalid(what));
             }
-            self.trees.get(tree)?.tree.write(key, at, op)?;
+            let of_tree = std::iter::from_fn(|| writes.next_if(|(other, ..)| *other == tree));
+            let of_tree = of_tree.map(|(_, key, op)| (key, op));
+            self.trees.get(tree)?.tree.write_all(at, of_tree)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use crate::damaged::is_tree_damage;
 use crate::deriver::{Deriver, Group, ids};
+use crate::follow::UNREAD_FOLLOWS;
 use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::publish::Publisher;
 use crate::segment_age::Sealing;
@@ -18,7 +19,7 @@ use quire_log::{ErrorKind as LogErrorKind, Log, LogIdentity, LogOptions};
 use quire_lsm::{TableFiles, TableMeta, Tree, TreeContext};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
-use quire_sync::atomic::{AtomicBool, AtomicU64};
+use quire_sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use quire_sync::{Mutex, RwLock};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
@@ -127,6 +128,7 @@ impl<M: Machine> Store<M> {
             derive_due: AtomicBool::new(false),
             derive_retry_due: AtomicBool::new(false),
             follow_due: AtomicBool::new(false),
+            follows_unread: AtomicU32::new(UNREAD_FOLLOWS),
             derive_error: Mutex::new(None),
             rebuilt: Mutex::new(rebuilt),
             manifest: Mutex::new(manifest),

@@ -19,10 +19,11 @@ pub struct StoreOptions {
     /// are not given here stay on disk, are not read, and are built anew once they are given again.
     pub derived: Vec<Arc<dyn DerivedTrees>>,
     /// Record bytes after which derived trees are brought up to date in the background: at most
-    /// about this much is not in them yet. A flush brings them up to date too. Default 1 MiB.
+    /// about this much is not in them yet. Eight times as much while nobody reads them, as when a
+    /// collection is loaded. A flush brings them up to date too. Default 1 MiB.
     pub derived_lag_bytes: u64,
     /// The time after which derived trees are brought up to date with a record that was published,
-    /// if that has not happened before. Default 50 ms.
+    /// if that has not happened before. Eight times as long while nobody reads them. Default 50 ms.
     pub derived_lag: Duration,
     /// Record bytes after which memtables are flushed even if they are small, so that opening
     /// replays a bounded part of the log. More makes larger, fewer flushes; less makes opening

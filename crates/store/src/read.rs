@@ -41,6 +41,9 @@ impl<M: Machine> Store<M> {
                 Err(_) => derived.push(inner.trees.get(*id)?),
             }
         }
+        if !derived.is_empty() {
+            inner.note_read();
+        }
         loop {
             // Before the published position: derived trees are never past that.
             let built = inner.derived_position();

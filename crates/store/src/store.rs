@@ -14,7 +14,7 @@ use quire_env::{Gate, JobClass, Volume};
 use quire_log::Log;
 use quire_lsm::{TableFiles, TreeContext};
 use quire_model::Position;
-use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use quire_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use quire_sync::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -82,6 +82,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) derive_retry_due: AtomicBool,
     /// Set while derived trees are to follow what was published, a moment from now.
     pub(crate) follow_due: AtomicBool,
+    /// How often derived trees followed changes since a view was last made of one.
+    pub(crate) follows_unread: AtomicU32,
     /// The tree that is being built, and the cursor that it is at.
     pub(crate) building: Mutex<Option<(TreeId, Vec<u8>)>>,
     /// Why the job that builds derived trees last failed, if it has not succeeded since.

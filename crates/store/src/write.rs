@@ -269,7 +269,8 @@ impl<M: Machine> Inner<M> {
     /// Whether derived trees are to be brought up to date before the next flush. Called with the
     /// writer's lock.
     fn derived_lags(&self, writer: &mut Writer<M>) -> bool {
-        let lags = writer.underived_bytes >= self.options.derived_lag_bytes;
+        let lag_bytes_max = self.options.derived_lag_bytes * u64::from(self.lag_factor());
+        let lags = writer.underived_bytes >= lag_bytes_max;
         if lags {
             writer.underived_bytes = 0;
         }

@@ -100,6 +100,33 @@ proptest! {
     }
 
     #[test]
+    fn writes_at_once_are_what_they_are_one_by_one(
+        batches in vec(
+            vec((vec(0u8..4, 1..4), 0u8..3, vec(0u8..32, 0..90)), 0..40), 1..6,
+        ),
+    ) {
+        let (folder, at_once, one_by_one) = (concat(), memtable(), memtable());
+        for (at, batch) in (1..).map(Position).zip(&batches) {
+            let ops: Vec<_> = batch
+                .iter()
+                .map(|(key, kind, value)| match kind {
+                    0 => (key.as_slice(), Op::Put(value)),
+                    1 => (key.as_slice(), Op::Delete),
+                    _ => (key.as_slice(), Op::Merge(value)),
+                })
+                .collect();
+            at_once.write_all(&folder, at, &ops).unwrap();
+            for (key, op) in ops {
+                one_by_one.write(&folder, key, at, op).unwrap();
+            }
+        }
+        for at in (0..=batches.len() as u64).map(Position) {
+            prop_assert_eq!(seen(&at_once, at, &[]), seen(&one_by_one, at, &[]));
+        }
+        prop_assert_eq!(at_once.bytes(), one_by_one.bytes());
+    }
+
+    #[test]
     fn every_position_sees_what_was_written_up_to_it(
         writes in vec(
             (vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 1..11), any::<bool>()),

@@ -2,6 +2,7 @@
 //! fault at every step.
 
 use super::*;
+use crate::follow::UNREAD_FOLLOWS;
 use crate::{BaseView, DerivedTrees, Difference, TreeBatch, TreeState, View};
 use quire_env::{Budget, ReadFault};
 use quire_seeded::{Bug, assert_each_is_found};
@@ -454,6 +455,35 @@ fn crash_at_every_step() {
     for step in 0..steps {
         play_and_go_on(&old, Trouble::Crash(step));
     }
+}
+
+#[test]
+fn trees_that_nobody_reads_lag_further_until_a_view_is_made_of_them() {
+    let env = SimEnv::new(1);
+    let options = StoreOptions {
+        replay_bytes_max: 1 << 20,
+        ..with_index()
+    };
+    let store = open_with(&env, 16 << 20, options).unwrap();
+    store.add_trees(Arc::new(ByCount)).unwrap();
+    env.run_until_idle();
+    // Of two bytes each: at 20 of them the trees are brought up to date, if somebody reads them.
+    let lag_after = |records: usize| {
+        for _ in 0..records {
+            write(&store, &["w1"], Durability::Sync).unwrap();
+        }
+        env.run_due();
+        store.position().0 - store.inner.derived_position().0
+    };
+    assert_eq!(lag_after(60), 60);
+    assert_eq!(lag_after(100), 0, "eight times as many");
+    assert_eq!(lag_after(60), 60);
+    store.view_of(&[BY_COUNT]).unwrap();
+    assert_eq!(lag_after(0), 0, "a view has them catch up");
+    for _ in 1..UNREAD_FOLLOWS {
+        assert_eq!(lag_after(20), 0);
+    }
+    assert_eq!(lag_after(20), 20, "no view was made for long");
 }
 
 #[test]
