@@ -6,8 +6,8 @@ use crate::output::Output;
 use crate::size::{count, counted};
 use crate::{Context, database};
 use quire_ship::{
-    CollectionSource, PipeConfig, Progress, Server, ShipOptions, SinkConfig, Source, Target, ship,
-    status,
+    CollectionSource, Failure, PipeConfig, Progress, Server, ShipOptions, SinkConfig, Source,
+    Target, ship, status,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ one was, however that ended.
 
   [[sink]]
   name = \"search\"
-  kind = \"opensearch\"               # elasticsearch, quire, ndjson
+  kind = \"opensearch\"               # elasticsearch, quire, kafka, ndjson
   url = \"http://127.0.0.1:9201\"
   index = \"tracks\"
 
@@ -140,16 +140,40 @@ fn sink_server(
     if let Some(directory) = &sink.directory {
         return Ok(Ok(format!("files in {}", directory.display())));
     }
+    let away = |failure: Failure| quire_ship::Error::Sink {
+        sink: sink.name.clone(),
+        reason: failure.reason().to_owned(),
+    };
+    #[cfg(feature = "kafka")]
+    if sink.kind == "kafka" {
+        return Ok(kafka_sink(context, sink)?.describe().map_err(away));
+    }
     let http = sink.http(&*context.env).map_err(failed)?;
     let index = sink.index.as_deref().unwrap_or_default();
     let found = Server::of(&http).map(|server| {
         let (flavor, version) = (server.flavor, server.version);
         format!("{}/{index}, {flavor} {version}", http.url())
     });
-    Ok(found.map_err(|failure| quire_ship::Error::Sink {
-        sink: sink.name.clone(),
-        reason: failure.reason().to_owned(),
-    }))
+    Ok(found.map_err(away))
+}
+
+#[cfg(feature = "kafka")]
+fn kafka_sink(context: &Context, sink: &SinkConfig) -> Result<quire_kafka::KafkaSink> {
+    let options = quire_kafka::KafkaSinkOptions::new(sink).map_err(failed)?;
+    quire_kafka::KafkaSink::new(context.env.clone(), options).map_err(failed)
+}
+
+/// A sink to ship to.
+fn target(context: &Context, sink: &SinkConfig) -> Result<Target> {
+    if sink.kind != "kafka" {
+        return sink.target(&context.env).map_err(failed);
+    }
+    #[cfg(feature = "kafka")]
+    return Ok(sink.target_of(std::sync::Arc::new(kafka_sink(context, sink)?)));
+    #[cfg(not(feature = "kafka"))]
+    Err(Error::Usage(
+        "this program was built without the sink kafka".to_owned(),
+    ))
 }
 
 /// A source, with what keeps it open.
@@ -223,8 +247,8 @@ fn run(context: &mut Context, file: &Path, once: bool, every: Duration) -> Resul
     }
     let opened = open_source(context, &config)?;
     let source = opened.source();
-    let targets = config.sinks.iter().map(|sink| sink.target(&context.env));
-    let targets: Vec<Target> = targets.collect::<quire_ship::Result<_>>().map_err(failed)?;
+    let targets = config.sinks.iter().map(|sink| target(context, sink));
+    let targets: Vec<Target> = targets.collect::<Result<_>>()?;
     let options = ShipOptions {
         state: config.state(),
         once,
