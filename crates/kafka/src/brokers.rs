@@ -10,8 +10,8 @@ use std::time::Duration;
 /// The longest answer of a broker: a batch of records is whole.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 
-/// How long the client itself calls again before it says that a broker is away. The lane then waits,
-/// says what it waits for, and calls again.
+/// How long the client itself calls again before it says that a broker is away. The lane then
+/// waits, says what it waits for, and calls again.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// A topic, and brokers that know of it.

@@ -2,8 +2,8 @@
 //! without a value.
 //!
 //! # Invariants
-//! 1. A change is done when all replicas in sync have its record. What is sent again is there twice,
-//!    so of each key the last record counts, as log compaction has it.
+//! 1. A change is done when all replicas in sync have its record. What is sent again is there
+//!    twice, so of each key the last record counts, as log compaction has it.
 //! 2. A key is always in one partition: the one that Kafka's own clients choose. A topic that has
 //!    other partitions than before is refused.
 //! 3. Changes of a key are not under way twice, and what is sent again over the same connection

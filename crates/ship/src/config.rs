@@ -38,6 +38,8 @@ const BULK_BYTES_MAX: usize = 64 << 20;
 pub struct PipeConfig {
     /// The folder of positions and dead letters; by default the file's name with `.state` added.
     pub state: Option<PathBuf>,
+    /// `HOST:PORT` where a run serves its metrics and its health.
+    pub listen: Option<String>,
     /// Where changes come from.
     pub source: SourceConfig,
     /// Where they go.

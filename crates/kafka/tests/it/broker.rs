@@ -1,7 +1,6 @@
 //! A broker of a test, in a folder of its own.
 
 use std::fs::File;
-use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -69,7 +68,8 @@ impl Broker {
         self.directory.path()
     }
 
-    fn java(&self, class: &str) -> Command {
+    /// A program of Kafka's own.
+    pub(crate) fn java(&self, class: &str) -> Command {
         let mut java = Command::new("java");
         java.args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
             .arg("-cp")
@@ -102,23 +102,6 @@ impl Broker {
             child.kill().unwrap();
             child.wait().unwrap();
         }
-    }
-
-    /// Writes records by Kafka's own client: a line of each, `|` between key and value.
-    pub(crate) fn produce(&self, topic: &str, lines: &str) {
-        let mut command = self.java("org.apache.kafka.tools.ConsoleProducer");
-        let address = format!("127.0.0.1:{}", self.port);
-        command
-            .args(["--bootstrap-server", &address, "--topic", topic])
-            .args(["--reader-property", "parse.key=true"])
-            .args(["--reader-property", "key.separator=|"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(lines.as_bytes()).unwrap();
-        drop(input);
-        assert!(child.wait().unwrap().success());
     }
 
     /// Changes a topic by Kafka's own command.

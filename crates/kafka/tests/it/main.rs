@@ -1,5 +1,5 @@
-//! A topic of a real Kafka, which the tests start, read and written by `ship`; they are skipped, saying so,
-//! where there is none.
+//! A topic of a real Kafka, which the tests start, read and written by `ship`; they are skipped,
+//! saying so, where there is none.
 
 #![allow(
     clippy::disallowed_methods,

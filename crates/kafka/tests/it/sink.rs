@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -88,6 +89,23 @@ impl Pipe {
     }
 }
 
+/// Writes records by Kafka's own client: a line of each, `|` between key and value.
+fn produce_by_kafka(broker: &Broker, lines: &str) {
+    let mut command = broker.java("org.apache.kafka.tools.ConsoleProducer");
+    let address = format!("127.0.0.1:{}", broker.port);
+    command
+        .args(["--bootstrap-server", &address, "--topic", TOPIC])
+        .args(["--reader-property", "parse.key=true"])
+        .args(["--reader-property", "key.separator=|"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(lines.as_bytes()).unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
 /// All records of the topic, as changes.
 fn records(broker: &Broker) -> Vec<Change> {
     let source = SourceConfig {
@@ -134,7 +152,7 @@ fn a_key_is_in_the_partition_where_kafkas_own_client_puts_it() {
         .map(|number| format!("{number}-é{}", number * 7))
         .collect();
     let lines: Vec<String> = keys.iter().map(|key| format!("{key}|{{}}\n")).collect();
-    broker.produce(TOPIC, &lines.concat());
+    produce_by_kafka(&broker, &lines.concat());
     let mut pipe = Pipe::new(&broker, "none");
     let changes = keys.iter().map(|key| (key.clone(), None));
     pipe.add(&changes.collect::<Vec<_>>());
