@@ -419,15 +419,22 @@ fn show_status(context: &mut Context, file: &Path) -> Result<()> {
         }
         match stored {
             None => context.out.line(format_args!("{}: not begun", sink.name))?,
-            Some(stored) => context.out.line(format_args!(
-                "{}: {} shipped, {} refused, at {} of {}, stored {} s ago",
-                sink.name,
-                counted(stored.changes, "change", "changes"),
-                count(stored.dead_letters),
-                stored.cursor(),
-                stored.source,
-                (now - stored.stored_micros).max(0) / 1_000_000
-            ))?,
+            Some(stored) => {
+                let cursor = stored.cursor().to_string();
+                let at = if cursor.is_empty() {
+                    "the begin"
+                } else {
+                    &cursor
+                };
+                context.out.line(format_args!(
+                    "{}: {} shipped, {} refused, at {at} of {}, stored {} s ago",
+                    sink.name,
+                    counted(stored.changes, "change", "changes"),
+                    count(stored.dead_letters),
+                    stored.source,
+                    (now - stored.stored_micros).max(0) / 1_000_000
+                ))?;
+            }
         }
     }
     Ok(())
