@@ -1,7 +1,7 @@
-//! A topic of Kafka as a source of `quire pipe`: each record is a change of the document that its
-//! key names; one without a value is a deletion.
+//! A topic of Kafka as a source and a sink of `quire pipe`: each record is a change of the document
+//! that its key names; one without a value is a deletion.
 //!
-//! # Invariants
+//! # Invariants of the source
 //! 1. The position of a change is the offset of its record and 1: it is the same whenever it is
 //!    read, and grows within a partition. So it serves as the document's version.
 //! 2. What was compacted away has a later record of its key. What retention removed has none: a
@@ -12,11 +12,15 @@
 //! Records that a transaction wrote and took back are read as any others: the client does not tell
 //! them apart.
 
+mod brokers;
 mod fault;
 mod options;
+mod partitioner;
 mod record;
+mod sink;
 mod source;
 mod topic;
 
-pub use options::KafkaOptions;
+pub use options::{KafkaOptions, KafkaSinkOptions};
+pub use sink::KafkaSink;
 pub use source::KafkaSource;

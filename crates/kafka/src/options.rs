@@ -1,25 +1,28 @@
-//! What the file of a pipe says of the source.
+//! What the file of a pipe says of a topic: as its source, and as a sink.
 
-use crate::fault::Fault;
-use quire_ship::{Error, OnLostPosition, Result, SourceConfig};
-use rskafka::BackoffConfig;
-use rskafka::client::{Client, ClientBuilder};
+use crate::brokers::Brokers;
+use quire_ship::{Error, OnLostPosition, Result, SinkConfig, SourceConfig};
+use rskafka::client::partition::Compression;
 use std::time::Duration;
 
 const TIMEOUT_S: u64 = 60;
 
-/// The longest answer of a broker: a batch of records is whole.
-const ANSWER_BYTES_MAX: usize = 128 << 20;
+/// How records may be compressed, by name; the first is the default.
+const COMPRESSIONS: [(&str, Compression); 5] = [
+    ("zstd", Compression::Zstd),
+    ("lz4", Compression::Lz4),
+    ("snappy", Compression::Snappy),
+    ("gzip", Compression::Gzip),
+    ("none", Compression::NoCompression),
+];
 
-/// Which topic, of which brokers.
+/// A topic to read.
 #[derive(Debug, Clone)]
 pub struct KafkaOptions {
-    pub(crate) brokers: Vec<String>,
-    pub(crate) topic: String,
+    pub(crate) brokers: Brokers,
     /// The field of a document with its key; none if that is the key of the record.
     pub(crate) key_field: Option<String>,
     pub(crate) on_lost_position: OnLostPosition,
-    timeout: Duration,
 }
 
 impl KafkaOptions {
@@ -28,110 +31,103 @@ impl KafkaOptions {
     /// # Errors
     /// If something is missing or wrong: a sentence that says what.
     pub fn new(config: &SourceConfig) -> Result<KafkaOptions> {
-        let wrong = |why: &str| Error::Config(format!("[source]: {why}"));
-        let url = config.url.as_deref().unwrap_or_default();
-        let addresses = url.strip_prefix("kafka://").unwrap_or_default();
-        let brokers: Vec<String> = addresses.split(',').map(str::to_owned).collect();
-        let is_address = |address: &String| {
-            let parts = address.rsplit_once(':');
-            parts.is_some_and(|(host, port)| {
-                !host.is_empty() && !host.contains(['/', '@']) && port.parse::<u16>().is_ok()
-            })
-        };
-        if !brokers.iter().all(is_address) {
-            return Err(wrong(
-                "url must be kafka://HOST:PORT, or several HOST:PORT between commas",
-            ));
-        }
-        if config.user.is_some() || config.password_file.is_some() || config.ca.is_some() {
-            return Err(wrong(
-                "type kafka has no user, password_file and ca yet: brokers are called without TLS \
-                 and without authentication",
-            ));
-        }
-        let on_lost_position = config.on_lost_position()?;
+        let wrong = |why: String| Error::Config(format!("[source]: {why}"));
+        let timeout = Duration::from_secs(config.timeout_s.unwrap_or(TIMEOUT_S));
+        let access = [
+            config.user.is_some(),
+            config.password_file.is_some(),
+            config.token_file.is_some(),
+            config.ca.is_some(),
+        ];
         Ok(KafkaOptions {
-            brokers,
-            topic: config.topic.clone().unwrap_or_default(),
+            brokers: brokers(&config.url, &config.topic, timeout, access).map_err(wrong)?,
             key_field: config.key_field.clone(),
-            on_lost_position,
-            timeout: Duration::from_secs(config.timeout_s.unwrap_or(TIMEOUT_S)),
+            on_lost_position: config.on_lost_position()?,
         })
-    }
-
-    /// A client of the brokers.
-    pub(crate) async fn connect(&self) -> Result<Client, Fault> {
-        let backoff = BackoffConfig {
-            deadline: Some(self.timeout),
-            ..BackoffConfig::default()
-        };
-        let client = ClientBuilder::new(self.brokers.clone())
-            .client_id("quire")
-            .max_message_size(ANSWER_BYTES_MAX)
-            .backoff_config(backoff);
-        self.within(client.build()).await
-    }
-
-    /// What a call to the brokers gives, if that does not take too long.
-    pub(crate) async fn within<T>(
-        &self,
-        call: impl Future<Output = Result<T, rskafka::client::error::Error>>,
-    ) -> Result<T, Fault> {
-        match tokio::time::timeout(self.timeout, call).await {
-            Ok(done) => Ok(done?),
-            Err(_) => Err(Fault::Away(format!("{self} does not answer"))),
-        }
-    }
-
-    /// The numbers of the topic's partitions.
-    pub(crate) async fn partitions(&self, client: &Client) -> Result<Vec<i32>, Fault> {
-        let topics = self.within(client.list_topics()).await?;
-        let topic = topics.into_iter().find(|topic| topic.name == self.topic);
-        let topic =
-            topic.ok_or_else(|| Fault::Stop(format!("{self} has no topic {:?}", self.topic)))?;
-        Ok(topic.partitions.into_iter().collect())
     }
 }
 
-/// The brokers' addresses.
-impl std::fmt::Display for KafkaOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "kafka://{}", self.brokers.join(","))
+/// A topic to write.
+#[derive(Debug, Clone)]
+pub struct KafkaSinkOptions {
+    pub(crate) brokers: Brokers,
+    pub(crate) compression: Compression,
+    pub(crate) concurrency_max: usize,
+}
+
+impl KafkaSinkOptions {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// If something is missing or wrong: a sentence that says what.
+    pub fn new(config: &SinkConfig) -> Result<KafkaSinkOptions> {
+        let wrong = |why: String| Error::Config(format!("sink {:?}: {why}", config.name));
+        let access = [
+            config.user.is_some(),
+            config.password_file.is_some(),
+            config.token_file.is_some(),
+            config.ca.is_some(),
+        ];
+        let compression = match config.compression.as_deref() {
+            None => Some(&COMPRESSIONS[0]),
+            Some(wanted) => COMPRESSIONS.iter().find(|(name, _)| *name == wanted),
+        };
+        let Some((_, compression)) = compression else {
+            let names = COMPRESSIONS.map(|(name, _)| name).join(", ");
+            return Err(wrong(format!("compression must be one of {names}")));
+        };
+        let brokers = brokers(&config.url, &config.topic, config.timeout(), access);
+        Ok(KafkaSinkOptions {
+            brokers: brokers.map_err(wrong)?,
+            compression: *compression,
+            concurrency_max: config.concurrency_max(),
+        })
     }
+}
+
+/// The brokers of a topic. `access` says which keys of access are set.
+fn brokers(
+    url: &Option<String>,
+    topic: &Option<String>,
+    timeout: Duration,
+    access: [bool; 4],
+) -> Result<Brokers, String> {
+    if access.contains(&true) {
+        return Err(
+            "kafka has no user, password_file, token_file and ca yet: brokers are called without \
+             TLS and without authentication"
+                .to_owned(),
+        );
+    }
+    let (url, topic) = (url.as_deref(), topic.as_deref());
+    Brokers::parse(url.unwrap_or_default(), topic.unwrap_or_default(), timeout)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn config(url: &str) -> SourceConfig {
-        SourceConfig {
-            url: Some(url.to_owned()),
-            topic: Some("cars".to_owned()),
-            ..SourceConfig::default()
-        }
-    }
-
     #[test]
-    fn addresses_are_checked_and_what_is_not_there_yet_is_refused() {
-        let options = KafkaOptions::new(&config("kafka://a:9092,[::1]:9093")).unwrap();
-        assert_eq!(options.brokers, ["a:9092", "[::1]:9093"]);
-        assert_eq!(options.to_string(), "kafka://a:9092,[::1]:9093");
-        for url in [
-            "kafka://",
-            "kafka://a",
-            "kafka://a:b",
-            "http://a:1",
-            "kafka://a:1,",
-            "a:1",
-        ] {
-            let error = KafkaOptions::new(&config(url)).unwrap_err().to_string();
-            assert!(error.contains("kafka://HOST:PORT"), "{url}: {error}");
-        }
-        let user = SourceConfig {
+    fn what_is_not_there_yet_and_what_is_not_known_is_refused() {
+        let source = SourceConfig {
+            url: Some("kafka://a:1".to_owned()),
             user: Some("u".to_owned()),
-            ..config("kafka://a:1")
+            ..SourceConfig::default()
         };
-        assert!(KafkaOptions::new(&user).is_err());
+        let error = KafkaOptions::new(&source).unwrap_err().to_string();
+        assert!(error.contains("[source]: kafka has no user"), "{error}");
+        let sink = SinkConfig {
+            name: "s".to_owned(),
+            url: Some("kafka://a:1".to_owned()),
+            ..SinkConfig::default()
+        };
+        let options = KafkaSinkOptions::new(&sink).unwrap();
+        assert_eq!(options.compression, Compression::Zstd);
+        let sink = SinkConfig {
+            compression: Some("brotli".to_owned()),
+            ..sink
+        };
+        let error = KafkaSinkOptions::new(&sink).unwrap_err().to_string();
+        assert!(error.contains("zstd, lz4, snappy, gzip, none"), "{error}");
     }
 }

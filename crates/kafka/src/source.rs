@@ -22,7 +22,7 @@ impl KafkaSource {
 impl Source for KafkaSource {
     fn identity(&self) -> String {
         // Brokers come and go.
-        format!("kafka topic {}", self.options.topic)
+        format!("kafka topic {}", self.options.brokers.topic)
     }
 
     fn grows(&self) -> bool {
@@ -30,13 +30,9 @@ impl Source for KafkaSource {
     }
 
     fn count(&self) -> Result<Option<u64>> {
-        let options = &self.options;
-        runtime()?.block_on(async {
-            let client = options.connect().await?;
-            options.partitions(&client).await?;
-            // Of the keys in it nothing is known.
-            Ok(None)
-        })
+        runtime()?.block_on(self.options.brokers.partition_count())?;
+        // Of the keys in it nothing is known.
+        Ok(None)
     }
 
     fn has_dense_positions(&self) -> bool {
@@ -49,8 +45,8 @@ impl Source for KafkaSource {
     }
 }
 
-/// What drives the connections of one reader, on its own thread.
-fn runtime() -> Result<Runtime> {
+/// What drives connections, on the threads that wait for them.
+pub(crate) fn runtime() -> Result<Runtime> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

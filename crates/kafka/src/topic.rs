@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::options::KafkaOptions;
 use crate::record::{change, offset_after, position};
 use quire_ship::{Change, Cursor, Error, OnLostPosition, Result, Topic};
-use rskafka::client::partition::{OffsetAt, PartitionClient, UnknownTopicHandling};
+use rskafka::client::partition::{OffsetAt, PartitionClient};
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::time::Duration;
@@ -50,13 +50,10 @@ impl KafkaTopic {
         runtime: Runtime,
     ) -> Result<KafkaTopic> {
         let known = place.and_then(|place| place["partitions"].as_u64());
-        let partitions = runtime.block_on(async {
-            let client = options.connect().await?;
-            options.partitions(&client).await
-        })?;
+        let count = runtime.block_on(options.brokers.partition_count())?;
         let partitions = match known {
             Some(known) => usize::try_from(known).unwrap_or(usize::MAX),
-            None => partitions.len(),
+            None => count,
         };
         let reader = Reader {
             options: options.clone(),
@@ -130,13 +127,13 @@ impl Reader {
             let wanted = bytes_max.saturating_sub(bytes).max(FETCH_BYTES_MIN);
             let wanted = 1..i32::try_from(wanted).unwrap_or(i32::MAX);
             let fetch = part.client.fetch_records(part.next, wanted, 0);
-            let (records, end) = self.options.within(fetch).await?;
+            let (records, end) = self.options.brokers.within(fetch).await?;
             part.end = end;
             for record in records {
                 let offset = record.offset;
                 let key_field = self.options.key_field.as_deref();
                 let change = change(number as u32, record, key_field).map_err(|why| {
-                    let topic = &self.options.topic;
+                    let topic = &self.options.brokers.topic;
                     Fault::Stop(format!(
                         "record {offset} of partition {number} of topic {topic}: {why}"
                     ))
@@ -154,32 +151,23 @@ impl Reader {
 
     /// Clients of all partitions, each where the cursor is.
     async fn connect(&self, cursor: &Cursor) -> Result<Vec<Part>, Fault> {
-        let (options, topic) = (&self.options, &self.options.topic);
-        let client = options.connect().await?;
-        let numbers = options.partitions(&client).await?;
-        if numbers.len() != self.partitions {
+        let brokers = &self.options.brokers;
+        let (topic, clients) = (&brokers.topic, brokers.partitions().await?);
+        if clients.len() != self.partitions {
             return Err(Fault::Stop(format!(
                 "topic {topic} has {} partitions and had {}: records of a key may be in another \
                  one now, where their positions are others. Empty the sinks, remove their \
                  positions and run again",
-                numbers.len(),
+                clients.len(),
                 self.partitions
             )));
         }
-        let mut parts = Vec::with_capacity(numbers.len());
-        for (expected, number) in (0..).zip(numbers) {
-            if number != expected {
-                return Err(Fault::Away(format!(
-                    "topic {topic} lacks partition {expected}"
-                )));
-            }
-            let client = client.partition_client(topic, number, UnknownTopicHandling::Retry);
-            let client = options.within(client).await?;
-            let begin = options
-                .within(client.get_offset(OffsetAt::Earliest))
-                .await?;
-            let end = options.within(client.get_offset(OffsetAt::Latest)).await?;
-            let read = cursor.position(number.unsigned_abs());
+        let mut parts = Vec::with_capacity(clients.len());
+        for (number, client) in (0..).zip(clients) {
+            let begin = client.get_offset(OffsetAt::Earliest);
+            let begin = brokers.within(begin).await?;
+            let end = brokers.within(client.get_offset(OffsetAt::Latest)).await?;
+            let read = cursor.position(number);
             let next = self.place(read, begin..end).map_err(|fault| match fault {
                 Fault::Lost(why) => Fault::Lost(format!("partition {number} {why}")),
                 Fault::Stop(why) => {

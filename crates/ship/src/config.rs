@@ -21,7 +21,7 @@ use std::time::Duration;
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Kinds of sinks. The first three are told apart by what the server says of itself.
-const KINDS: [&str; 4] = ["opensearch", "elasticsearch", "quire", "ndjson"];
+const KINDS: [&str; 5] = ["opensearch", "elasticsearch", "quire", "kafka", "ndjson"];
 
 const TIMEOUT_S: u64 = 60;
 const DEAD_LETTERS_MAX: u64 = 1_000;
@@ -38,6 +38,8 @@ const BULK_BYTES_MAX: usize = 64 << 20;
 pub struct PipeConfig {
     /// The folder of positions and dead letters; by default the file's name with `.state` added.
     pub state: Option<PathBuf>,
+    /// `HOST:PORT` where a run serves its metrics and its health.
+    pub listen: Option<String>,
     /// Where changes come from.
     pub source: SourceConfig,
     /// Where they go.
@@ -94,12 +96,16 @@ pub struct SourceConfig {
 pub struct SinkConfig {
     /// Names its files and its progress.
     pub name: String,
-    /// `opensearch`, `elasticsearch`, `quire` or `ndjson`.
+    /// `opensearch`, `elasticsearch`, `quire`, `kafka` or `ndjson`.
     pub kind: String,
     /// The server.
     pub url: Option<String>,
     /// The index, or the collection.
     pub index: Option<String>,
+    /// Of `kafka`.
+    pub topic: Option<String>,
+    /// Of `kafka`: how records are compressed; `zstd` by default.
+    pub compression: Option<String>,
     /// The mapping type, for Elasticsearch before 7; `doc` in 5 and `_doc` in 6 by default.
     pub doc_type: Option<String>,
     /// The user of basic authentication.
@@ -189,7 +195,7 @@ impl PipeConfig {
         let mut fitting = self
             .sinks
             .iter()
-            .filter(|sink| sink.directory.is_none() && named.is_none_or(|name| *name == sink.name));
+            .filter(|sink| sink.index.is_some() && named.is_none_or(|name| *name == sink.name));
         match (fitting.next(), fitting.next(), named) {
             (Some(sink), None, _) => Ok(sink),
             (None, _, Some(name)) => Err(format!(
@@ -320,18 +326,34 @@ impl SinkConfig {
         if self.name.is_empty() || !self.name.bytes().all(is_name) {
             return Err("the name must be of letters, digits, - and _".to_owned());
         }
-        let is_file = self.kind == "ndjson";
         if !KINDS.contains(&self.kind.as_str()) {
             let hint = suggestion(&self.kind, KINDS);
             let kinds = KINDS.join(", ");
             return Err(format!("kind {:?} is none of {kinds}{hint}", self.kind));
         }
-        match (is_file, &self.url, &self.index, &self.directory) {
-            (true, None, None, Some(_)) | (false, Some(_), Some(_), None) => {}
-            (true, ..) => return Err("kind ndjson needs directory, and no url, index".to_owned()),
-            (false, ..) => {
-                return Err("it needs url and index, and no directory".to_owned());
-            }
+        let has = [
+            ("url", self.url.is_some()),
+            ("index", self.index.is_some()),
+            ("topic", self.topic.is_some()),
+            ("directory", self.directory.is_some()),
+        ];
+        let needs: &[&str] = match self.kind.as_str() {
+            "ndjson" => &["directory"],
+            "kafka" => &["url", "topic"],
+            _ => &["url", "index"],
+        };
+        if has
+            .iter()
+            .any(|(key, is_there)| needs.contains(key) != *is_there)
+        {
+            let others = has.iter().map(|(key, _)| *key);
+            let others: Vec<&str> = others.filter(|key| !needs.contains(key)).collect();
+            return Err(format!(
+                "kind {} needs {}, and no {}",
+                self.kind,
+                needs.join(" and "),
+                others.join(", ")
+            ));
         }
         let within = |what: &str, value: Option<usize>, min: usize, max: usize| match value {
             Some(value) if !(min..=max).contains(&value) => Err(format!(
@@ -354,17 +376,23 @@ impl SinkConfig {
             password_file: self.password_file.clone(),
             token_file: self.token_file.clone(),
             ca: self.ca.clone(),
-            timeout: Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S)),
+            timeout: self.timeout(),
         };
         Http::new(env, &access, self.concurrency_max())
             .map_err(|why| Error::Config(format!("sink {:?}: {why}", self.name)))
     }
 
-    fn concurrency_max(&self) -> usize {
+    /// The most bulks at once.
+    pub fn concurrency_max(&self) -> usize {
         self.concurrency.unwrap_or(CONCURRENCY_TUNED)
     }
 
-    /// The sink, to ship to. Does not call it yet.
+    /// Seconds to wait for an answer.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S))
+    }
+
+    /// A search server, Quire, or files, to ship to. Does not call it yet.
     ///
     /// # Errors
     /// If the server can't be called so.
@@ -385,13 +413,18 @@ impl SinkConfig {
                 },
             )),
         };
-        Ok(Target {
+        Ok(self.target_of(sink))
+    }
+
+    /// A sink that the caller made, to ship to as the file says.
+    pub fn target_of(&self, sink: Arc<dyn Sink>) -> Target {
+        Target {
             name: self.name.clone(),
             sink,
             bulk_bytes: self.bulk_bytes,
             concurrency: self.concurrency,
             dead_letters_max: self.dead_letters_max.unwrap_or(DEAD_LETTERS_MAX),
-        })
+        }
     }
 }
 
@@ -451,6 +484,11 @@ index = "tracks"
                 &["bulk_bytes is 7", "1024"],
             ),
             ("\"search\"", "\"a/b\"", &["must be of letters"]),
+            (
+                "\"opensearch\"",
+                "\"kafka\"",
+                &["kind kafka needs url and topic, and no index, directory"],
+            ),
         ] {
             let why = PipeConfig::parse(&GOOD.replace(from, to)).unwrap_err();
             for part in parts {

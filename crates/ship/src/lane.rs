@@ -17,6 +17,7 @@
 use crate::batcher::{Batcher, Bulk};
 use crate::change::{Change, Cursor};
 use crate::checkpoint::Checkpoint;
+use crate::delays::Delays;
 use crate::deliver::Delivery;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -50,6 +51,9 @@ const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// What the coordinator is sent.
 enum Event {
+    Opened {
+        place: Option<Value>,
+    },
     Read {
         changes: Vec<Change>,
         place: Option<Value>,
@@ -94,6 +98,9 @@ struct Coordinator<'l, 'a> {
     reported_at: Duration,
     reported: (u64, u64),
     bytes: u64,
+    /// Delays of all changes, and of those since the last report.
+    delays: Delays,
+    new_delays: Delays,
     /// Since when changes wait that would not fill a bulk.
     waiting_since: Option<Duration>,
     /// Credits that the reader gets when there is room.
@@ -144,6 +151,8 @@ impl Lane<'_> {
                 reported_at: now,
                 reported: (0, 0),
                 bytes: 0,
+                delays: Delays::default(),
+                new_delays: Delays::default(),
                 waiting_since: None,
                 owed: CREDITS,
             };
@@ -204,6 +213,8 @@ impl Lane<'_> {
             false => READ_WAIT,
         };
         let mut topic = self.until_it_answers(|| self.source.open(place.as_ref()))?;
+        let place = topic.place();
+        let _ = events.send(Event::Opened { place });
         while credits.recv().is_ok() {
             let read = || topic.read(&cursor, READ_BYTES, wait);
             let changes = self.until_it_answers(read)?;
@@ -307,6 +318,7 @@ impl Coordinator<'_, '_> {
 
     fn take(&mut self, event: Event) -> Result<()> {
         match event {
+            Event::Opened { place } => self.begin_at(place)?,
             Event::Read {
                 changes,
                 place,
@@ -332,9 +344,28 @@ impl Coordinator<'_, '_> {
         Ok(())
     }
 
+    /// Stores where the source was when it was first read, before anything is sent: another run
+    /// that began later would not learn of what was deleted meanwhile.
+    fn begin_at(&mut self, place: Option<Value>) -> Result<()> {
+        if place.is_none() || self.checkpoint.place.is_some() {
+            return Ok(());
+        }
+        self.place.clone_from(&place);
+        self.checkpoint.place = place;
+        let env = self.lane.delivery.env;
+        self.checkpoint.store(env, self.lane.checkpoint_path)
+    }
+
     fn settled(&mut self, bulk: &Bulk, mark: Option<Value>) {
         self.batcher.settle(bulk, mark);
         self.bytes += bulk.bytes as u64;
+        let now_micros = self.lane.delivery.env.now_micros();
+        let times = bulk.changes.iter().map(|change| change.time_micros);
+        for committed in times.filter(|time| *time > 0) {
+            let delay = (now_micros - committed).max(0).unsigned_abs();
+            self.delays.add(delay);
+            self.new_delays.add(delay);
+        }
         let now = self.lane.delivery.env.monotonic();
         self.tuner.settled(bulk.bytes, now);
     }
@@ -416,16 +447,23 @@ impl Coordinator<'_, '_> {
             lag_changes: self.end.as_ref().map(|end| settled.cursor.distance(end)),
             lag_seconds,
             is_level,
+            delay_p50_seconds: self.new_delays.quantile_seconds(0.5),
+            delay_p99_seconds: self.new_delays.quantile_seconds(0.99),
+            delays: self.delays.clone(),
+            waiting_bytes: self.batcher.waiting_bytes(),
+            under_way: self.batcher.under_way(),
             bulk_bytes: setting.bulk_bytes,
             concurrency: setting.concurrency,
             retries: tally.retries.load(Ordering::Relaxed),
             had: tally.had.load(Ordering::Relaxed),
             dead_letters: tally.dead_letters.load(Ordering::Relaxed),
             waiting_for: delivery.waiting_for.lock().clone(),
+            failed: None,
             best: self.tuner.best(),
             curve: self.tuner.curve(),
         };
         (self.reported_at, self.reported) = (now, counted);
+        self.new_delays = Delays::default();
         progress
     }
 }

@@ -1,5 +1,6 @@
 //! What is reported while shipping.
 
+use crate::delays::Delays;
 use crate::tuner::Setting;
 use serde::Serialize;
 
@@ -23,6 +24,19 @@ pub struct Progress {
     pub lag_seconds: Option<f64>,
     /// Whether the sink had all that the source had, when the source was last read.
     pub is_level: bool,
+    /// Seconds from the commit of a change at the source until the sink acknowledged it, which half
+    /// of the changes since the last report took at most; none if no time of commit is known.
+    pub delay_p50_seconds: Option<f64>,
+    /// As `delay_p50_seconds`, of 99 of 100 changes.
+    pub delay_p99_seconds: Option<f64>,
+    /// These delays of all changes of this run.
+    #[serde(skip)]
+    pub delays: Delays,
+    /// Bytes that were read and wait to be sent. None, while bulks could be sent, means that the
+    /// source is what limits.
+    pub waiting_bytes: usize,
+    /// Bulks that the sink has not answered yet.
+    pub under_way: usize,
     /// Bytes of a bulk.
     pub bulk_bytes: usize,
     /// Bulks at once.
@@ -35,6 +49,8 @@ pub struct Progress {
     pub dead_letters: u64,
     /// Why the last attempt failed, if none has succeeded since.
     pub waiting_for: Option<String>,
+    /// Why shipping to this sink ended, if it failed. The others go on.
+    pub failed: Option<String>,
     /// The best setting of bulks so far.
     pub best: Setting,
     /// What each setting of bulks gave.

@@ -43,8 +43,8 @@ pub struct ShipOptions {
     pub report_every: Duration,
 }
 
-/// Ships until every sink is level, or `stop` says so. A sink that fails leaves the others. Returns
-/// what became of each, in their order.
+/// Ships until every sink is level, or `stop` says so. A sink that fails leaves the others, and its
+/// last progress says why. Returns what became of each, in their order.
 ///
 /// # Errors
 /// If another process ships with the same state, or its folder can't be made.
@@ -70,7 +70,7 @@ pub fn ship(
         let lanes = targets.iter().map(|target| {
             let lane = thread::Builder::new().name(target.name.clone());
             lane.spawn_scoped(scope, || {
-                ship_to(env, source, target, options, observe, stop)
+                ship_and_say_why(env, source, target, options, observe, stop)
             })
         });
         let lanes: Vec<_> = lanes.collect();
@@ -89,6 +89,45 @@ pub fn ship(
 /// Of the file.
 pub fn status(env: &dyn Env, state: &std::path::Path, sink: &str) -> Result<Option<Checkpoint>> {
     Checkpoint::load(env, &Checkpoint::path(state, sink))
+}
+
+/// Ships to a sink; if that fails, reports so at once: the other sinks may go on for long.
+fn ship_and_say_why(
+    env: &Arc<dyn Env>,
+    source: &dyn Source,
+    target: &Target,
+    options: &ShipOptions,
+    observe: &(dyn Fn(&Progress) + Sync),
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Progress> {
+    let last = Mutex::new(Progress {
+        sink: target.name.clone(),
+        ..Progress::default()
+    });
+    let remember = |progress: &Progress| {
+        last.lock().clone_from(progress);
+        observe(progress);
+    };
+    let end = ship_to(env, source, target, options, &remember, stop);
+    if let Err(error) = &end
+        && !matches!(error, Error::Stopped)
+    {
+        let mut last = last.into_inner();
+        last.failed = Some(with_causes(error));
+        observe(&last);
+    }
+    end
+}
+
+/// An error with its causes, between colons.
+fn with_causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
 }
 
 fn ship_to(

@@ -60,7 +60,7 @@ pub trait Sink: Send + Sync + fmt::Debug {
     fn begin(&self, mark: Option<&Value>) -> Result<(), Failure>;
 
     /// What is stored with the cursor after the last bulk, and given to [`begin`](Sink::begin) at
-    /// the next start. A sink with a mark takes one bulk at a time.
+    /// the next start. A sink whose mark changes with each bulk takes one at a time.
     fn mark(&self) -> Option<Value> {
         None
     }

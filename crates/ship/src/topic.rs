@@ -58,6 +58,7 @@ pub trait Topic: Send {
     /// What a later reader needs, beside the cursor, to go on after what was read so far; none if
     /// the cursor says it all. Then a reader gets the place that was stored, and the cursor, which
     /// is never before it: what lies between them was settled.
+    /// The place before the first read is stored before anything is sent.
     fn place(&self) -> Option<Value> {
         None
     }

@@ -1,17 +1,24 @@
 //! `quire pipe`: ships the changes of a source to search clusters, servers and files.
 
+mod dashboard;
+mod lanes;
+mod listen;
+
 use crate::error::{Error, Result};
 use crate::message::print_message;
 use crate::output::Output;
 use crate::size::{count, counted};
 use crate::{Context, database};
+use dashboard::Dashboard;
+use lanes::Lanes;
+use parking_lot::Mutex;
 use quire_ship::{
-    CollectionSource, PipeConfig, Progress, Server, ShipOptions, SinkConfig, Source, Target, ship,
-    status,
+    CollectionSource, Failure, PipeConfig, Progress, Server, ShipOptions, SinkConfig, Source,
+    Target, ship, status,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Keep search clusters, servers and files in step with a source
@@ -27,7 +34,7 @@ one was, however that ended.
 
   [[sink]]
   name = \"search\"
-  kind = \"opensearch\"               # elasticsearch, quire, ndjson
+  kind = \"opensearch\"               # elasticsearch, quire, kafka, ndjson
   url = \"http://127.0.0.1:9201\"
   index = \"tracks\"
 
@@ -59,6 +66,9 @@ enum What {
         #[arg(long, value_name = "SECONDS", default_value_t = 1,
             value_parser = clap::value_parser!(u64).range(1..=3600))]
         every: u64,
+        /// Serve /metrics (Prometheus) and /health on this address
+        #[arg(long, value_name = "HOST:PORT")]
+        listen: Option<String>,
     },
     /// Show the stored position of each sink
     Status {
@@ -71,9 +81,12 @@ impl Pipe {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         match self.what {
             What::Check { file } => check(context, &file),
-            What::Run { file, once, every } => {
-                run(context, &file, once, Duration::from_secs(every))
-            }
+            What::Run {
+                file,
+                once,
+                every,
+                listen,
+            } => run(context, &file, once, Duration::from_secs(every), listen),
             What::Status { file } => show_status(context, &file),
         }
     }
@@ -140,16 +153,40 @@ fn sink_server(
     if let Some(directory) = &sink.directory {
         return Ok(Ok(format!("files in {}", directory.display())));
     }
+    let away = |failure: Failure| quire_ship::Error::Sink {
+        sink: sink.name.clone(),
+        reason: failure.reason().to_owned(),
+    };
+    #[cfg(feature = "kafka")]
+    if sink.kind == "kafka" {
+        return Ok(kafka_sink(context, sink)?.describe().map_err(away));
+    }
     let http = sink.http(&*context.env).map_err(failed)?;
     let index = sink.index.as_deref().unwrap_or_default();
     let found = Server::of(&http).map(|server| {
         let (flavor, version) = (server.flavor, server.version);
         format!("{}/{index}, {flavor} {version}", http.url())
     });
-    Ok(found.map_err(|failure| quire_ship::Error::Sink {
-        sink: sink.name.clone(),
-        reason: failure.reason().to_owned(),
-    }))
+    Ok(found.map_err(away))
+}
+
+#[cfg(feature = "kafka")]
+fn kafka_sink(context: &Context, sink: &SinkConfig) -> Result<quire_kafka::KafkaSink> {
+    let options = quire_kafka::KafkaSinkOptions::new(sink).map_err(failed)?;
+    quire_kafka::KafkaSink::new(context.env.clone(), options).map_err(failed)
+}
+
+/// A sink to ship to.
+fn target(context: &Context, sink: &SinkConfig) -> Result<Target> {
+    if sink.kind != "kafka" {
+        return sink.target(&context.env).map_err(failed);
+    }
+    #[cfg(feature = "kafka")]
+    return Ok(sink.target_of(Arc::new(kafka_sink(context, sink)?)));
+    #[cfg(not(feature = "kafka"))]
+    Err(Error::Usage(
+        "this program was built without the sink kafka".to_owned(),
+    ))
 }
 
 /// A source, with what keeps it open.
@@ -212,7 +249,13 @@ fn named_source(context: &Context, config: &PipeConfig, kind: &str) -> Result<Bo
     }
 }
 
-fn run(context: &mut Context, file: &Path, once: bool, every: Duration) -> Result<()> {
+fn run(
+    context: &mut Context,
+    file: &Path,
+    once: bool,
+    every: Duration,
+    listen: Option<String>,
+) -> Result<()> {
     let config = read(context, file)?;
     if let (Some(directory), false) = (&config.source.directory, once) {
         return Err(Error::Usage(format!(
@@ -223,26 +266,47 @@ fn run(context: &mut Context, file: &Path, once: bool, every: Duration) -> Resul
     }
     let opened = open_source(context, &config)?;
     let source = opened.source();
-    let targets = config.sinks.iter().map(|sink| sink.target(&context.env));
-    let targets: Vec<Target> = targets.collect::<quire_ship::Result<_>>().map_err(failed)?;
+    let targets = config.sinks.iter().map(|sink| target(context, sink));
+    let targets: Vec<Target> = targets.collect::<Result<_>>()?;
     let options = ShipOptions {
         state: config.state(),
         once,
         report_every: every,
     };
+    let names = || targets.iter().map(|target| target.name.as_str());
+    let lanes = Arc::new(Lanes::new(names()));
+    if let Some(address) = listen.as_ref().or(config.listen.as_ref()) {
+        let bound = listen::listen(address, Arc::clone(&lanes))?;
+        if context.out.is_json() {
+            let event = json!({"event": "listening", "address": bound.to_string()});
+            context.out.json_line(&event)?;
+            context.out.flush()?;
+        } else {
+            print_message(format_args!("metrics: http://{bound}/metrics"));
+        }
+    }
+    let dashboard = match context.out.is_json() {
+        true => None,
+        false => Dashboard::start(&source.identity(), names()),
+    };
     let env = context.env.clone();
     let out = Mutex::new(&mut context.out);
     let observe = |progress: &Progress| {
-        let mut out = out.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        report(&mut out, progress);
+        lanes.set(progress);
+        report(&mut out.lock(), dashboard.as_ref(), progress);
     };
     let ends = ship(&env, source, &targets, &options, &observe, &|| false).map_err(failed)?;
+    if let Some(dashboard) = &dashboard {
+        dashboard.finish();
+    }
     let mut last = None;
-    for end in ends {
+    for (end, sink) in ends.into_iter().zip(names()) {
         match end {
             Ok(progress) => print_end(&mut context.out, &progress)?,
             Err(error) => {
-                print_message(format_args!("quire: {}", crate::error::causes(&error)));
+                if !lanes.has_failed(sink) {
+                    print_message(format_args!("quire: {}", crate::error::causes(&error)));
+                }
                 last = Some(Error::Reported);
             }
         }
@@ -250,15 +314,28 @@ fn run(context: &mut Context, file: &Path, once: bool, every: Duration) -> Resul
     last.map_or(Ok(()), Err)
 }
 
-/// Shows progress: an event on standard output with `--json`, else a line on standard error.
-fn report(out: &mut Output, progress: &Progress) {
+/// Shows progress: an event on standard output with `--json`, else on the dashboard if there is
+/// one, else a line on standard error.
+fn report(out: &mut Output, dashboard: Option<&Dashboard>, progress: &Progress) {
     if out.is_json() {
+        let event = if progress.failed.is_some() {
+            "failed"
+        } else {
+            "progress"
+        };
         // An output that is closed ends the command when the result is printed.
-        let _ = out.json_line(&json!({"event": "progress", "progress": progress}));
+        let _ = out.json_line(&json!({"event": event, "progress": progress}));
         let _ = out.flush();
-        return;
     }
-    print_message(as_line(progress));
+    if let Some(dashboard) = dashboard {
+        dashboard.show(progress);
+    }
+    match (&progress.failed, dashboard) {
+        (Some(why), Some(dashboard)) => dashboard.print(&format!("quire: {why}")),
+        (Some(why), None) => print_message(format_args!("quire: {why}")),
+        (None, None) if !out.is_json() => print_message(as_line(progress)),
+        (None, _) => {}
+    }
 }
 
 /// Progress as a line.
@@ -342,15 +419,22 @@ fn show_status(context: &mut Context, file: &Path) -> Result<()> {
         }
         match stored {
             None => context.out.line(format_args!("{}: not begun", sink.name))?,
-            Some(stored) => context.out.line(format_args!(
-                "{}: {} shipped, {} refused, at {} of {}, stored {} s ago",
-                sink.name,
-                counted(stored.changes, "change", "changes"),
-                count(stored.dead_letters),
-                stored.cursor(),
-                stored.source,
-                (now - stored.stored_micros).max(0) / 1_000_000
-            ))?,
+            Some(stored) => {
+                let cursor = stored.cursor().to_string();
+                let at = if cursor.is_empty() {
+                    "the begin"
+                } else {
+                    &cursor
+                };
+                context.out.line(format_args!(
+                    "{}: {} shipped, {} refused, at {at} of {}, stored {} s ago",
+                    sink.name,
+                    counted(stored.changes, "change", "changes"),
+                    count(stored.dead_letters),
+                    stored.source,
+                    (now - stored.stored_micros).max(0) / 1_000_000
+                ))?;
+            }
         }
     }
     Ok(())

@@ -9,8 +9,11 @@
 
 mod admin;
 mod backup;
+#[path = "../../../kafka/tests/it/broker.rs"]
+mod broker;
 mod demo;
 mod documents;
+mod kafka;
 mod load;
 mod mariadb;
 mod mariadb_server;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The documents that a folder of changes ends with.
-fn documents(folder: &Path) -> BTreeMap<String, Value> {
+pub(crate) fn documents(folder: &Path) -> BTreeMap<String, Value> {
     let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().collect();
     names.sort_by_key(|name| name.file_name());
     let mut documents = BTreeMap::new();

@@ -2,6 +2,9 @@
 
 use crate::Quire;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
 const PIPE: &str = r#"
 [source]
@@ -89,5 +92,111 @@ fn a_mistake_says_what_to_do() {
         let said = done.stdout + &done.stderr;
         assert!(said.contains(part), "{part} is not in: {said}");
         assert_eq!(done.code, code, "{said}");
+    }
+}
+
+/// The status line and the body of an answer.
+fn get(address: &str, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_run_serves_its_metrics_and_its_health_and_a_sink_that_fails_is_reported_at_once() {
+    let quire = Quire::new();
+    quire.file("songs.ndjson", "{\"_id\":1}\n{\"_id\":2}\n");
+    quire.file("archive", "no folder");
+    let sink = |name: &str, folder: &str| {
+        format!("[[sink]]\nname = \"{name}\"\nkind = \"ndjson\"\ndirectory = \"{folder}\"\n")
+    };
+    let source = "listen = \"127.0.0.1:0\"\n[source]\nfiles = [\"songs.ndjson\"]\n";
+    let sinks = sink("good", "good") + &sink("bad", "archive/in/a/file");
+    quire.file("pipe.toml", source.to_owned() + &sinks);
+    let mut command = quire.command(&["pipe", "run", "pipe.toml", "--json"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut running = command.spawn().unwrap();
+    let mut events = BufReader::new(running.stdout.take().unwrap()).lines();
+    let mut event = || -> Value { serde_json::from_str(&events.next().unwrap().unwrap()).unwrap() };
+    let listening = event();
+    let address = listening["address"].as_str().unwrap();
+    let (mut is_level, mut has_failed) = (false, false);
+    while !(is_level && has_failed) {
+        let event = event();
+        let progress = &event["progress"];
+        has_failed |= event["event"] == "failed" && progress["sink"] == "bad";
+        is_level |= progress["sink"] == "good" && progress["is_level"] == true;
+    }
+    let (status, metrics) = get(address, "/metrics");
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    for line in [
+        "# TYPE quire_pipe_changes_total counter",
+        "quire_pipe_changes_total{sink=\"good\"} 2",
+        "quire_pipe_level{sink=\"good\"} 1",
+        "quire_pipe_failed{sink=\"bad\"} 1",
+        "quire_pipe_delay_seconds_count{sink=\"good\"} 0",
+    ] {
+        assert!(metrics.lines().any(|one| one == line), "{line}: {metrics}");
+    }
+    let (status, health) = get(address, "/health");
+    assert_eq!(status, "HTTP/1.1 503 Service Unavailable");
+    let health: Value = serde_json::from_str(&health).unwrap();
+    assert_eq!(health["sinks"][0]["state"], "ok");
+    assert_eq!(health["sinks"][1]["state"], "failed");
+    assert!(get(address, "/other").0.contains("404"));
+    running.kill().unwrap();
+    running.wait().unwrap();
+
+    quire.file("pipe.toml", source.to_owned() + &sink("good", "good"));
+    quire.ok(&["pipe", "run", "pipe.toml", "--once", "--listen", "[::1]:0"]);
+    let words = ["cannot listen on nowhere"];
+    quire.fails(
+        &["pipe", "run", "pipe.toml", "--listen", "nowhere"],
+        1,
+        &words,
+    );
+}
+
+#[test]
+fn a_terminal_gets_a_dashboard_and_the_result() {
+    let mut script = Command::new("script");
+    if script
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_err()
+    {
+        println!("skipped: no program `script`, which makes a terminal; on Debian: bsdutils");
+        return;
+    }
+    let quire = Quire::new();
+    quire.file("songs.ndjson", "{\"_id\":1}\n{\"_id\":2}\n");
+    quire.ok(&["load", "db", "songs", "songs.ndjson"]);
+    quire.file("pipe.toml", PIPE);
+    let command = format!("{} pipe run pipe.toml --once", env!("CARGO_BIN_EXE_quire"));
+    let done = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .current_dir(quire.path(""))
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let screen = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{screen}");
+    for part in [
+        "db/songs",
+        "  archive   2 changes",
+        "level",
+        "0 retries, 0 refused",
+        "2 changes;",
+    ] {
+        assert!(screen.contains(part), "{part:?} is not in {screen:?}");
     }
 }

@@ -68,7 +68,8 @@ impl Broker {
         self.directory.path()
     }
 
-    fn java(&self, class: &str) -> Command {
+    /// A program of Kafka's own.
+    pub(crate) fn java(&self, class: &str) -> Command {
         let mut java = Command::new("java");
         java.args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
             .arg("-cp")

@@ -1,5 +1,5 @@
-//! A topic of a real Kafka, which the tests start, read by `ship`; they are skipped, saying so,
-//! where there is none.
+//! A topic of a real Kafka, which the tests start, read and written by `ship`; they are skipped,
+//! saying so, where there is none.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,6 +9,7 @@
 )]
 
 mod broker;
+mod sink;
 
 use broker::Broker;
 use quire_env::{Env, OsEnv};

@@ -11,5 +11,6 @@
 mod fake;
 mod fake_cluster;
 mod faults;
+mod place;
 mod reindex;
 mod wire;

@@ -1,0 +1,130 @@
+//! A table of a real MariaDB, over a topic of a real Kafka, into Quire; skipped, saying so, where
+//! one of them is not installed.
+
+use crate::Quire;
+use crate::broker::Broker;
+use crate::mariadb::documents;
+use crate::mariadb_server::MariaDb;
+use crate::serve::Server;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The files of two pipes: from the table into the topic, and from it into the collection.
+fn pipes(quire: &Quire, server: &MariaDb, broker: &Broker, collection: &str) {
+    let topic = format!(
+        "url = \"kafka://127.0.0.1:{}\"\ntopic = \"rows\"",
+        broker.port
+    );
+    quire.file("password", "secret\n");
+    quire.file(
+        "feed.toml",
+        format!(
+            "[source]\ntype = \"mysql\"\nurl = \"mysql://127.0.0.1:{}\"\ntable = \"app.t\"\n\
+             user = \"repl\"\npassword_file = \"password\"\n\
+             [[sink]]\nname = \"topic\"\nkind = \"kafka\"\n{topic}\n",
+            server.port
+        ),
+    );
+    quire.file(
+        "index.toml",
+        format!(
+            "[source]\ntype = \"kafka\"\n{topic}\n[[sink]]\nname = \"search\"\n\
+             kind = \"quire\"\nurl = \"{collection}\"\nindex = \"t\"\n\
+             [[sink]]\nname = \"files\"\nkind = \"ndjson\"\ndirectory = \"files\"\n"
+        ),
+    );
+}
+
+fn spawn(quire: &Quire, file: &str) -> Child {
+    let mut command = quire.command(&["pipe", "run", file]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn quire_equals_the_table_behind_a_topic_though_the_pipes_and_the_broker_are_killed() {
+    let Some(mut broker) = Broker::start() else {
+        return;
+    };
+    let Some(server) = MariaDb::start() else {
+        return;
+    };
+    let quire = Quire::new();
+    let served = Server::start_of(&quire, "served", &[]);
+    let collection = format!("http://{}", served.address);
+    pipes(&quire, &server, &broker, &collection);
+    server.sql(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(2000)); \
+         INSERT INTO t SELECT seq, 0, REPEAT('x', 600) FROM seq_1_to_4000",
+    );
+    let words = ["has no topic \"rows\""];
+    quire.fails(&["pipe", "run", "feed.toml", "--once"], 1, &words);
+    let compact = ["--config", "cleanup.policy=compact"];
+    broker.topics(
+        &[
+            &["--create", "--topic", "rows", "--partitions", "3"],
+            &compact[..],
+        ]
+        .concat(),
+    );
+    let checked = quire.ok(&["pipe", "check", "feed.toml"]);
+    assert!(
+        checked.contains("topic rows, partitions: 3: ok"),
+        "{checked}"
+    );
+
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (writing, client) = (&stop, server.client());
+        scope.spawn(move || {
+            let mut turn = 0;
+            while !writing.load(Ordering::Relaxed) {
+                turn += 1;
+                client.try_sql(&format!(
+                    "UPDATE t SET v = v + 1 WHERE id % 97 = {turn} % 97; \
+                     DELETE FROM t WHERE id % 1009 = {turn}; \
+                     INSERT IGNORE INTO t VALUES (20000 + {turn}, {turn}, 'new'); \
+                     UPDATE IGNORE t SET id = id + 30000 WHERE id = {turn} * 3"
+                ));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        for kill in 0..12 {
+            let mut running = ["feed.toml", "index.toml"].map(|file| spawn(&quire, file));
+            std::thread::sleep(Duration::from_millis(200 + 170 * (kill % 7)));
+            if kill % 4 == 2 {
+                broker.kill();
+                broker.run();
+            }
+            for child in &mut running {
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    quire.ok(&["pipe", "run", "feed.toml", "--once"]);
+    quire.ok(&["pipe", "run", "index.toml", "--once"]);
+    let rows = server.sql("SELECT id, v, LENGTH(s) FROM t");
+    let rows: BTreeSet<String> = rows.lines().map(str::to_owned).collect();
+    assert!(rows.len() > 1_000, "{}", rows.len());
+    let files = documents(&quire.path("files"));
+    let files: BTreeSet<String> = files.values().map(row).collect();
+    assert_eq!(files.symmetric_difference(&rows).next(), None);
+    let scanned = quire.ok(&["scan", &collection, "t"]);
+    let scanned = scanned
+        .lines()
+        .map(|line| row(&serde_json::from_str(line).unwrap()));
+    let scanned: BTreeSet<String> = scanned.collect();
+    served.stop("TERM");
+    assert_eq!(scanned.symmetric_difference(&rows).next(), None);
+}
+
+/// A document of the table as the line of its row.
+fn row(document: &Value) -> String {
+    let length = document["s"].as_str().unwrap().len();
+    format!("{}\t{}\t{length}", document["id"], document["v"])
+}
