@@ -313,7 +313,8 @@ impl Work {
             .unwrap_or(usize::MAX)
             .min(self.manner.batch);
         let after = self.after.as_ref();
-        let (page, is_last) = page_by_key(view, &self.query, after, size, &|| false)?;
+        let page = page_by_key(view, &self.query, after, size, &|_| true, &|| false)?;
+        let (page, is_last) = (page.found, page.is_last);
         if !page.is_empty() {
             let (act, writes) = (&self.act, page.iter().map(|found| self.act.write(found)));
             let target = match act {
