@@ -1,6 +1,7 @@
 //! Clients that take places and give nothing: good clients are answered beside 2,000 of each kind.
 //!
-//! That they are answered is what is tested; how long it takes is printed.
+//! 99 of 100 requests take at most 250 ms more than without the bad ones. On a busy machine one
+//! round may say otherwise. A server that lets them wait is slow in each: one good round is enough.
 
 use crate::quire::Server;
 use std::io::{self, Read, Write};
@@ -12,6 +13,12 @@ const BAD: usize = 2_000;
 
 /// Requests of good clients beside them, on each port.
 const GOOD: usize = 100;
+
+/// How much longer 99 % of the requests of good clients may take beside bad ones.
+const WORSE_MAX: Duration = Duration::from_millis(250);
+
+/// Rounds of which one is to be good.
+const ROUNDS: usize = 20;
 
 /// After this time the server cuts bad clients off by itself, and good ones would be answered
 /// whatever it does meanwhile.
@@ -82,6 +89,13 @@ fn good(address: SocketAddr, sent: &str, end: &str) -> Duration {
     begun.elapsed()
 }
 
+/// Sorted times of good clients.
+fn times(good_one: impl Fn() -> Duration) -> Vec<Duration> {
+    let mut times: Vec<Duration> = (0..GOOD).map(|_| good_one()).collect();
+    times.sort();
+    times
+}
+
 /// Good clients of a port beside bad ones of a kind.
 fn beside(
     port: &str,
@@ -90,15 +104,24 @@ fn beside(
     sent: &str,
     good_one: impl Fn() -> Duration,
 ) {
-    let bad: Vec<TcpStream> = (0..BAD).filter_map(|_| bad(address, sent).ok()).collect();
-    let mut times: Vec<Duration> = (0..GOOD).map(|_| good_one()).collect();
-    times.sort();
-    println!(
-        "{port}, {} bad clients, {kind}: p50 {:?}, p99 {:?}, worst {:?}",
-        bad.len(),
-        times[GOOD / 2],
-        times[GOOD * 99 / 100 - 1],
-        times[GOOD - 1]
+    let p99 = |times: &[Duration]| times[GOOD * 99 / 100 - 1];
+    let is_good = (0..ROUNDS).any(|_| {
+        let alone = times(&good_one);
+        let bad: Vec<TcpStream> = (0..BAD).filter_map(|_| bad(address, sent).ok()).collect();
+        let times = times(&good_one);
+        println!(
+            "{port}, {} bad clients, {kind}: p50 {:?}, p99 {:?}, worst {:?}; alone p99 {:?}",
+            bad.len(),
+            times[GOOD / 2],
+            p99(&times),
+            times[GOOD - 1],
+            p99(&alone)
+        );
+        p99(&times) <= p99(&alone) + WORSE_MAX
+    });
+    assert!(
+        is_good,
+        "{port}, {kind}: good clients wait in each of {ROUNDS} rounds"
     );
 }
 

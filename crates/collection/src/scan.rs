@@ -71,15 +71,51 @@ impl PartitionScan {
         }
     }
 
-    fn fill(&mut self) -> Result<()> {
-        let lookup = self.view.lookup()?;
+    /// The key of the next document, and the bytes of its record: 0 if it is in memory. The record
+    /// is not read, so one of many scans may be chosen before it is.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset. The scan has ended then.
+    pub fn peek(&mut self) -> Result<Option<(Key, u64)>> {
+        if let Some(found) = self.ahead.front() {
+            return Ok(Some((found.key.clone(), 0)));
+        }
+        self.or_end(|scan| {
+            scan.fill_rows()?;
+            let first = scan.rest.front();
+            first
+                .map(|(encoded, _, row)| Ok((Key::decode(encoded)?, row.bytes.into())))
+                .transpose()
+        })
+    }
+
+    /// What `read` returns; after an error the scan has ended.
+    fn or_end<T: Default>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.failed {
+            return Ok(T::default());
+        }
+        let done = read(self);
+        self.failed = done.is_err();
+        done
+    }
+
+    /// Has the rows of the next documents, if there is one.
+    fn fill_rows(&mut self) -> Result<()> {
         let mut is_end = false;
+        let lookup = self.view.lookup()?;
         // All of the next keys may be of documents that were deleted.
         while self.rest.is_empty() && !is_end {
             let keys = self.keys.by_ref().take(self.ahead_count);
             let seen = next_rows(&lookup, keys, &mut self.rest)?;
             is_end = seen < self.ahead_count;
         }
+        Ok(())
+    }
+
+    /// Reads the next documents.
+    fn fill(&mut self) -> Result<()> {
+        self.fill_rows()?;
+        let lookup = self.view.lookup()?;
         let lengths = self.rest.iter().map(|(.., row)| row.bytes);
         let count = fitting(lengths, AHEAD_BYTES as u64);
         let found: Vec<_> = self.rest.drain(..count).collect();
@@ -126,10 +162,8 @@ impl Iterator for PartitionScan {
 
     fn next(&mut self) -> Option<Result<Found>> {
         if self.ahead.is_empty()
-            && !self.failed
-            && let Err(error) = self.fill()
+            && let Err(error) = self.or_end(Self::fill)
         {
-            self.failed = true;
             return Some(Err(error));
         }
         self.ahead.pop_front().map(Ok)

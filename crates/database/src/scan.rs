@@ -1,7 +1,9 @@
-//! A scan over all partitions of a collection, merged in key order.
+//! A scan over all partitions of a collection, merged in key order. A document is read when it is
+//! next of all: a large one of each partition would take much memory.
 
 use crate::Result;
 use quire_collection::{Found, PartitionScan};
+use quire_model::Key;
 use quire_seeded::{Bug, seeded};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -21,15 +23,17 @@ impl fmt::Debug for Scan {
     }
 }
 
-/// The next document of one partition, and what follows it. The smallest key is the greatest head.
+/// A partition and its next document's key. The smallest key is the greatest head.
 struct PartitionHead {
-    found: Found,
-    rest: PartitionScan,
+    key: Key,
+    /// Of its record; 0 if that is in memory.
+    bytes: u64,
+    scan: PartitionScan,
 }
 
 impl PartialEq for PartitionHead {
     fn eq(&self, other: &PartitionHead) -> bool {
-        self.found.key == other.found.key
+        self.key == other.key
     }
 }
 
@@ -43,7 +47,7 @@ impl PartialOrd for PartitionHead {
 
 impl Ord for PartitionHead {
     fn cmp(&self, other: &PartitionHead) -> Ordering {
-        other.found.key.cmp(&self.found.key)
+        other.key.cmp(&self.key)
     }
 }
 
@@ -59,12 +63,17 @@ impl Scan {
         scan
     }
 
-    fn push(&mut self, mut rest: PartitionScan) {
-        match rest.next() {
-            Some(Ok(found)) => self.heads.push(PartitionHead { found, rest }),
-            Some(Err(error)) => self.failed = Some(error.into()),
-            None if seeded(Bug::ScanEndsWithFirstPartition) => self.heads.clear(),
-            None => {}
+    /// The bytes of the record that is read for the next document; 0 if there is none to be read.
+    pub fn next_record_bytes(&self) -> u64 {
+        self.heads.peek().map_or(0, |head| head.bytes)
+    }
+
+    fn push(&mut self, mut scan: PartitionScan) {
+        match scan.peek() {
+            Ok(Some((key, bytes))) => self.heads.push(PartitionHead { key, bytes, scan }),
+            Err(error) => self.failed = Some(error.into()),
+            Ok(None) if seeded(Bug::ScanEndsWithFirstPartition) => self.heads.clear(),
+            Ok(None) => {}
         }
     }
 }
@@ -77,8 +86,16 @@ impl Iterator for Scan {
             self.heads.clear();
             return Some(Err(error));
         }
-        let PartitionHead { found, rest } = self.heads.pop()?;
-        self.push(rest);
-        Some(Ok(found))
+        let PartitionHead { mut scan, .. } = self.heads.pop()?;
+        match scan.next()? {
+            Ok(found) => {
+                self.push(scan);
+                Some(Ok(found))
+            }
+            Err(error) => {
+                self.heads.clear();
+                Some(Err(error.into()))
+            }
+        }
     }
 }

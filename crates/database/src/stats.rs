@@ -2,7 +2,7 @@
 
 use crate::damage::Damage;
 use quire_collection::IndexFigures;
-use quire_env::{IO_CLASSES, VolumeId, VolumeIo, Volumes};
+use quire_env::{AdmissionFigures, VolumeId, VolumeIo, Volumes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,26 +71,14 @@ pub struct VolumeStats {
     pub io: Option<IoStats>,
 }
 
-/// The queue of a disk, for all databases of the process. Lists have a number for user reads, log
-/// and flushes, compactions, and background work.
+/// What the I/O manager of a disk has seen, for all databases of the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct IoStats {
-    /// Reads and writes under way.
-    pub outstanding: u64,
-    /// Bytes of them.
-    pub outstanding_bytes: u64,
-    /// Those that wait now.
-    pub waiting: [u64; IO_CLASSES],
-    /// Those that had to wait.
-    pub waits: [u64; IO_CLASSES],
-    /// How long they waited in all, in microseconds.
-    pub wait_micros: [u64; IO_CLASSES],
-    /// The longest wait, in microseconds.
-    pub wait_micros_max: [u64; IO_CLASSES],
-    /// Those that went first since they had waited for long.
-    pub promotions: [u64; IO_CLASSES],
+    /// Its queue.
+    #[serde(flatten)]
+    pub queue: AdmissionFigures,
     /// Compactions that write to it.
     pub merges: u64,
     /// Bytes per second that compactions may write; none if that is not limited.
@@ -99,16 +87,9 @@ pub struct IoStats {
 
 impl IoStats {
     pub(crate) fn of(disk: &VolumeIo) -> IoStats {
-        let figures = disk.figures();
         let (merges, merge_rate_bytes) = disk.merges();
         IoStats {
-            outstanding: figures.outstanding,
-            outstanding_bytes: figures.outstanding_bytes,
-            waiting: figures.waiting,
-            waits: figures.waits,
-            wait_micros: figures.wait_micros,
-            wait_micros_max: figures.wait_micros_max,
-            promotions: figures.promotions,
+            queue: disk.figures(),
             merges,
             merge_rate_bytes,
         }

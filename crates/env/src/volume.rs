@@ -222,10 +222,25 @@ impl Volumes {
 
     /// The same volumes; those are not there that lack the directory `subdir`, which was made on
     /// all of them. If a disk is not mounted, its mount point still exists and is empty: nothing
-    /// must be written to it.
+    /// must be written to it. One that can't be listed for another reason is not there either;
+    /// `unreadable` is given that error.
     #[must_use]
-    pub fn with_subdir(self, env: &dyn Env, subdir: &Path) -> Volumes {
-        self.noting(|volume| found(|| env.list(&volume.path.join(subdir))).is_ok())
+    pub fn with_subdir(
+        self,
+        env: &dyn Env,
+        subdir: &Path,
+        mut unreadable: impl FnMut(Error),
+    ) -> Volumes {
+        self.noting(
+            |volume| match found(|| env.list(&volume.path.join(subdir))) {
+                Ok(_) => true,
+                Err(error) if error.kind() == ErrorKind::NotFound => false,
+                Err(source) => {
+                    unreadable(volume.lost(source));
+                    false
+                }
+            },
+        )
     }
 
     /// Fails if a volume is not there.
@@ -295,7 +310,7 @@ fn choose(candidates: &[Candidate]) -> VolumeId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SimEnv;
+    use crate::{ReadFault, SimEnv};
 
     fn list(paths: &[&str]) -> Result<Volumes> {
         Volumes::new(paths.iter().map(|path| (PathBuf::from(path), Medium::Hdd)))
@@ -353,9 +368,9 @@ mod tests {
         let volumes = list(&["/a", "/b"])?;
         volumes
             .clone()
-            .with_subdir(&*env, Path::new("c"))
+            .with_subdir(&*env, Path::new("c"), |error| panic!("{error}"))
             .check_there()?;
-        let noted = volumes.with_subdir(&*env, Path::new("d"));
+        let noted = volumes.with_subdir(&*env, Path::new("d"), |error| panic!("{error}"));
         let error = noted.check_there().expect_err("/b has no d");
         assert_eq!(error.kind(), ErrorKind::Io);
         assert!(
@@ -363,6 +378,34 @@ mod tests {
             "{error}"
         );
         assert_eq!(noted.place(&*env, None, &[], &[]), VolumeId(0));
+        Ok(())
+    }
+
+    #[test]
+    fn volume_that_can_not_be_listed_is_not_there_and_its_error_is_reported() -> Result<()> {
+        let env = SimEnv::new(0);
+        env.create_dir_all(Path::new("/b/c"))?;
+        let note = |fault: fn(&SimEnv)| -> Result<(Volumes, Vec<String>)> {
+            fault(&env);
+            let mut errors = Vec::new();
+            let noted = list(&["/a", "/b"])?.with_subdir(&*env, Path::new("c"), |error| {
+                errors.push(error.to_string());
+            });
+            env.heal();
+            Ok((noted, errors))
+        };
+        // One read that fails is read again.
+        let (once, errors) = note(|env| env.fail_read_at(env.reads(), ReadFault::Eio))?;
+        once.check_there()?;
+        assert_eq!(errors, [""; 0]);
+        let (lost, errors) = note(|env| env.fail_reads_of(Path::new("/b")))?;
+        assert!(lost.check_there().is_err());
+        let [error] = errors.as_slice() else {
+            panic!("{errors:?}");
+        };
+        let reason = std::io::Error::from_raw_os_error(5).to_string();
+        assert!(error.contains("volume1 at /b"), "{error}");
+        assert!(error.contains(&reason), "{error}");
         Ok(())
     }
 

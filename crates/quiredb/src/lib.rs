@@ -64,7 +64,9 @@ pub use quire_database::{
     IndexedFields, IoStats, Mapping, MappingError, Page, Resolved, Result, Scan, ScrubStats, Tail,
     Templates, View, Violation, VolumeStats, WriteBuilder, from_document, to_document,
 };
-pub use quire_env::{AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes};
+pub use quire_env::{
+    AdmissionFigures, AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes,
+};
 pub use quire_model::{
     ArrayRef, DOCUMENT_BYTES_MAX, Document, KEY_BYTES_MAX, Key, ObjectRef, Position, ValueRef,
 };

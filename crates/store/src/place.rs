@@ -33,10 +33,13 @@ impl Place {
         std::iter::once(self.log_dir()).chain(tables).collect()
     }
 
-    /// The volumes; those that do not have the directory of its tables are not there.
+    /// The volumes; those that do not have the directory of its tables are not there. One that has
+    /// it and can't be read is logged.
     pub(crate) fn volumes_there(&self, env: &dyn Env) -> Volumes {
         let volumes = self.volumes.clone();
-        volumes.with_subdir(env, &self.tables_subdir())
+        volumes.with_subdir(env, &self.tables_subdir(), |error| {
+            tracing::error!(%error, "its tables can't be used");
+        })
     }
 
     pub(crate) fn tables_subdir(&self) -> PathBuf {

@@ -387,3 +387,29 @@ fn each_bug_of_columns_is_found() {
         }
     });
 }
+
+#[test]
+fn equal_values_of_a_document_take_the_room_of_few() {
+    let mut indexer = Indexer::new(Arc::new(FieldSet::new(IndexedFields::all())));
+    let text = "t".repeat(300);
+    let items = (0..30_000).map(|n| match n % 3 {
+        0 => format!("{}", n % 10),
+        1 => format!("\"{}\"", n % 70),
+        _ => format!("\"{text}{}\"", n % 2),
+    });
+    let items = items.collect::<Vec<_>>().join(",");
+    let of = |indexer: &mut Indexer, items: &str| {
+        let json = format!("{{\"a\":[{items}],\"b\":[true,{items}]}}");
+        indexer.values(&Document::from_json(json.as_bytes()).unwrap(), "7")
+    };
+    let many = of(&mut indexer, &items);
+    let once: std::collections::BTreeSet<&str> = items.split(',').collect();
+    let few = of(
+        &mut indexer,
+        &once.into_iter().collect::<Vec<_>>().join(","),
+    );
+    each_changed(&few, &many, |slot, _, _| panic!("{slot:?} differs"));
+    let lengths: Vec<_> = many.fields().map(|(_, terms)| terms.len()).collect();
+    assert_eq!(lengths, [82, 83, 1]);
+    assert!(many.bytes() < 1 << 20, "{} bytes", many.bytes());
+}

@@ -5,6 +5,8 @@
 //! 1. Fields ascend by slot, each once, and have one term or more.
 //! 2. The terms of a field ascend, each once; those of long values come last.
 //! 3. Values of the same document by the same [`Indexer`](super::Indexer) are equal.
+//! 4. While they are added, equal ones take room twice at most: a document of millions of equal
+//!    values takes little.
 
 use super::key;
 use quire_index::term;
@@ -30,7 +32,12 @@ pub(crate) struct Values {
     terms: Vec<(Slot, Range<u32>)>,
     /// Which terms each field has.
     fields: Vec<(Slot, Range<u32>)>,
+    /// The number of terms at which equal ones are dropped.
+    crowd: usize,
 }
+
+/// This many terms, equal ones among them, are kept while they are added, however few they are.
+const CROWD_MIN: usize = 4096;
 
 impl Values {
     /// Whether there is a document.
@@ -47,12 +54,20 @@ impl Values {
         })
     }
 
+    /// Bytes of memory that it takes.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        let ranges = self.terms.capacity() + self.fields.capacity();
+        self.bytes.capacity() + ranges * size_of::<(Slot, Range<u32>)>()
+    }
+
     /// Becomes those of a document without values.
     pub(super) fn begin(&mut self) {
         self.is_there = true;
         self.bytes.clear();
         self.terms.clear();
         self.fields.clear();
+        self.crowd = CROWD_MIN;
     }
 
     /// Adds a value, whose term `encode` appends, or not if it has none.
@@ -61,16 +76,39 @@ impl Values {
         if encode(&mut self.bytes) {
             self.terms.push((slot, start..self.bytes.len() as u32));
         }
+        if self.terms.len() >= self.crowd {
+            self.drop_equal();
+        }
+    }
+
+    /// Drops terms that are there twice, and their bytes.
+    fn drop_equal(&mut self) {
+        self.sort();
+        // The bytes are moved to the front in the order in which they lie.
+        self.terms.sort_unstable_by_key(|(_, range)| range.start);
+        let mut end = 0;
+        for (_, range) in &mut self.terms {
+            self.bytes.copy_within(as_usize(range), end as usize);
+            *range = end..end + (range.end - range.start);
+            end = range.end;
+        }
+        self.bytes.truncate(end as usize);
+        self.crowd = CROWD_MIN.max(2 * self.terms.len());
+    }
+
+    /// Sorts the terms by field and value, each once.
+    fn sort(&mut self) {
+        let bytes = self.bytes.as_slice();
+        let of = |(slot, range): &(Slot, Range<u32>)| (*slot, slice(bytes, range));
+        self.terms.sort_unstable_by(|a, b| of(a).cmp(&of(b)));
+        self.terms.dedup_by(|a, b| of(a) == of(b));
     }
 
     /// Groups what was added by field.
     pub(super) fn finish(&mut self) {
         // Fields come in the order of their slots in most documents, with one value each.
         if !self.terms.is_sorted_by(|(a, _), (b, _)| a < b) {
-            let bytes = self.bytes.as_slice();
-            let of = |(slot, range): &(Slot, Range<u32>)| (*slot, slice(bytes, range));
-            self.terms.sort_unstable_by(|a, b| of(a).cmp(&of(b)));
-            self.terms.dedup_by(|a, b| of(a) == of(b));
+            self.sort();
         }
         let mut begin = 0;
         for of_field in self.terms.chunk_by(|(a, _), (b, _)| a == b) {

@@ -18,6 +18,7 @@ use super::class::{IO_CLASSES, IoClass};
 use crate::Gate;
 use crate::clock::Clock;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,8 +46,10 @@ pub struct AdmissionLimits {
     pub promote_after: Duration,
 }
 
-/// Figures of a queue, since it was made. A list has one number for each class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Figures of a queue, since it was made. A list has one number for each class: user reads, log and
+/// flushes, compactions, and background work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AdmissionFigures {
     /// Requests admitted and not done.
     pub outstanding: u64,
@@ -58,7 +61,7 @@ pub struct AdmissionFigures {
     pub waits: [u64; IO_CLASSES],
     /// How long they waited in all, in microseconds.
     pub wait_micros: [u64; IO_CLASSES],
-    /// The longest wait.
+    /// The longest wait, in microseconds.
     pub wait_micros_max: [u64; IO_CLASSES],
     /// Requests that went first since they had waited for the promotion time.
     pub promotions: [u64; IO_CLASSES],

@@ -519,7 +519,8 @@ impl Slice {
             .unwrap_or(usize::MAX)
             .min(manner.batch);
         let after = self.after.as_ref();
-        let (page, is_last) = page_by_key(view, *partition, query, after, size, &|| false)?;
+        let page = page_by_key(view, *partition, query, after, size, &|_| true, &|| false)?;
+        let (page, is_last) = (page.found, page.is_last);
         if !page.is_empty() {
             let writes = page.iter().map(|found| act.write(found));
             let target = match act {

@@ -196,6 +196,29 @@ impl Held {
         self.resize(of.large(document_bytes))
     }
 
+    /// Whether the reservation is as large as what handling one more document of `document_bytes`
+    /// takes beside `written` bytes that were made before.
+    pub(crate) fn has_large(&self, of: &Buffers, written: usize, document_bytes: u64) -> bool {
+        let bytes = written.saturating_add(of.large(document_bytes));
+        bytes as u64 <= self.0.bytes()
+    }
+
+    /// Grows the reservation to that, if it is smaller.
+    ///
+    /// # Errors
+    /// As [`resize`](Self::resize).
+    pub(crate) fn grow_large(
+        &mut self,
+        of: &Buffers,
+        written: usize,
+        document_bytes: u64,
+    ) -> Outcome<()> {
+        match self.has_large(of, written, document_bytes) {
+            true => Ok(()),
+            false => self.resize(written.saturating_add(of.large(document_bytes))),
+        }
+    }
+
     /// The bytes, for which the reservation is kept until the client has taken them.
     ///
     /// # Errors

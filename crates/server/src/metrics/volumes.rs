@@ -1,7 +1,7 @@
 //! Metrics of the volumes and of their queues.
 
 use super::exposition::{Exposition, Metric, counter, gauge};
-use quiredb::{DatabaseStats, IoStats};
+use quiredb::{AdmissionFigures, DatabaseStats};
 
 /// The classes of I/O, as the label `class` says them.
 const CLASSES: [&str; 4] = ["read", "log", "compaction", "background"];
@@ -20,7 +20,7 @@ const RATE: Metric = gauge(
     "Bytes per second that compactions may write to a disk; 0 if that is not limited",
 );
 
-type OfClass = (Metric, fn(&IoStats) -> [f64; 4]);
+type OfClass = (Metric, fn(&AdmissionFigures) -> [f64; 4]);
 
 fn as_float(counts: [u64; 4]) -> [f64; 4] {
     counts.map(|count| count as f64)
@@ -32,25 +32,25 @@ const QUEUES: [OfClass; 4] = [
             "quire_volume_io_waiting",
             "Reads and writes that wait for a disk",
         ),
-        |io| as_float(io.waiting),
+        |queue| as_float(queue.waiting),
     ),
     (
         counter(
             "quire_volume_io_waits_total",
             "Reads and writes that had to wait for a disk",
         ),
-        |io| as_float(io.waits),
+        |queue| as_float(queue.waits),
     ),
     (
         counter("quire_volume_io_wait_seconds_total", "How long they waited"),
-        |io| as_float(io.wait_micros).map(|micros| micros / 1e6),
+        |queue| as_float(queue.wait_micros).map(|micros| micros / 1e6),
     ),
     (
         counter(
             "quire_volume_io_promotions_total",
             "Reads and writes that went first since they had waited for long",
         ),
-        |io| as_float(io.promotions),
+        |queue| as_float(queue.promotions),
     ),
 ];
 
@@ -92,7 +92,7 @@ pub(super) fn render(stats: &DatabaseStats, text: &mut Exposition) {
     for (metric, value) in QUEUES {
         text.head(metric);
         for (name, io) in managed() {
-            for (class, value) in CLASSES.iter().zip(value(io)) {
+            for (class, value) in CLASSES.iter().zip(value(&io.queue)) {
                 text.sample(metric.name, &[("volume", name), ("class", class)], value);
             }
         }

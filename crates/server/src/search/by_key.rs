@@ -14,9 +14,18 @@ pub(crate) const PAGE_BYTES_MAX: usize = 8 << 20;
 /// How often a search checks whether its caller still waits.
 const CHECK_EVERY: u64 = 1024;
 
+/// Documents that match, in the order of their keys.
+pub(crate) struct PageByKey {
+    pub(crate) found: Vec<Found>,
+    /// These are the last.
+    pub(crate) is_last: bool,
+    /// The bytes of the next record, if the page ends before it for want of memory.
+    pub(crate) wants: Option<u64>,
+}
+
 /// The first `size` documents after a key that match, or fewer: those that fit in
-/// [`PAGE_BYTES_MAX`], or a larger one alone; true if these are the last. They are those of one
-/// partition, if one is given.
+/// [`PAGE_BYTES_MAX`], or a larger one alone. They are those of one partition, if one is given. The
+/// page ends before a record whose bytes `has_room` refuses.
 ///
 /// # Errors
 /// Of damage; and if the caller no longer waits.
@@ -26,25 +35,38 @@ pub(crate) fn page_by_key(
     query: &Prepared,
     after: Option<&Key>,
     size: usize,
+    has_room: &dyn Fn(u64) -> bool,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Outcome<(Vec<Found>, bool)> {
+) -> Outcome<PageByKey> {
     let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
-    let (mut page, mut bytes) = (Vec::new(), 0);
-    let is_about_id = query.is_about(ID);
+    let mut page = PageByKey {
+        found: Vec::new(),
+        is_last: false,
+        wants: None,
+    };
+    let (mut bytes, is_about_id) = (0, query.is_about(ID));
     let range = (from, Bound::Unbounded);
     let scan = match partition {
         Some(partition) => view.scan_partition(partition, range),
         None => view.scan(range),
     };
-    let scan = scan.map_err(failed)?;
-    for (read, found) in (1_u64..).zip(scan) {
-        if page.len() == size || bytes >= PAGE_BYTES_MAX {
-            return Ok((page, false));
+    let mut scan = scan.map_err(failed)?;
+    for read in 1_u64.. {
+        if page.found.len() == size || bytes >= PAGE_BYTES_MAX {
+            return Ok(page);
         }
         if read.is_multiple_of(CHECK_EVERY) && stop() {
             let stopped = quiredb::query::Error::Stopped;
             return Err(failed(quiredb::Error::Query(stopped)));
         }
+        let next_bytes = scan.next_record_bytes();
+        if !has_room(next_bytes) {
+            page.wants = Some(next_bytes);
+            return Ok(page);
+        }
+        let Some(found) = scan.next() else {
+            break;
+        };
         let found = found.map_err(failed)?;
         let is_match = match is_about_id {
             true => {
@@ -56,12 +78,13 @@ pub(crate) fn page_by_key(
         if is_match {
             let length = found.document.as_bytes().len();
             // One that does not fit begins the next page.
-            if bytes + length > PAGE_BYTES_MAX && !page.is_empty() {
-                return Ok((page, false));
+            if bytes + length > PAGE_BYTES_MAX && !page.found.is_empty() {
+                return Ok(page);
             }
             bytes += length;
-            page.push(found);
+            page.found.push(found);
         }
     }
-    Ok((page, true))
+    page.is_last = true;
+    Ok(page)
 }

@@ -288,8 +288,8 @@ pub(crate) fn find_hits(
             let size = usize::try_from(of_page.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
             let matching = find(of_page.filter).prepare();
             let matching = matching.map_err(|error| failed(error.into()))?;
-            let (page, _) = page_by_key(view, None, &matching, Some(&key), size, stop)?;
-            Hits::Documents(page.into_iter())
+            let page = page_by_key(view, None, &matching, Some(&key), size, &|_| true, stop)?;
+            Hits::Documents(page.found.into_iter())
         }
         None => {
             let has_text = |strings: Filter| {

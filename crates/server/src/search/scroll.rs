@@ -1,5 +1,9 @@
 //! `scroll`: a search that is answered page by page, as of one moment.
 //!
+//! A page is made once there is memory for the first document of it: the caller waits for that and
+//! holds nothing meanwhile, so that one of many scrolls always gets its page. A page that failed is
+//! the next one still.
+//!
 //! Without an order, pages are found as they are read, in the order of keys. With one, the hits are
 //! found at the beginning, and kept as places.
 
@@ -27,6 +31,8 @@ pub(crate) struct Scroll {
     count: Option<u64>,
     total_as_int: bool,
     rest: Rest,
+    /// What the first page has behind its hits; none once it is made.
+    first_tail: Option<Vec<u8>>,
     /// The memory of the places.
     _held: Option<Held>,
 }
@@ -36,23 +42,36 @@ enum Rest {
     /// Those after a key of a view, and of the views after it.
     Keys {
         query: Box<Prepared>,
-        view: usize,
-        after: Option<Key>,
+        next: NextKey,
     },
     Places(std::vec::IntoIter<Hit>),
 }
 
+/// Where a page by key begins.
+#[derive(Debug, Clone, Default)]
+struct NextKey {
+    view: usize,
+    after: Option<Key>,
+}
+
+/// What became of a page.
+pub(crate) enum Page {
+    /// It is whole; with the memory that it takes.
+    Made(Vec<u8>, Held),
+    /// It begins with a document of this many bytes, and was given less memory than that takes.
+    /// Nothing of it was made.
+    Wants(u64),
+}
+
 impl Scroll {
-    /// Begins a search. Returns its first page too. Blocks.
+    /// Begins a search: finds its hits. Blocks.
     pub(crate) fn begin(
         views: Arc<Vec<View>>,
         mut request: Request,
-        id: &str,
         stop: &(dyn Fn() -> bool + Sync),
         mut held: Held,
-        buffers: &Buffers,
         begun: Instant,
-    ) -> Outcome<(Scroll, (Vec<u8>, Held))> {
+    ) -> Outcome<Scroll> {
         let size = request.query.limit.unwrap_or_default();
         if size == 0 {
             return Err(Failure::validation(
@@ -71,14 +90,12 @@ impl Scroll {
         let (rest, of_places) = match is_ordered {
             true => {
                 let hits = hits.into_places();
-                // `held` is for the first page from here on.
-                let places = buffers.hold_now(size_of_val(hits.as_slice()))?;
-                (Rest::Places(hits), Some(places))
+                held.resize(size_of_val(hits.as_slice()))?;
+                (Rest::Places(hits), Some(held))
             }
             false => (Rest::of_keys(find(filter))?, None),
         };
-        let mut scroll = Scroll {
-            views,
+        Ok(Scroll {
             writer: HitWriter {
                 orders: query.order,
                 ..writer_of(&request)
@@ -87,99 +104,150 @@ impl Scroll {
             count: answer.count,
             total_as_int: request.total_as_int,
             rest,
+            first_tail: Some(tail(&views, &request, answer)?),
+            views,
             _held: of_places,
-        };
-        let tail = tail(&scroll.views, &request, answer)?;
-        let page = scroll.page(id, &tail, stop, buffers, begun)?;
-        held.resize(page.capacity())?;
-        Ok((scroll, (page, held)))
+        })
     }
 
-    /// The next page, whole: with the memory that the caller holds, and more for large documents.
-    /// It ends before one that there is no memory for. Blocks.
-    ///
-    /// # Errors
-    /// 429 if it would begin with such a document; then it can be requested again.
+    /// The next page, whole, within the memory that is held, and more for further large documents:
+    /// it ends before one that there is no memory for. If it fails, it can be requested again.
+    /// Blocks.
     pub(crate) fn page(
         &mut self,
         id: &str,
-        tail: &[u8],
         stop: &(dyn Fn() -> bool + Sync),
+        mut held: Held,
         buffers: &Buffers,
         begun: Instant,
-    ) -> Outcome<Vec<u8>> {
-        let (mut hits, mut rooms) = (Vec::new(), Vec::new());
-        match &mut self.rest {
+    ) -> Outcome<Page> {
+        let begin = |is_scored| {
+            let id = Some(("_scroll_id", id));
+            let (count, as_int) = (self.count, self.total_as_int);
+            head(&self.views, (count, false), as_int, is_scored, id, begun)
+        };
+        let (mut out, next) = match &self.rest {
             Rest::Places(places) => {
-                let mut left = self.size;
-                while left > 0 && hits.len() < PAGE_BYTES_MAX {
-                    let some = places.as_slice();
-                    let some = some.get(..left.min(READ_AT_ONCE).min(some.len()));
-                    let some = some.unwrap_or_default();
-                    let Some(first) = some.get(..1).filter(|first| !first.is_empty()) else {
-                        break;
-                    };
-                    let (views, is_first) = (&self.views, hits.is_empty());
-                    let mut write = |some: &[Hit], bytes_max| {
-                        let writer = &self.writer;
-                        writer.write_places(views, some, bytes_max, is_first, &mut hits)
-                    };
-                    let count = match write(some, LARGE_BYTES)? {
-                        (0, Some(bytes)) => match buffers.hold_large_now(bytes) {
-                            Ok(room) => {
-                                rooms.push(room);
-                                write(first, bytes)?.0
-                            }
-                            Err(failure) if is_first => return Err(failure),
-                            Err(_) => break,
-                        },
-                        (count, _) => count,
-                    };
-                    left -= count;
-                    places.by_ref().take(count).for_each(drop);
+                let mut out = begin(false);
+                let hits = places.as_slice();
+                let hits = hits.get(..self.size.min(hits.len())).unwrap_or_default();
+                match self.write_places(hits, &mut out, &mut held, buffers)? {
+                    Written::Wants(bytes) => return Ok(Page::Wants(bytes)),
+                    Written::Hits(count) => (out, Next::Place(count)),
                 }
             }
-            Rest::Keys { query, view, after } => {
-                let mut left = self.size;
+            Rest::Keys { query, next } => {
+                let (mut out, mut left, mut next) = (Vec::new(), self.size, next.clone());
                 while left > 0
-                    && hits.len() < PAGE_BYTES_MAX
-                    && let Some(of) = self.views.get(*view)
+                    && out.len() < PAGE_BYTES_MAX
+                    && let Some(of) = self.views.get(next.view)
                 {
-                    let (page, is_last) = page_by_key(of, None, query, after.as_ref(), left, stop)?;
-                    let bytes: usize = page
-                        .iter()
-                        .map(|found| found.document.as_bytes().len())
-                        .sum();
-                    if bytes > PAGE_BYTES_MAX {
-                        match buffers.hold_large_now(bytes as u64) {
-                            Ok(room) => rooms.push(room),
-                            Err(failure) if hits.is_empty() => return Err(failure),
-                            Err(_) => break,
-                        }
+                    let after = next.after.as_ref();
+                    let written = out.capacity();
+                    let has_room = |bytes| held.has_large(buffers, written, bytes);
+                    let page = page_by_key(of, None, query, after, left, &has_room, stop)?;
+                    if let Some(bytes) = page.wants.filter(|_| out.is_empty())
+                        && page.found.is_empty()
+                    {
+                        return Ok(Page::Wants(bytes));
                     }
-                    left -= page.len();
-                    for found in &page {
-                        if !hits.is_empty() {
-                            hits.push(b',');
-                        }
-                        self.writer.write(of.collection_name(), found, &mut hits);
+                    if !page.found.is_empty() && out.is_empty() {
+                        out = begin(true);
+                    } else if !page.found.is_empty() {
+                        out.push(b',');
                     }
-                    *after = page.into_iter().next_back().map(|found| found.key);
+                    for (at, found) in page.found.iter().enumerate() {
+                        if at > 0 {
+                            out.push(b',');
+                        }
+                        self.writer.write(of.collection_name(), found, &mut out);
+                    }
+                    left -= page.found.len();
+                    let (is_last, is_ended) = (page.is_last, page.wants.is_some());
+                    if let Some(last) = page.found.into_iter().next_back() {
+                        next.after = Some(last.key);
+                    }
                     if is_last {
-                        *view += 1;
-                        *after = None;
+                        next = NextKey {
+                            view: next.view + 1,
+                            after: None,
+                        };
+                    }
+                    if is_ended {
+                        break;
                     }
                 }
+                if out.is_empty() {
+                    out = begin(false);
+                }
+                (out, Next::Key(next))
             }
+        };
+        out.extend_from_slice(self.first_tail.as_deref().unwrap_or(b"]}}"));
+        out.shrink_to_fit();
+        held.resize(out.capacity())?;
+        // Whatever failed before, the page is the next one still.
+        self.first_tail = None;
+        match (&mut self.rest, next) {
+            (Rest::Places(places), Next::Place(count)) => {
+                places.by_ref().take(count).for_each(drop)
+            }
+            (Rest::Keys { next, .. }, Next::Key(then)) => *next = then,
+            _ => {}
         }
-        let is_scored = self.writer.orders.is_empty() && !hits.is_empty();
-        let id = Some(("_scroll_id", id));
-        let (count, as_int) = (self.count, self.total_as_int);
-        let mut out = head(&self.views, (count, false), as_int, is_scored, id, begun);
-        out.append(&mut hits);
-        out.extend_from_slice(tail);
-        Ok(out)
+        Ok(Page::Made(out, held))
     }
+
+    /// Appends hits, which are the next ones.
+    fn write_places(
+        &self,
+        hits: &[Hit],
+        out: &mut Vec<u8>,
+        held: &mut Held,
+        buffers: &Buffers,
+    ) -> Outcome<Written> {
+        let (begin, mut rest) = (out.len(), hits);
+        while !rest.is_empty() && out.len() < PAGE_BYTES_MAX {
+            let is_first = out.len() == begin;
+            let some = rest.get(..READ_AT_ONCE).unwrap_or(rest);
+            let writer = &self.writer;
+            let (count, longer) =
+                writer.write_places(&self.views, some, LARGE_BYTES, is_first, out)?;
+            let count = match (count, longer) {
+                (0, Some(bytes)) => {
+                    let written = if is_first { 0 } else { out.capacity() };
+                    if held.grow_large(buffers, written, bytes).is_err() {
+                        match is_first {
+                            true => return Ok(Written::Wants(bytes)),
+                            false => break,
+                        }
+                    }
+                    let first = some.get(..1).unwrap_or_default();
+                    let (count, _) =
+                        writer.write_places(&self.views, first, bytes, is_first, out)?;
+                    count
+                }
+                (count, _) => count,
+            };
+            rest = rest.get(count..).unwrap_or_default();
+        }
+        Ok(Written::Hits(hits.len() - rest.len()))
+    }
+}
+
+/// What became of the places of a page.
+enum Written {
+    /// This many hits are written.
+    Hits(usize),
+    /// The first is a document of this many bytes, which there is no memory for.
+    Wants(u64),
+}
+
+/// Where the next page begins.
+enum Next {
+    /// This many places later.
+    Place(usize),
+    Key(NextKey),
 }
 
 impl Rest {
@@ -187,8 +255,7 @@ impl Rest {
         let query = query.prepare().map_err(|error| failed(error.into()))?;
         Ok(Rest::Keys {
             query: Box::new(query),
-            view: 0,
-            after: None,
+            next: NextKey::default(),
         })
     }
 }

@@ -13,7 +13,7 @@ use super::contexts::{Context, Contexts, missing};
 use super::filter::{known, text, unsupported};
 use super::lease::lease;
 use super::request::{Request, parse};
-use super::scroll::Scroll;
+use super::scroll::{Page, Scroll};
 use super::state::SearchState;
 use crate::http::answer::Answer;
 use crate::http::buffers::Held;
@@ -25,39 +25,51 @@ const SCROLL_BYTES: usize = 2 * PAGE_BYTES_MAX;
 
 /// Begins a scroll, and answers its first page.
 pub(crate) async fn begin(
-    call_state: SearchState,
+    state: SearchState,
     views: Arc<Vec<View>>,
     request: Request,
     lease: Duration,
     held: Held,
     begun: Instant,
 ) -> Outcome<Answer> {
-    let SearchState {
-        engine,
-        contexts,
-        buffers,
-        ..
-    } = call_state;
-    let id = format!("scroll-{}", engine.new_id());
-    let scroll_id = id.clone();
+    let id = format!("scroll-{}", state.engine.new_id());
     let work = move |_: &_, stop: &(dyn Fn() -> bool + Sync)| {
-        Scroll::begin(views, request, &scroll_id, stop, held, &buffers, begun)
+        Scroll::begin(views, request, stop, held, begun)
     };
-    let (scroll, (page, held)) = engine.search(work).await??;
-    contexts.open(&id, Context::Scroll(Arc::new(Mutex::new(scroll))), lease)?;
-    Ok(Answer::held_json(StatusCode::OK, page, Some(held)))
+    let scroll = Arc::new(Mutex::new(state.engine.search(work).await??));
+    let page = page(&state, &scroll, &id, begun).await?;
+    let contexts = state.contexts;
+    contexts.open(&id, Context::Scroll(scroll), lease)?;
+    Ok(page)
+}
+
+/// Makes the next page of a scroll.
+async fn page(
+    state: &SearchState,
+    scroll: &Arc<Mutex<Scroll>>,
+    id: &str,
+    begun: Instant,
+) -> Outcome<Answer> {
+    let (buffers, timeout) = (&state.buffers, state.memory_timeout);
+    let mut held = buffers.hold(SCROLL_BYTES, timeout).await?;
+    loop {
+        let (scroll, id, of_page) = (Arc::clone(scroll), id.to_owned(), buffers.clone());
+        let work = move |_: &_, stop: &(dyn Fn() -> bool + Sync)| {
+            scroll.lock().page(&id, stop, held, &of_page, begun)
+        };
+        held = match state.engine.search(work).await?? {
+            Page::Made(page, held) => {
+                return Ok(Answer::held_json(StatusCode::OK, page, Some(held)));
+            }
+            Page::Wants(bytes) => buffers.hold_large(bytes, timeout).await?,
+        };
+    }
 }
 
 /// `GET|POST /_search/scroll`
 pub(crate) async fn next(call: Call<SearchState>) -> Outcome<Answer> {
     let begun = Instant::now();
-    let SearchState {
-        engine,
-        contexts,
-        buffers,
-        memory_timeout,
-        ..
-    } = call.state.clone();
+    let call_state = call.state.clone();
     let params = call.params.clone();
     let in_path = call.path_param("id").map(str::to_owned);
     let body = call.take_small_body().await?;
@@ -77,17 +89,10 @@ pub(crate) async fn next(call: Call<SearchState>) -> Outcome<Answer> {
     let id = in_path.map_or_else(|| member("scroll_id"), |id| Ok(Some(id)))?;
     let id = id.ok_or_else(|| Failure::validation("scrollId is missing"))?;
     let lease = member("scroll")?.map(|text| lease(&text)).transpose()?;
-    let Context::Scroll(scroll) = contexts.get(&id, lease)? else {
+    let Context::Scroll(scroll) = call_state.contexts.get(&id, lease)? else {
         return Err(missing(&id));
     };
-    let mut held = buffers.hold(SCROLL_BYTES, memory_timeout).await?;
-    let work = move |_: &_, stop: &(dyn Fn() -> bool + Sync)| {
-        let page = scroll.lock().page(&id, b"]}}", stop, &buffers, begun)?;
-        held.resize(page.capacity())?;
-        Ok::<_, Failure>((page, held))
-    };
-    let (page, held) = engine.search(work).await??;
-    Ok(Answer::held_json(StatusCode::OK, page, Some(held)))
+    page(&call_state, &scroll, &id, begun).await
 }
 
 /// `DELETE /_search/scroll`

@@ -1,5 +1,8 @@
 //! Memory of requests: what can never have its memory is refused before it takes any.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use quire_server::ServerOptions;
 use quiredb::Database;
 
@@ -38,4 +41,55 @@ async fn a_document_whose_encoding_can_never_have_its_memory_is_refused() {
     assert_eq!(site.stored("c", "1"), Some(small));
     let stats = site.database.stats().unwrap();
     assert!(stats.work_peak_bytes <= stats.work_bytes_max, "{stats:?}");
+}
+
+/// Sixteen scrolls at once, each of pages of three documents of 12 MiB, with memory for one such
+/// document: none is refused, and each has every document once, unordered or ordered.
+#[tokio::test(flavor = "multi_thread")]
+async fn scrolls_of_large_documents_wait_for_each_other_and_are_not_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::builder(dir.path().join("db"));
+    let database = database.memory(16 << 20).open().unwrap();
+    let options = ServerOptions {
+        request_timeout: Duration::from_secs(3600),
+        ..ServerOptions::default()
+    };
+    let site = Arc::new(Site::over(database, options));
+    site.collection("c");
+    let text = "x".repeat(12 << 20);
+    for n in 0..3 {
+        let document = format!("{{\"n\":{n},\"text\":\"{text}\"}}");
+        let line = format!("PUT /c/_doc/{n}");
+        // Background work with the document before may have the memory.
+        while site.call(&line, document.clone()).await.status == 429 {}
+    }
+    let scrolls = (0..16).map(|number| {
+        let (site, text_bytes) = (Arc::clone(&site), text.len());
+        tokio::spawn(async move {
+            let order = ["", ",\"sort\":[\"n\"]"][number % 2];
+            let body = format!("{{\"size\":3{order}}}");
+            let mut reply = site.call("POST /c/_search?scroll=1h", body).await;
+            let mut seen = Vec::new();
+            loop {
+                assert_eq!(reply.status, 200, "{}", reply.text);
+                let page = reply.json();
+                let hits = page["hits"]["hits"].as_array().unwrap();
+                if hits.is_empty() {
+                    break;
+                }
+                for hit in hits {
+                    let text = hit["_source"]["text"].as_str().unwrap();
+                    assert_eq!(text.len(), text_bytes);
+                    seen.push(hit["_id"].as_str().unwrap().to_owned());
+                }
+                let next = serde_json::json!({"scroll_id": page["_scroll_id"]});
+                reply = site.call("POST /_search/scroll", next.to_string()).await;
+            }
+            seen.sort();
+            assert_eq!(seen, ["0", "1", "2"]);
+        })
+    });
+    for scroll in scrolls.collect::<Vec<_>>() {
+        scroll.await.unwrap();
+    }
 }
