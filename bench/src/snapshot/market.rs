@@ -55,6 +55,9 @@ pub(crate) struct Plan {
     /// Memory for merged fields, in MiB: the curve of latency by memory
     #[arg(long, value_delimiter = ',', default_value = "64")]
     merged_mib: Vec<u64>,
+    /// Only these kinds of questions, by their numbers from 0
+    #[arg(long, value_delimiter = ',', default_value = "0,1,2,3,4")]
+    kinds: Vec<usize>,
     /// Questions of each kind
     #[arg(long, default_value_t = 200)]
     questions: u64,
@@ -82,6 +85,9 @@ pub(crate) struct Task {
     questions: u64,
     repeats: u64,
     dir: PathBuf,
+    /// Numbers of kinds of questions
+    #[arg(value_delimiter = ',', default_value = "0,1,2,3,4")]
+    kinds: Vec<usize>,
 }
 
 /// What one engine gave for one kind of question; a line of JSON.
@@ -281,7 +287,7 @@ impl Task {
         let questions = questions(self.questions, self.layout.regions(self.files));
         self.first_queries(&questions)?;
         let market = Market::open(&self.dir, self.merged_mib)?;
-        for kind in 0..KINDS.len() {
+        for kind in self.kinds.iter().copied() {
             let of_kind = questions.iter().filter(|question| question.kind == kind);
             let of_kind: Vec<_> = of_kind.collect();
             for threads in THREADS {
@@ -474,6 +480,8 @@ impl Plan {
                         this.arg(layout.name()).arg(merged_mib.to_string());
                         this.arg(self.questions.to_string());
                         this.arg(self.repeats.to_string()).arg(&dir);
+                        let kinds = self.kinds.iter().map(usize::to_string);
+                        this.arg(kinds.collect::<Vec<_>>().join(","));
                         this
                     }
                 };

@@ -23,7 +23,7 @@ use quire_seeded::{Bug, seeded};
 
 const MAGIC: [u8; 8] = *b"\xB1QFROZEN";
 /// The format that is written, and the newest that is read.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The oldest that is read.
 pub(crate) const VERSION_MIN: u32 = 2;
 pub(crate) const HEADER_BYTES: usize = 16;

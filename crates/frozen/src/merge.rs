@@ -140,7 +140,7 @@ pub(crate) struct Merging<'a> {
     pub(crate) path: &'a str,
     pub(crate) filterable: bool,
     pub(crate) sortable: bool,
-    /// Up to this number of documents, the codes by document may replace the docids by value.
+    /// Up to this number of documents, there are codes by document to filter by.
     pub(crate) forward_max: u32,
 }
 
@@ -167,8 +167,8 @@ impl Merging<'_> {
             .filter_map(|run| Some((run, run.fields.get(self.field)?)))
     }
 
-    /// Whether filtering by the codes of all documents is fast enough. They then replace the docids
-    /// by value, if no document has many values and they take fewer bytes.
+    /// Whether documents are few, so that testing them by their codes is fast. If no document has
+    /// many values, a sortable field then has no docids by value, and any other has both.
     fn may_be_forward(&self) -> bool {
         self.filterable && self.documents <= self.forward_max
     }
@@ -201,14 +201,10 @@ impl Merging<'_> {
         }
         if self.filterable {
             let mut postings = merged.postings.finish()?;
-            let in_postings = |kind| kind == SectionKind::Docids || kind == SectionKind::Sets;
-            let posted = postings.iter().filter(|(kind, _)| in_postings(*kind));
-            let posted: u64 = posted.map(|(_, section)| section.len()).sum();
-            let column: u64 = columns.iter().map(|(_, section)| section.len()).sum();
-            let is_smaller = self.sortable || column < posted;
-            if self.may_be_forward() && !entry.many && is_smaller {
-                postings.retain(|(kind, _)| !in_postings(*kind));
-            } else if !self.sortable {
+            let is_forward = self.may_be_forward() && !entry.many;
+            if is_forward && self.sortable {
+                postings.retain(|(kind, _)| *kind == SectionKind::Counts);
+            } else if !is_forward && !self.sortable {
                 columns.clear();
             }
             sections.extend(postings);

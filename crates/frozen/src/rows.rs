@@ -9,13 +9,13 @@
 //!    order unpacks each block once.
 //! 4. Blocks are small, because a query reads rows from anywhere. Small blocks alone pack badly, so
 //!    they share a dictionary: that of zstd, or for LZ4 a few rows of the file, to which each block
-//!    refers back as if they came right before it.
+//!    refers back as if they came right before it, or the symbols that short blocks are made of.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! block      | packing (1) | crc (4) | stored bytes |
-//!   packing as in the log: 0 none, 1 LZ4 block format, 2 a frame of zstd; and 128 if it needs the
-//!   dictionary
+//!   packing as in the log: 0 none, 1 LZ4 block format, 2 a frame of zstd; 3 symbols; and 128 if
+//!   it needs the dictionary
 //!   crc: CRC-32C of the stored bytes, the block's offset in the file (8), its packing (1), and
 //!   its raw length (7)
 //! directory  | ends | firsts | offsets | lengths | dictionary | ends of the first four (4 × 8) |
@@ -23,7 +23,7 @@
 //!   concatenation of all rows
 //!   firsts, offsets, lengths: columns by block: its first docid, its offset in the file, its
 //!   bytes, stored and with header
-//!   dictionary: of zstd or of LZ4, or nothing
+//!   dictionary: of zstd or of LZ4, or a table of symbols, or nothing
 //! ```
 //! A document without a row has an empty one. Blocks are in the file in the order in which they
 //! were written; the directory is a section.

@@ -5,6 +5,7 @@ use crate::bounds::is_outside;
 use crate::codes::Codes;
 use crate::column::FrozenColumn;
 use crate::file::FrozenField;
+use crate::merge::FORWARD_MAX;
 use crate::postings::ValueDocs;
 use crate::table::SectionKind;
 use quire_index::DocSet;
@@ -16,6 +17,8 @@ use std::ops::{Bound, Range, RangeInclusive};
 /// order.
 const SCAN_COST: u64 = 1;
 const GATHER_COST: u64 = 4;
+/// This many documents are tested by their codes sooner than the cost of another way is known.
+const FEW: u64 = 64;
 
 impl<'a> FrozenField<'a> {
     pub(crate) fn codes_of(&self, test: &Test) -> Result<Codes> {
@@ -85,6 +88,10 @@ impl<'a> FrozenField<'a> {
             return Ok(self.entry.pairs);
         }
         let counts = self.counts()?;
+        if let Some(code) = codes.single() {
+            let own = counts.step(code);
+            return own.map_err(self.damaged(SectionKind::Counts));
+        }
         let at = |code| counts.get(code).map_err(self.damaged(SectionKind::Counts));
         let mut pairs = 0u64;
         for range in codes.ranges().filter(|range| !range.is_empty()) {
@@ -194,8 +201,11 @@ impl<'a> FrozenField<'a> {
     /// Whether reading the values of this number of documents is faster than collecting the
     /// documents of some codes.
     pub(crate) fn is_quicker_by_column(&self, codes: &Codes, docs: u64) -> Result<bool> {
-        Ok(!self.has_postings()
-            || self.has_codes() && docs * (GATHER_COST - SCAN_COST) < self.cost_of(codes)?)
+        let is_small = self.file.documents() <= FORWARD_MAX;
+        if !self.has_postings() || is_small && docs <= FEW && self.has_codes() {
+            return Ok(true);
+        }
+        Ok(self.has_codes() && docs * (GATHER_COST - SCAN_COST) < self.cost_of(codes)?)
     }
 
     /// Keeps the documents that have a value of some codes, by reading the values of each.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 mod columns;
 mod damage;
 mod folder;
+mod rows;
 
 const FILE: &str = "/d/p.quire";
 

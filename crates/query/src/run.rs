@@ -331,6 +331,7 @@ impl<'q> Run<'q> {
         self.matched += set.len();
         match needed {
             Needed::Page(page) => page.show(place, &set),
+            Needed::First if set.is_empty() => {}
             Needed::First => {
                 let sorting = self.sorting(self.is_alone);
                 let first = match sorting.orders.first().filter(|_| !self.is_page_alone()) {

@@ -4,6 +4,9 @@ pub(super) const HEADER_BYTES: usize = 5;
 /// Flag in the byte of the packing: the block needs the dictionary.
 pub(super) const WITH_DICTIONARY: u8 = 0x80;
 
+/// The packing of blocks that the symbols of the dictionary stand in.
+pub(super) const BY_SYMBOLS: u8 = 3;
+
 /// The longest row, in bytes.
 pub const ROW_BYTES_MAX: usize = 64 << 20;
 

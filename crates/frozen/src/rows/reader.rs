@@ -1,6 +1,6 @@
 //! [`Rows`]: reads rows by docid.
 
-use super::block::{HEADER_BYTES, ROW_BYTES_MAX, WITH_DICTIONARY, checksum};
+use super::block::{BY_SYMBOLS, HEADER_BYTES, ROW_BYTES_MAX, WITH_DICTIONARY, checksum};
 use super::directory::Directory;
 use crate::format::is_right;
 use crate::le;
@@ -9,7 +9,7 @@ use crate::{Error, Result};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use quire_index::IndexDamage;
-use quire_pack::{Dictionary, Packing, unpack, unpack_lz4_behind};
+use quire_pack::{Dictionary, Packing, Symbols, unpack, unpack_lz4_behind};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -20,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Rows {
     /// The dictionary, loaded when it is first needed.
     dictionary: OnceLock<Option<Dictionary>>,
+    /// The symbols, likewise.
+    symbols: OnceLock<Option<Box<Symbols>>>,
     /// The block that was read last.
     last: ArcSwapOption<Block>,
 }
@@ -118,6 +120,12 @@ impl Rows {
         let how = *header.first()?;
         let crc = checksum(stored, offset, raw_length, how);
         is_right(le::u32_at(header, 1)?, crc).then_some(())?;
+        if how == BY_SYMBOLS {
+            let symbols = || Symbols::new(directory.dictionary).map(Box::new);
+            let symbols = self.symbols.get_or_init(symbols).as_ref()?;
+            let raw = symbols.unpack(stored, usize::try_from(raw_length).ok()?);
+            return raw.map(Cow::Owned);
+        }
         // A block holds at most its size and one more row. A byte of LZ4 unpacks to at most 255.
         let packing = Packing::decode(how & !WITH_DICTIONARY)?;
         let length_max = match packing {

@@ -1,12 +1,12 @@
 //! [`RowsWriter`]: rows become blocks and a directory.
 
-use super::block::{HEADER_BYTES, WITH_DICTIONARY, checksum};
+use super::block::{BY_SYMBOLS, HEADER_BYTES, WITH_DICTIONARY, checksum};
 use crate::Result;
 use crate::block_sink::BlockSink;
 use crate::spool::{Spool, Spooled, Spools};
 use bytes::Bytes;
 use quire_index::ColumnWriter;
-use quire_pack::{Codec, Dictionary, Packer};
+use quire_pack::{Codec, Dictionary, Packer, SymbolPacker};
 use std::fmt;
 
 /// A dictionary of zstd is trained on rows of this many times its bytes, if there is memory.
@@ -16,6 +16,11 @@ const SAMPLES_PER_DICTIONARY: usize = 100;
 const LZ4_DICTIONARY_BYTES: usize = 4 << 10;
 /// A dictionary of LZ4 is chosen from rows of this many times its bytes.
 const SAMPLES_PER_LZ4_DICTIONARY: usize = 16;
+
+/// Of larger blocks, LZ4 finds what they repeat.
+const SYMBOL_BLOCK_BYTES_MAX: usize = 1 << 10;
+/// Blocks by symbols are read several times as fast as by LZ4, so they may take this much more.
+const SYMBOLS_WORTH: f64 = 1.25;
 
 /// Writes rows; blocks go to the file, the directory to spools.
 #[derive(Debug)]
@@ -42,8 +47,74 @@ pub(crate) struct RowsWriter {
 
 /// The packer and its dictionary, once it is trained.
 struct Trained {
-    packer: Packer,
+    packer: BlockPacker,
     dictionary: Bytes,
+}
+
+enum BlockPacker {
+    Pieces(Packer),
+    /// By symbols; long blocks by LZ4.
+    Symbols(Box<SymbolPacker>, Packer),
+}
+
+impl BlockPacker {
+    /// Appends a block to `stored`, packed if that makes it smaller. Returns how, as a byte.
+    fn pack(&mut self, raw: &[u8], stored: &mut Vec<u8>) -> u8 {
+        let packer = match self {
+            BlockPacker::Symbols(symbols, _) if symbols.pack(raw, stored) => return BY_SYMBOLS,
+            BlockPacker::Symbols(_, packer) | BlockPacker::Pieces(packer) => packer,
+        };
+        match packer.pack(raw, stored) {
+            (packing, true) => packing as u8 | WITH_DICTIONARY,
+            (packing, false) => packing as u8,
+        }
+    }
+}
+
+impl Trained {
+    fn untrained(codec: Codec) -> Trained {
+        Trained {
+            packer: BlockPacker::Pieces(Packer::new(codec, None)),
+            dictionary: Bytes::new(),
+        }
+    }
+
+    /// By LZ4, with a dictionary of some of the samples.
+    fn lz4(samples: &[u8], lengths: &[usize]) -> Trained {
+        let dictionary = Bytes::from(lz4_dictionary(samples, lengths));
+        Trained {
+            packer: BlockPacker::Pieces(Packer::lz4_behind(dictionary.clone())),
+            dictionary,
+        }
+    }
+
+    /// By the symbols of the samples.
+    fn symbols(samples: &[u8], lengths: &[usize]) -> Trained {
+        let symbols = SymbolPacker::train(samples, lengths);
+        let dictionary = Bytes::from(symbols.table());
+        let long = Packer::new(Codec::Lz4, None);
+        Trained {
+            packer: BlockPacker::Symbols(Box::new(symbols), long),
+            dictionary,
+        }
+    }
+
+    fn zstd(codec: Codec, samples: &[u8], lengths: &[usize]) -> Trained {
+        let dictionary = Dictionary::train(samples, lengths, codec.dictionary_bytes());
+        Trained {
+            packer: BlockPacker::Pieces(Packer::new(codec, dictionary.as_ref())),
+            dictionary: dictionary.map_or(Bytes::new(), |own| own.bytes().clone()),
+        }
+    }
+
+    /// What blocks and the dictionary take, in bytes.
+    fn bytes_of<'b>(&mut self, blocks: impl Iterator<Item = &'b [u8]>) -> usize {
+        let mut stored = Vec::new();
+        blocks.for_each(|block| {
+            self.packer.pack(block, &mut stored);
+        });
+        stored.len() + self.dictionary.len()
+    }
 }
 
 impl fmt::Debug for Trained {
@@ -139,22 +210,20 @@ impl RowsWriter {
         waiting
             .iter()
             .for_each(|(_, block)| samples.extend_from_slice(block));
+        let blocks = || waiting.iter().map(|(_, block)| block.as_slice());
         self.trained = Some(match self.codec {
-            Codec::Lz4 => {
-                let dictionary = Bytes::from(lz4_dictionary(&samples, &lengths));
-                Trained {
-                    packer: Packer::lz4_behind(dictionary.clone()),
-                    dictionary,
+            Codec::Lz4 if self.block_bytes <= SYMBOL_BLOCK_BYTES_MAX => {
+                let mut lz4 = Trained::lz4(&samples, &lengths);
+                let mut symbols = Trained::symbols(&samples, &lengths);
+                let [of_lz4, of_symbols] =
+                    [&mut lz4, &mut symbols].map(|one| one.bytes_of(blocks()) as f64);
+                match of_symbols <= of_lz4 * SYMBOLS_WORTH {
+                    true => symbols,
+                    false => lz4,
                 }
             }
-            codec => {
-                let bytes_max = codec.dictionary_bytes();
-                let dictionary = Dictionary::train(&samples, &lengths, bytes_max);
-                Trained {
-                    packer: Packer::new(codec, dictionary.as_ref()),
-                    dictionary: dictionary.map_or(Bytes::new(), |own| own.bytes().clone()),
-                }
-            }
+            Codec::Lz4 => Trained::lz4(&samples, &lengths),
+            codec => Trained::zstd(codec, &samples, &lengths),
         });
         for (first, block) in waiting {
             self.write_block(first, &block, out)?;
@@ -164,16 +233,11 @@ impl RowsWriter {
 
     fn write_block(&mut self, first: u32, raw: &[u8], out: &mut impl BlockSink) -> Result<()> {
         let codec = self.codec;
-        let trained = self.trained.get_or_insert_with(|| Trained {
-            packer: Packer::new(codec, None),
-            dictionary: Bytes::new(),
-        });
+        let trained = self
+            .trained
+            .get_or_insert_with(|| Trained::untrained(codec));
         let mut stored = Vec::new();
-        let (packing, with_dictionary) = trained.packer.pack(raw, &mut stored);
-        let packing = match with_dictionary {
-            true => packing as u8 | WITH_DICTIONARY,
-            false => packing as u8,
-        };
+        let packing = trained.packer.pack(raw, &mut stored);
         let length = HEADER_BYTES + stored.len();
         for ((column, spool), number) in [
             (&mut self.firsts, first.into()),

@@ -179,15 +179,21 @@ fn the_first_documents_are_stored() {
     }
 }
 
-#[test]
-fn a_file_of_format_2_is_read() {
+/// A file that an earlier version wrote, whole.
+fn written_before(bytes: &[u8]) -> FrozenFile {
     let env = SimEnv::new(1);
     env.create_dir_all(Path::new("/d")).unwrap();
     let mut file = crate::spool::create_anew(&*env, Path::new(FILE)).unwrap();
-    file.append(include_bytes!("format-2.quire")).unwrap();
+    file.append(bytes).unwrap();
     file.sync().unwrap();
     let file = open(&env, Access::Read).unwrap();
     file.verify().unwrap();
+    file
+}
+
+#[test]
+fn a_file_of_format_2_is_read() {
+    let file = written_before(include_bytes!("format-2.quire"));
     let documents = [
         r#"{"a":1,"s":"x","n":null}"#,
         r#"{"a":2.50,"s":"y","tags":["p","q"]}"#,
@@ -209,4 +215,33 @@ fn a_file_of_format_2_is_read() {
     };
     let found = file.matches(&leaf, Found::default()).unwrap();
     assert!(found.iter().eq([1]));
+}
+
+#[test]
+fn a_file_of_format_3_is_read() {
+    let file = written_before(include_bytes!("format-3.quire"));
+    let text = |number: u32| {
+        let mark = number % 3;
+        let part = format!("a car of mark m{mark}, kept in a garage, no accidents; ");
+        let text = format!("{}{number}", part.repeat(8));
+        let price = number * 5;
+        format!(r#"{{"_id":"k{number:02}","mark":"m{mark}","price":{price},"text":"{text}"}}"#)
+    };
+    let mut numbers: Vec<u32> = Vec::new();
+    for docid in 0..file.documents() {
+        let document = file.document(docid).unwrap().unwrap();
+        let json = document.to_json();
+        let number = (0..40).find(|number| text(*number) == json);
+        numbers.extend(number);
+    }
+    let leaf = Leaf {
+        path: FieldPath::new("mark"),
+        test: Test::Eq("m1".into()),
+    };
+    // The documents of a value are found by the codes of all.
+    let found = file.matches(&leaf, Found::default()).unwrap();
+    let expected = (0..).zip(&numbers).filter(|(_, number)| *number % 3 == 1);
+    assert!(found.iter().eq(expected.map(|(docid, _)| docid)));
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..40), "each document came once");
 }
