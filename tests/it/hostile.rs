@@ -317,6 +317,15 @@ fn status_bytes(pid: u32, name: &str) -> u64 {
     kib.unwrap_or(0) << 10
 }
 
+/// Sets a flag when it is dropped, also by a panic: threads that wait for it end then.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Runs all clients against a server with this memory, in a cgroup with this limit.
 fn holds(memory_mib: u64, limit_mib: u64) {
     let dir = tempfile::tempdir_in(quire::target_dir()).unwrap();
@@ -356,6 +365,7 @@ fn holds(memory_mib: u64, limit_mib: u64) {
         let all = &clients;
         let is_over = &is_over;
         let peak = &peak;
+        let end = SetOnDrop(is_over);
         threads.spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
                 peak.fetch_max(status_bytes(pid, "RssAnon:"), Ordering::Relaxed);
@@ -385,8 +395,7 @@ fn holds(memory_mib: u64, limit_mib: u64) {
         for one in active {
             one.join().unwrap();
         }
-        drop(stalled);
-        is_over.store(true, Ordering::Relaxed);
+        drop((stalled, end));
         let (count, slowest) = small.join().unwrap();
         println!("{count} small puts and gets; the slowest get took {slowest:?}");
     });

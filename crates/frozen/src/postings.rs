@@ -260,11 +260,12 @@ impl<'a> Postings<'a> {
         if self.sets.number(place, 0) == Some(code) {
             return Ok(ValueDocs::Set(self.sets.set(place)?));
         }
-        let mut docids = DocSet::empty();
+        // A set that is made piece by piece is copied for each.
+        let mut docids = Vec::new();
         self.each_in_list(&(code..code + 1), |piece| {
             docids.extend(piece.iter().map(|docid| *docid as u32))
         })?;
-        Ok(ValueDocs::List(docids))
+        Ok(ValueDocs::List(docids.into_iter().collect()))
     }
 
     /// The documents that have a value of one of some ranges of codes.

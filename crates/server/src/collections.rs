@@ -132,7 +132,10 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
 }
 
 fn figures(documents: u64, bytes: u64) -> Value {
-    json!({"docs": {"count": documents, "deleted": 0}, "store": {"size_in_bytes": bytes, "reserved_in_bytes": 0}})
+    json!({
+        "docs": {"count": documents, "deleted": 0},
+        "store": {"size_in_bytes": bytes, "reserved_in_bytes": 0},
+    })
 }
 
 /// `GET|POST /_refresh`: succeeds if the collections exist. It does nothing, because a read sees
