@@ -89,7 +89,7 @@ fn read(task: &Task, managed: bool) -> Result<Seen> {
         .volume_stats()
         .into_iter()
         .filter_map(|volume| volume.io);
-    let longest = waits.flat_map(|io| io.wait_micros_max).max();
+    let longest = waits.flat_map(|io| io.queue.wait_micros_max).max();
     drop(pages);
     database.close()?;
     let p99 = |latencies: Latencies| latencies.micros([0.99])[0] / 1e3;
