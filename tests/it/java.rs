@@ -2,7 +2,7 @@
 //! client.
 
 use crate::quire::{Server, root, target_dir};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The directory with the packages that `tests/java/pom.xml` names, which later runs find.
@@ -30,21 +30,27 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {printed}\n{needs}");
 }
 
-/// Compiles and runs a program against a server.
-fn run_program(packages: &Path, program: &str, server: &Server) {
-    run(Command::new("java")
-        .arg("-classpath")
-        .arg(packages.join("*"))
-        .arg(root().join("tests/java").join(program))
-        .arg(server.address.port().to_string()));
-}
-
 #[test]
 fn clients_for_java_work_without_a_shim() {
-    let packages = packages();
-    let dir = tempfile::tempdir().unwrap();
+    let (packages, dir) = (packages().join("*"), tempfile::tempdir().unwrap());
+    let (sources, classes) = (root().join("tests/java"), dir.path().join("classes"));
+    run(Command::new("javac")
+        .arg("-classpath")
+        .arg(&packages)
+        .arg("-d")
+        .arg(&classes)
+        .args(
+            ["Steps", "OpensearchJava", "HighLevelRestClient"]
+                .map(|name| sources.join(name).with_extension("java")),
+        ));
+    let class_path = std::env::join_paths([&classes, &packages]).unwrap();
     let server = Server::start(&dir.path().join("database"), &[]);
-    run_program(&packages, "OpensearchJava.java", &server);
-    run_program(&packages, "HighLevelRestClient.java", &server);
+    for program in ["OpensearchJava", "HighLevelRestClient"] {
+        run(Command::new("java")
+            .arg("-classpath")
+            .arg(&class_path)
+            .arg(program)
+            .arg(server.address.port().to_string()));
+    }
     server.stop();
 }

@@ -34,76 +34,50 @@ import org.opensearch.search.sort.SortOrder;
 import org.opensearch.common.xcontent.XContentType;
 
 public class HighLevelRestClient {
-    interface Step {
-        void run() throws Exception;
-    }
-
-    /** Runs a step; a failure names it. */
-    static void step(String name, Step step) {
-        try {
-            step.run();
-        } catch (Throwable error) {
-            throw new IllegalStateException(name + ": " + error, error);
-        }
-    }
-
-    static void check(boolean isTrue, Object found) {
-        if (!isTrue) {
-            throw new IllegalStateException("found " + found);
-        }
-    }
-
     public static void main(String[] a) {
-        try {
-            run(a);
-            System.exit(0);
-        } catch (Throwable error) {
-            error.printStackTrace();
-            // Threads of the client may still run.
-            System.exit(1);
-        }
+        Steps.runAndExit(() -> run(a));
     }
 
     static void run(String[] a) throws Exception {
         var c = new RestHighLevelClient(RestClient.builder(new HttpHost("127.0.0.1", Integer.parseInt(a[0]), "http")));
         var o = RequestOptions.DEFAULT;
-        step("info", () -> check(!c.info(o).getVersion().getNumber().isEmpty(), "version"));
-        step("ping", () -> check(c.ping(o), ""));
-        step("create", () -> check(c.indices().create(new CreateIndexRequest("autos").mapping("{\"properties\":{\"n\":{\"type\":\"long\"},\"make\":{\"type\":\"keyword\"},\"at\":{\"type\":\"date\"}}}", org.opensearch.common.xcontent.XContentType.JSON), o).isAcknowledged(), ""));
-        step("exists", () -> check(c.indices().exists(new GetIndexRequest("autos"), o) && !c.indices().exists(new GetIndexRequest("zzz"), o), ""));
-        step("getIndex", () -> check(c.indices().get(new GetIndexRequest("autos"), o).getIndices().length == 1, ""));
-        step("getMapping", () -> check(c.indices().getMapping(new GetMappingsRequest().indices("autos"), o).mappings().get("autos").sourceAsMap().containsKey("properties"), ""));
-        step("bulk", () -> {
+        Steps.step("info", () -> Steps.check(!c.info(o).getVersion().getNumber().isEmpty(), "version"));
+        Steps.step("ping", () -> Steps.check(c.ping(o), ""));
+        Steps.step("create", () -> Steps.check(c.indices().create(new CreateIndexRequest("autos").mapping("{\"properties\":{\"n\":{\"type\":\"long\"},\"make\":{\"type\":\"keyword\"},\"at\":{\"type\":\"date\"}}}", org.opensearch.common.xcontent.XContentType.JSON), o).isAcknowledged(), ""));
+        Steps.step("exists", () -> Steps.check(c.indices().exists(new GetIndexRequest("autos"), o) && !c.indices().exists(new GetIndexRequest("zzz"), o), ""));
+        Steps.step("getIndex", () -> Steps.check(c.indices().get(new GetIndexRequest("autos"), o).getIndices().length == 1, ""));
+        Steps.step("getMapping", () -> Steps.check(c.indices().getMapping(new GetMappingsRequest().indices("autos"), o).mappings().get("autos").sourceAsMap().containsKey("properties"), ""));
+        Steps.step("bulk", () -> {
             var b = new BulkRequest().setRefreshPolicy(WriteRequest.RefreshPolicy.IMMEDIATE);
             for (int n = 0; n < 1000; n++) b.add(new IndexRequest("autos").id("" + n).source("n", n, "make", n % 2 == 1 ? "VW" : "Saab", "price", n * 1.5, "at", String.format("2024-%02d-%02d", n % 12 + 1, n % 28 + 1)));
-            var r = c.bulk(b, o); check(!r.hasFailures() && r.getItems().length == 1000, r.buildFailureMessage());
+            var r = c.bulk(b, o); Steps.check(!r.hasFailures() && r.getItems().length == 1000, r.buildFailureMessage());
         });
-        step("bulk mixed", () -> { var r = c.bulk(new BulkRequest().add(new IndexRequest("autos").id("x").source("n", 1).create(true)).add(new UpdateRequest("autos", "x").doc("make", "F")).add(new DeleteRequest("autos", "x")).add(new UpdateRequest("autos", "nix").doc("make", "F")), o); check(r.getItems()[3].isFailed() && !r.getItems()[2].isFailed(), r.buildFailureMessage()); });
-        step("index", () -> check(c.index(new IndexRequest("autos").id("q").source("n", 7000), o).status().getStatus() == 201, ""));
-        step("get", () -> check(c.get(new GetRequest("autos", "7"), o).getSourceAsMap().get("n").equals(7), ""));
-        step("exists doc", () -> check(c.exists(new GetRequest("autos", "7"), o) && !c.exists(new GetRequest("autos", "none"), o), ""));
-        step("getSource", () -> check(c.getSource(new GetSourceRequest("autos", "7"), o).getSource().get("n").equals(7), ""));
-        step("mget", () -> { var r = c.mget(new MultiGetRequest().add("autos", "1").add("autos", "none"), o); check(r.getResponses()[0].getResponse().isExists() && !r.getResponses()[1].getResponse().isExists(), ""); });
-        step("update", () -> { var r = c.update(new UpdateRequest("autos", "q").doc("price", 3.5).fetchSource(true), o); check(r.getGetResult().sourceAsMap().get("price").equals(3.5), r); });
-        step("conflict", () -> { try { c.index(new IndexRequest("autos").id("q").source("n", 1).create(true), o); check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { check(e.status().getStatus() == 409, e); } });
-        step("external version", () -> { c.index(new IndexRequest("autos").id("v").source("n", 1).version(5).versionType(org.opensearch.index.VersionType.EXTERNAL), o); try { c.index(new IndexRequest("autos").id("v").source("n", 1).version(5).versionType(org.opensearch.index.VersionType.EXTERNAL), o); check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { check(e.status().getStatus() == 409, e); } c.delete(new DeleteRequest("autos", "v"), o); });
-        step("delete", () -> check(c.delete(new DeleteRequest("autos", "q"), o).status().getStatus() == 200 && c.delete(new DeleteRequest("autos", "q"), o).status().getStatus() == 404, ""));
-        step("refresh", () -> c.indices().refresh(new RefreshRequest("autos"), o));
-        step("count", () -> check(c.count(new CountRequest("autos").query(QueryBuilders.termQuery("make", "VW")), o).getCount() == 500, ""));
-        step("search", () -> {
+        Steps.step("bulk mixed", () -> { var r = c.bulk(new BulkRequest().add(new IndexRequest("autos").id("x").source("n", 1).create(true)).add(new UpdateRequest("autos", "x").doc("make", "F")).add(new DeleteRequest("autos", "x")).add(new UpdateRequest("autos", "nix").doc("make", "F")), o); Steps.check(r.getItems()[3].isFailed() && !r.getItems()[2].isFailed(), r.buildFailureMessage()); });
+        Steps.step("index", () -> Steps.check(c.index(new IndexRequest("autos").id("q").source("n", 7000), o).status().getStatus() == 201, ""));
+        Steps.step("get", () -> Steps.check(c.get(new GetRequest("autos", "7"), o).getSourceAsMap().get("n").equals(7), ""));
+        Steps.step("exists doc", () -> Steps.check(c.exists(new GetRequest("autos", "7"), o) && !c.exists(new GetRequest("autos", "none"), o), ""));
+        Steps.step("getSource", () -> Steps.check(c.getSource(new GetSourceRequest("autos", "7"), o).getSource().get("n").equals(7), ""));
+        Steps.step("mget", () -> { var r = c.mget(new MultiGetRequest().add("autos", "1").add("autos", "none"), o); Steps.check(r.getResponses()[0].getResponse().isExists() && !r.getResponses()[1].getResponse().isExists(), ""); });
+        Steps.step("update", () -> { var r = c.update(new UpdateRequest("autos", "q").doc("price", 3.5).fetchSource(true), o); Steps.check(r.getGetResult().sourceAsMap().get("price").equals(3.5), r); });
+        Steps.step("conflict", () -> { try { c.index(new IndexRequest("autos").id("q").source("n", 1).create(true), o); Steps.check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 409, e); } });
+        Steps.step("external version", () -> { c.index(new IndexRequest("autos").id("v").source("n", 1).version(5).versionType(org.opensearch.index.VersionType.EXTERNAL), o); try { c.index(new IndexRequest("autos").id("v").source("n", 1).version(5).versionType(org.opensearch.index.VersionType.EXTERNAL), o); Steps.check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 409, e); } c.delete(new DeleteRequest("autos", "v"), o); });
+        Steps.step("delete", () -> Steps.check(c.delete(new DeleteRequest("autos", "q"), o).status().getStatus() == 200 && c.delete(new DeleteRequest("autos", "q"), o).status().getStatus() == 404, ""));
+        Steps.step("refresh", () -> c.indices().refresh(new RefreshRequest("autos"), o));
+        Steps.step("count", () -> Steps.check(c.count(new CountRequest("autos").query(QueryBuilders.termQuery("make", "VW")), o).getCount() == 500, ""));
+        Steps.step("search", () -> {
             var s = new SearchSourceBuilder().query(QueryBuilders.boolQuery().filter(QueryBuilders.termQuery("make", "VW")).filter(QueryBuilders.rangeQuery("n").gte(990)).mustNot(QueryBuilders.idsQuery().addIds("999"))).sort("n", SortOrder.DESC).size(3).trackTotalHits(true).fetchSource(new String[]{"n"}, null);
             var r = c.search(new SearchRequest("autos").source(s), o);
-            check(r.getHits().getTotalHits().value == 4 && r.getHits().getAt(0).getSourceAsMap().equals(Map.of("n", 997)), r);
+            Steps.check(r.getHits().getTotalHits().value == 4 && r.getHits().getAt(0).getSourceAsMap().equals(Map.of("n", 997)), r);
         });
-        step("query kinds", () -> {
+        Steps.step("query kinds", () -> {
             for (var q : List.of(QueryBuilders.matchAllQuery(), QueryBuilders.existsQuery("make"), QueryBuilders.termsQuery("make", "VW", "Saab")))
-                check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 1000, q);
+                Steps.check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 1000, q);
             for (var q : List.of(QueryBuilders.prefixQuery("make", "V"), QueryBuilders.wildcardQuery("make", "S*"), QueryBuilders.matchQuery("make.keyword", "VW")))
-                check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 500, q);
+                Steps.check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 500, q);
             for (var q : List.of(QueryBuilders.constantScoreQuery(QueryBuilders.termQuery("n", 5)), QueryBuilders.rangeQuery("n").gt(4).lt(6)))
-                check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 1, q);
+                Steps.check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 1, q);
         });
-        step("aggs", () -> {
+        Steps.step("aggs", () -> {
             var s = new SearchSourceBuilder().size(0)
                 .aggregation(AggregationBuilders.terms("makes").field("make").subAggregation(AggregationBuilders.avg("p").field("price")))
                 .aggregation(AggregationBuilders.terms("ns").field("n").size(3))
@@ -120,41 +94,41 @@ public class HighLevelRestClient {
                 .aggregation(AggregationBuilders.dateRange("dr").field("at").addUnboundedFrom("2024-06-01"))
                 .aggregation(AggregationBuilders.filters("fs", new FiltersAggregator.KeyedFilter("vw", QueryBuilders.termQuery("make", "VW"))));
             var g = c.search(new SearchRequest("autos").source(s), o).getAggregations();
-            check(((Terms) g.get("makes")).getBuckets().size() == 2 && ((Avg) ((Terms) g.get("makes")).getBuckets().get(0).getAggregations().get("p")).getValue() > 0, "");
-            check(((Terms) g.get("ns")).getBuckets().size() == 3, "ns");
-            check(((Stats) g.get("st")).getCount() == 1000, "st"); check(((ExtendedStats) g.get("es")).getVariance() > 0, "es");
-            check(((Cardinality) g.get("card")).getValue() == 2, "card"); check(((Percentiles) g.get("pc")).percentile(50) > 400, "pc");
-            check(((Histogram) g.get("h")).getBuckets().size() == 10 && ((Histogram) g.get("dh")).getBuckets().size() == 12, "h");
-            check(((Histogram) g.get("dh")).getBuckets().get(0).getKeyAsString().startsWith("2024-01-01"), "dh");
-            check(((Range) g.get("rg")).getBuckets().get(0).getDocCount() == 10, "rg");
-            check(((Max) ((Filter) g.get("fl")).getAggregations().get("mx")).getValue() == 999, "fl");
-            check(((CompositeAggregation) g.get("co")).afterKey().get("make").equals("Saab"), "co");
-            check(((TopHits) g.get("th")).getHits().getAt(0).getSourceAsMap().get("n").equals(999), "th");
-            check(((Filters) g.get("fs")).getBucketByKey("vw").getDocCount() == 500, "fs");
+            Steps.check(((Terms) g.get("makes")).getBuckets().size() == 2 && ((Avg) ((Terms) g.get("makes")).getBuckets().get(0).getAggregations().get("p")).getValue() > 0, "");
+            Steps.check(((Terms) g.get("ns")).getBuckets().size() == 3, "ns");
+            Steps.check(((Stats) g.get("st")).getCount() == 1000, "st"); Steps.check(((ExtendedStats) g.get("es")).getVariance() > 0, "es");
+            Steps.check(((Cardinality) g.get("card")).getValue() == 2, "card"); Steps.check(((Percentiles) g.get("pc")).percentile(50) > 400, "pc");
+            Steps.check(((Histogram) g.get("h")).getBuckets().size() == 10 && ((Histogram) g.get("dh")).getBuckets().size() == 12, "h");
+            Steps.check(((Histogram) g.get("dh")).getBuckets().get(0).getKeyAsString().startsWith("2024-01-01"), "dh");
+            Steps.check(((Range) g.get("rg")).getBuckets().get(0).getDocCount() == 10, "rg");
+            Steps.check(((Max) ((Filter) g.get("fl")).getAggregations().get("mx")).getValue() == 999, "fl");
+            Steps.check(((CompositeAggregation) g.get("co")).afterKey().get("make").equals("Saab"), "co");
+            Steps.check(((TopHits) g.get("th")).getHits().getAt(0).getSourceAsMap().get("n").equals(999), "th");
+            Steps.check(((Filters) g.get("fs")).getBucketByKey("vw").getDocCount() == 500, "fs");
         });
-        step("scroll", () -> {
+        Steps.step("scroll", () -> {
             var r = c.search(new SearchRequest("autos").source(new SearchSourceBuilder().size(300)).scroll(TimeValue.timeValueMinutes(1)), o);
             int seen = 0; while (r.getHits().getHits().length > 0) { seen += r.getHits().getHits().length; r = c.scroll(new SearchScrollRequest(r.getScrollId()).scroll(TimeValue.timeValueMinutes(1)), o); }
-            var k = new ClearScrollRequest(); k.addScrollId(r.getScrollId()); check(c.clearScroll(k, o).isSucceeded() && seen == 1000, seen);
+            var k = new ClearScrollRequest(); k.addScrollId(r.getScrollId()); Steps.check(c.clearScroll(k, o).isSucceeded() && seen == 1000, seen);
         });
-        step("search after", () -> { var s = new SearchSourceBuilder().size(400).sort("n", SortOrder.ASC); var r = c.search(new SearchRequest("autos").source(s), o); var p = c.search(new SearchRequest("autos").source(s.searchAfter(r.getHits().getAt(399).getSortValues())), o); check(p.getHits().getAt(0).getId().equals("400"), p.getHits().getAt(0).getId()); });
-        step("msearch", () -> { var m = new MultiSearchRequest().add(new SearchRequest("autos").source(new SearchSourceBuilder().size(1))).add(new SearchRequest("none")); var r = c.msearch(m, o); check(!r.getResponses()[0].isFailure() && r.getResponses()[1].isFailure(), ""); });
-        step("pit", () -> { var p = c.createPit(new CreatePitRequest(TimeValue.timeValueMinutes(1), true, "autos"), o); c.deletePit(new DeletePitRequest(p.getId()), o); });
-        step("reindex", () -> { var r = new ReindexRequest(); r.setSourceIndices("autos"); r.setDestIndex("copy"); check(c.reindex(r, o).getCreated() == 1000, ""); });
-        step("reindex task", () -> { var r = new ReindexRequest(); r.setSourceIndices("autos"); r.setDestIndex("copy2"); r.setSlices(2); var t = new TaskId(c.submitReindexTask(r, o).getTask()); for (int i = 0; i < 1000; i++) { var state = c.tasks().get(new GetTaskRequest(t.getNodeId(), t.getId()), o); if (state.isPresent() && state.get().isCompleted()) return; Thread.sleep(20); } check(false, "the task does not end"); });
-        step("updateByQuery", () -> { var r = new UpdateByQueryRequest("copy"); r.setQuery(QueryBuilders.termQuery("make", "VW")); check(c.updateByQuery(r, o).getUpdated() == 500, ""); });
-        step("deleteByQuery", () -> { var r = new DeleteByQueryRequest("copy"); r.setQuery(QueryBuilders.termQuery("make", "VW")); check(c.deleteByQuery(r, o).getDeleted() == 500, ""); });
-        step("aliases", () -> { check(c.indices().updateAliases(new IndicesAliasesRequest().addAliasAction(IndicesAliasesRequest.AliasActions.add().index("autos").alias("al")), o).isAcknowledged(), ""); check(c.indices().getAlias(new GetAliasesRequest("al"), o).getAliases().containsKey("autos"), ""); check(c.indices().existsAlias(new GetAliasesRequest("al"), o), ""); });
-        step("fieldCaps", () -> check(c.fieldCaps(new FieldCapabilitiesRequest().fields("*").indices("autos"), o).getField("n").containsKey("long"), ""));
-        step("settings", () -> c.indices().getSettings(new org.opensearch.action.admin.indices.settings.get.GetSettingsRequest().indices("autos"), o));
-        step("analyze", () -> check(c.indices().analyze(AnalyzeRequest.withGlobalAnalyzer("standard", "Hello World"), o).getTokens().size() == 2, ""));
-        step("health", () -> check(c.cluster().health(new org.opensearch.action.admin.cluster.health.ClusterHealthRequest("autos"), o).getStatus() != null, ""));
-        step("cluster settings", () -> c.cluster().getSettings(new org.opensearch.action.admin.cluster.settings.ClusterGetSettingsRequest(), o));
-        step("tasks", () -> c.tasks().list(new org.opensearch.action.admin.cluster.node.tasks.list.ListTasksRequest(), o));
-        step("composable template", () -> { var t = new PutComposableIndexTemplateRequest().name("ct").indexTemplate(new org.opensearch.cluster.metadata.ComposableIndexTemplate(List.of("qq-*"), null, null, null, null, null)); check(c.indices().putIndexTemplate(t, o).isAcknowledged(), ""); check(c.indices().getIndexTemplate(new GetComposableIndexTemplateRequest("ct"), o).getIndexTemplates().size() == 1, "ct"); c.indices().deleteIndexTemplate(new DeleteComposableIndexTemplateRequest("ct"), o); });
-        step("flush/forcemerge", () -> { c.indices().flush(new org.opensearch.action.admin.indices.flush.FlushRequest("autos"), o); c.indices().forcemerge(new org.opensearch.action.admin.indices.forcemerge.ForceMergeRequest("autos"), o); });
-        step("missing index", () -> { try { c.search(new SearchRequest("none"), o); check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { check(e.status().getStatus() == 404 && e.getDetailedMessage().contains("index_not_found"), e); } });
-        step("delete index", () -> { for (var i : List.of("autos", "copy", "copy2")) check(c.indices().delete(new DeleteIndexRequest(i), o).isAcknowledged(), ""); });
+        Steps.step("search after", () -> { var s = new SearchSourceBuilder().size(400).sort("n", SortOrder.ASC); var r = c.search(new SearchRequest("autos").source(s), o); var p = c.search(new SearchRequest("autos").source(s.searchAfter(r.getHits().getAt(399).getSortValues())), o); Steps.check(p.getHits().getAt(0).getId().equals("400"), p.getHits().getAt(0).getId()); });
+        Steps.step("msearch", () -> { var m = new MultiSearchRequest().add(new SearchRequest("autos").source(new SearchSourceBuilder().size(1))).add(new SearchRequest("none")); var r = c.msearch(m, o); Steps.check(!r.getResponses()[0].isFailure() && r.getResponses()[1].isFailure(), ""); });
+        Steps.step("pit", () -> { var p = c.createPit(new CreatePitRequest(TimeValue.timeValueMinutes(1), true, "autos"), o); c.deletePit(new DeletePitRequest(p.getId()), o); });
+        Steps.step("reindex", () -> { var r = new ReindexRequest(); r.setSourceIndices("autos"); r.setDestIndex("copy"); Steps.check(c.reindex(r, o).getCreated() == 1000, ""); });
+        Steps.step("reindex task", () -> { var r = new ReindexRequest(); r.setSourceIndices("autos"); r.setDestIndex("copy2"); r.setSlices(2); var t = new TaskId(c.submitReindexTask(r, o).getTask()); for (int i = 0; i < 1000; i++) { var state = c.tasks().get(new GetTaskRequest(t.getNodeId(), t.getId()), o); if (state.isPresent() && state.get().isCompleted()) return; Thread.sleep(20); } Steps.check(false, "the task does not end"); });
+        Steps.step("updateByQuery", () -> { var r = new UpdateByQueryRequest("copy"); r.setQuery(QueryBuilders.termQuery("make", "VW")); Steps.check(c.updateByQuery(r, o).getUpdated() == 500, ""); });
+        Steps.step("deleteByQuery", () -> { var r = new DeleteByQueryRequest("copy"); r.setQuery(QueryBuilders.termQuery("make", "VW")); Steps.check(c.deleteByQuery(r, o).getDeleted() == 500, ""); });
+        Steps.step("aliases", () -> { Steps.check(c.indices().updateAliases(new IndicesAliasesRequest().addAliasAction(IndicesAliasesRequest.AliasActions.add().index("autos").alias("al")), o).isAcknowledged(), ""); Steps.check(c.indices().getAlias(new GetAliasesRequest("al"), o).getAliases().containsKey("autos"), ""); Steps.check(c.indices().existsAlias(new GetAliasesRequest("al"), o), ""); });
+        Steps.step("fieldCaps", () -> Steps.check(c.fieldCaps(new FieldCapabilitiesRequest().fields("*").indices("autos"), o).getField("n").containsKey("long"), ""));
+        Steps.step("settings", () -> c.indices().getSettings(new org.opensearch.action.admin.indices.settings.get.GetSettingsRequest().indices("autos"), o));
+        Steps.step("analyze", () -> Steps.check(c.indices().analyze(AnalyzeRequest.withGlobalAnalyzer("standard", "Hello World"), o).getTokens().size() == 2, ""));
+        Steps.step("health", () -> Steps.check(c.cluster().health(new org.opensearch.action.admin.cluster.health.ClusterHealthRequest("autos"), o).getStatus() != null, ""));
+        Steps.step("cluster settings", () -> c.cluster().getSettings(new org.opensearch.action.admin.cluster.settings.ClusterGetSettingsRequest(), o));
+        Steps.step("tasks", () -> c.tasks().list(new org.opensearch.action.admin.cluster.node.tasks.list.ListTasksRequest(), o));
+        Steps.step("composable template", () -> { var t = new PutComposableIndexTemplateRequest().name("ct").indexTemplate(new org.opensearch.cluster.metadata.ComposableIndexTemplate(List.of("qq-*"), null, null, null, null, null)); Steps.check(c.indices().putIndexTemplate(t, o).isAcknowledged(), ""); Steps.check(c.indices().getIndexTemplate(new GetComposableIndexTemplateRequest("ct"), o).getIndexTemplates().size() == 1, "ct"); c.indices().deleteIndexTemplate(new DeleteComposableIndexTemplateRequest("ct"), o); });
+        Steps.step("flush/forcemerge", () -> { c.indices().flush(new org.opensearch.action.admin.indices.flush.FlushRequest("autos"), o); c.indices().forcemerge(new org.opensearch.action.admin.indices.forcemerge.ForceMergeRequest("autos"), o); });
+        Steps.step("missing index", () -> { try { c.search(new SearchRequest("none"), o); Steps.check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 404 && e.getDetailedMessage().contains("index_not_found"), e); } });
+        Steps.step("delete index", () -> { for (var i : List.of("autos", "copy", "copy2")) Steps.check(c.indices().delete(new DeleteIndexRequest(i), o).isAcknowledged(), ""); });
         c.close();
     }
 }

@@ -79,19 +79,7 @@ fn quire_equals_the_table_behind_a_topic_though_the_pipes_and_the_broker_are_kil
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (writing, client) = (&stop, server.client());
-        scope.spawn(move || {
-            let mut turn = 0;
-            while !writing.load(Ordering::Relaxed) {
-                turn += 1;
-                client.try_sql(&format!(
-                    "UPDATE t SET v = v + 1 WHERE id % 97 = {turn} % 97; \
-                     DELETE FROM t WHERE id % 1009 = {turn}; \
-                     INSERT IGNORE INTO t VALUES (20000 + {turn}, {turn}, 'new'); \
-                     UPDATE IGNORE t SET id = id + 30000 WHERE id = {turn} * 3"
-                ));
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        });
+        scope.spawn(move || client.change_rows(writing, Duration::from_millis(20)));
         for kill in 0..12 {
             let mut running = ["feed.toml", "index.toml"].map(|file| spawn(&quire, file));
             std::thread::sleep(Duration::from_millis(200 + 170 * (kill % 7)));

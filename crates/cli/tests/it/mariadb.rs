@@ -201,20 +201,7 @@ fn the_sink_equals_the_table_though_quire_and_the_server_are_killed_again_and_ag
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (writing, client) = (&stop, server.client());
-        scope.spawn(move || {
-            let mut turn = 0;
-            while !writing.load(Ordering::Relaxed) {
-                turn += 1;
-                // Errors while the server is down are the next turn's.
-                client.try_sql(&format!(
-                    "UPDATE t SET v = v + 1 WHERE id % 97 = {turn} % 97; \
-                     DELETE FROM t WHERE id % 1009 = {turn}; \
-                     INSERT IGNORE INTO t VALUES (20000 + {turn}, {turn}, 'new'); \
-                     UPDATE IGNORE t SET id = id + 30000 WHERE id = {turn} * 3"
-                ));
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
+        scope.spawn(move || client.change_rows(writing, Duration::from_millis(5)));
         for kill in 0..24 {
             let mut command = quire.command(&["pipe", "run", &file]);
             command.stdout(Stdio::null()).stderr(Stdio::null());

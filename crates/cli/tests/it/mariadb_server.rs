@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -135,6 +136,22 @@ impl Client {
     /// Runs SQL in `app`, whatever becomes of it.
     pub(super) fn try_sql(&self, sql: &str) {
         self.run("app", sql);
+    }
+
+    /// Changes, deletes, adds and renames rows of the table `t` until it is to stop.
+    pub(super) fn change_rows(&self, stop: &AtomicBool, pause: Duration) {
+        let mut turn = 0;
+        while !stop.load(Ordering::Relaxed) {
+            turn += 1;
+            // Errors while the server is down are the next turn's.
+            self.try_sql(&format!(
+                "UPDATE t SET v = v + 1 WHERE id % 97 = {turn} % 97; \
+                 DELETE FROM t WHERE id % 1009 = {turn}; \
+                 INSERT IGNORE INTO t VALUES (20000 + {turn}, {turn}, 'new'); \
+                 UPDATE IGNORE t SET id = id + 30000 WHERE id = {turn} * 3"
+            ));
+            std::thread::sleep(pause);
+        }
     }
 
     fn run(&self, database: &str, sql: &str) -> Output {
