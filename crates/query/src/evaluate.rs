@@ -140,19 +140,12 @@ impl Evaluator<'_, '_> {
         if set.is_empty() {
             return Ok(());
         }
-        let (mut kept, mut term) = (DocSet::empty(), Vec::new());
+        if tested.needs_documents() {
+            return self.retain_tested_by_documents(tested, set);
+        }
+        let mut kept = DocSet::empty();
         let segments = match self.shard.segments(&[&tested.base.path], set) {
-            Err(Error::NotSortable { .. }) => {
-                for doc in set.iter() {
-                    self.options.check_stop()?;
-                    let document = self.shard.document(doc)?;
-                    if document.is_some_and(|document| tested.accepts(document.root(), &mut term)) {
-                        kept.insert(doc);
-                    }
-                }
-                *set = kept;
-                return Ok(());
-            }
+            Err(Error::NotSortable { .. }) => return self.retain_tested_by_documents(tested, set),
             segments => segments?,
         };
         for segment in segments {
@@ -162,6 +155,24 @@ impl Evaluator<'_, '_> {
             };
             if let Some(Some(column)) = segment.columns.first() {
                 self.add_tested(tested, column.as_ref(), &docs, &mut kept)?;
+            }
+        }
+        *set = kept;
+        Ok(())
+    }
+
+    /// Keeps of `set` the documents that pass the test, by reading them.
+    fn retain_tested_by_documents(&self, tested: &Tested, set: &mut DocSet) -> Result<()> {
+        let (mut kept, mut term) = (DocSet::empty(), Vec::new());
+        for doc in set.iter() {
+            self.options.check_stop()?;
+            let Some(document) = self.shard.document(doc)? else {
+                return Err(Error::Invalid(format!(
+                    "{tested} is tested on documents, and this partition keeps none"
+                )));
+            };
+            if tested.accepts(document.root(), &mut term) {
+                kept.insert(doc);
             }
         }
         *set = kept;

@@ -79,7 +79,7 @@ impl Prepared {
         let count = places
             .as_ref()
             .map_or(shards.count().into(), |places| places.len() as u64);
-        let merged = match count >= MANY {
+        let merged = match count >= MANY && !self.needs_documents() {
             true => shards.merged(self)?,
             false => None,
         };

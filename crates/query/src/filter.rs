@@ -110,6 +110,18 @@ pub fn field(path: &str) -> Field {
 pub struct Field(Path);
 
 impl Field {
+    /// The element at `position`, from 0, of the array in it, which only filters can choose.
+    #[must_use]
+    pub fn element(self, position: usize) -> Field {
+        Field(self.0.element(position))
+    }
+
+    /// The field of this name, of the object in it.
+    #[must_use]
+    pub fn field(self, name: &str) -> Field {
+        Field(self.0.field(name))
+    }
+
     /// It has this value.
     pub fn eq(self, value: impl Into<Value>) -> Filter {
         Filter::Eq(self.0, value.into())

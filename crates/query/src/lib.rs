@@ -40,6 +40,7 @@ mod approximate_distinct;
 mod batches;
 mod column;
 mod computed;
+mod element;
 mod error;
 mod evaluate;
 mod exact_sum;

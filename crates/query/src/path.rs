@@ -1,5 +1,6 @@
 //! [`Path`]: which field, through objects and arrays.
 
+use crate::element::{self, Element, POSITIONS_MAX};
 use crate::{Error, Result};
 use quire_model::{ArrayRef, ObjectRef, ValueRef};
 use std::fmt;
@@ -21,22 +22,74 @@ const PATH_NAMES_MAX: usize = 64;
 /// `{"service.name":"web"}` and `{"service":{"name":"web"}}` both have `web` at `service.name`. A
 /// name that begins or ends with a dot, or has two in a row, is at no path.
 ///
+/// A filter's path may choose an element of an array: `a[2]`, the third of `a`, is
+/// `Path::new("a").element(2)`, and `a[2].b` is `Path::new("a").element(2).field("b")`. What is no
+/// array there has no elements.
+///
 /// Any text can be made a path. A query that has one with an empty name in it, or one that is too
 /// long, is an error.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Path(Arc<str>);
+pub struct Path {
+    names: Arc<str>,
+    /// The elements that it chooses, ascending by the names before them; none in most paths.
+    elements: Option<Arc<[Element]>>,
+}
 
 impl Path {
     /// The path of a text.
     #[must_use]
     pub fn new(text: &str) -> Path {
-        Path(text.into())
+        Path {
+            names: text.into(),
+            elements: None,
+        }
     }
 
-    /// Its text.
+    /// The element at `position`, from 0, of the array at this path.
+    #[must_use]
+    pub fn element(self, position: usize) -> Path {
+        let after = self.names.len();
+        let element = Element { after, position };
+        let elements = self.elements().iter().copied().chain([element]).collect();
+        Path {
+            names: self.names,
+            elements: Some(elements),
+        }
+    }
+
+    /// The field of this name, of the object at this path.
+    #[must_use]
+    pub fn field(self, name: &str) -> Path {
+        let Path { names, elements } = self;
+        Path {
+            names: format!("{names}.{name}").into(),
+            elements,
+        }
+    }
+
+    /// Its names, with dots between them.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.names
+    }
+
+    /// Whether it chooses elements of arrays.
+    #[must_use]
+    pub fn has_elements(&self) -> bool {
+        self.elements.is_some()
+    }
+
+    /// The elements that it chooses, ascending by the names before them.
+    pub(crate) fn elements(&self) -> &[Element] {
+        self.elements.as_deref().unwrap_or_default()
+    }
+
+    /// It without elements: of all elements of arrays.
+    pub(crate) fn of_all_elements(&self) -> Path {
+        Path {
+            names: Arc::clone(&self.names),
+            elements: None,
+        }
     }
 
     /// Calls `visit` with each scalar that `object` has at this path until it breaks: in the order
@@ -46,7 +99,10 @@ impl Path {
         object: ObjectRef<'a>,
         visit: &mut dyn FnMut(ValueRef<'a>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        visit_object(object, &self.0, visit)
+        match &self.elements {
+            None => visit_object(object, &self.names, visit),
+            Some(elements) => element::visit(object, &self.names, elements, visit),
+        }
     }
 
     /// Calls `visit` with each path that `object` has a scalar at and that a query can name, once
@@ -60,24 +116,44 @@ impl Path {
         each_in_object(object, 0, &mut String::new(), visit);
     }
 
+    /// # Errors
+    /// `Invalid` if a query can't name it, or if it chooses an element of an array.
     pub(crate) fn check(&self) -> Result<()> {
+        match self.elements() {
+            [] => self.check_names(),
+            _ => Err(Error::Invalid(format!(
+                "the path {self} chooses an element of an array, which only a filter can"
+            ))),
+        }
+    }
+
+    /// As [`check`](Self::check), of a filter's path, which may choose elements.
+    pub(crate) fn check_in_filter(&self) -> Result<()> {
+        if self.elements().len() > POSITIONS_MAX {
+            let what = format!("a path has more than {POSITIONS_MAX} positions in arrays");
+            return Err(Error::Invalid(what));
+        }
+        self.check_names()
+    }
+
+    fn check_names(&self) -> Result<()> {
         let (mut names, mut last) = (0, b'.');
         let mut has_empty_name = false;
-        for byte in self.0.bytes().chain([b'.']) {
+        for byte in self.names.bytes().chain([b'.']) {
             has_empty_name |= byte == b'.' && last == b'.';
             names += usize::from(byte == b'.');
             last = byte;
         }
         let why = if has_empty_name {
             "has an empty name"
-        } else if self.0.len() > PATH_BYTES_MAX {
+        } else if self.names.len() > PATH_BYTES_MAX {
             "is longer than 1,024 bytes"
         } else if names > PATH_NAMES_MAX {
             "has more than 64 names"
         } else {
             return Ok(());
         };
-        let shown: String = self.0.chars().take(64).collect();
+        let shown: String = self.names.chars().take(64).collect();
         Err(Error::Invalid(format!("the path {shown:?} {why}")))
     }
 }
@@ -90,13 +166,19 @@ impl From<&str> for Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        let mut done = 0;
+        for Element { after, position } in self.elements() {
+            f.write_str(self.names.get(done..*after).unwrap_or_default())?;
+            write!(f, "[{position}]")?;
+            done = *after;
+        }
+        f.write_str(self.names.get(done..).unwrap_or_default())
     }
 }
 
 impl fmt::Debug for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        write!(f, "{:?}", self.to_string())
     }
 }
 

@@ -14,9 +14,6 @@ use smallvec::SmallVec;
 /// What it costs about to have one more document to test by the rest of a conjunction.
 const DOCUMENT_NANOS: u64 = 100;
 
-/// What it costs about to test a document's value by a pattern.
-const VALUE_NANOS: u64 = 50;
-
 /// What finding the documents that match costs on a shard, and how many are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlanCost {
@@ -78,7 +75,7 @@ pub(crate) fn plan<'q>(
         Node::Leaf(leaf) => return plan_leaf(Some(leaf), place, shard, docs, trace),
         Node::Tested(tested) => {
             let base = plan_leaf(Some(&tested.base), 0, shard, docs, None)?;
-            let testing = base.estimate.expected.saturating_mul(VALUE_NANOS);
+            let testing = base.estimate.expected.saturating_mul(tested.nanos());
             let estimate = Estimate {
                 at_least: 0,
                 ..base.estimate
@@ -282,7 +279,7 @@ fn cost_of_few(step: &Step<'_>, left: u64, shard: &dyn Shard) -> u64 {
         }
         StepKind::Tested(tested) => {
             let paths = shard.paths(&tested.base, &step.estimate, Some(left));
-            let testing = left.saturating_mul(VALUE_NANOS);
+            let testing = left.saturating_mul(tested.nanos());
             Access::choose(&paths, None).nanos.saturating_add(testing)
         }
         StepKind::Not(one) => cost_of_few(one, left, shard),

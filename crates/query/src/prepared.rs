@@ -286,12 +286,23 @@ impl Prepared {
         self.query.is_ordered()
     }
 
+    /// The filters of it all.
+    fn nodes(&self) -> impl Iterator<Item = &Node> {
+        let of_groups = self.groups.iter().flatten();
+        let among = of_groups.flat_map(|groups| &groups.among);
+        let among = among.chain(&self.among).flatten();
+        among.chain([&self.root]).chain(&self.facets.filters)
+    }
+
+    /// Whether documents are read to tell which match.
+    pub(crate) fn needs_documents(&self) -> bool {
+        self.nodes().any(Node::needs_documents)
+    }
+
     /// Every field that it depends on, and what for; one may come several times.
     pub fn each_use<'a>(&'a self, visit: &mut dyn FnMut(&'a Path, Use)) {
         let of_groups = self.groups.iter().flatten();
-        let among = of_groups.clone().flat_map(|groups| &groups.among);
-        let among = among.chain(&self.among).flatten();
-        for node in among.chain([&self.root]).chain(&self.facets.filters) {
+        for node in self.nodes() {
             node.each_leaf(&mut |leaf| visit(&leaf.path, Use::Filter));
         }
         let orders = self.query.order.iter().map(|order| &order.path);

@@ -9,6 +9,12 @@ use quire_model::{ObjectRef, ValueRef};
 use std::fmt;
 use std::ops::ControlFlow;
 
+/// What it costs about to test a document's value.
+const VALUE_NANOS: u64 = 50;
+
+/// What it costs about to read a document and test it.
+const READ_NANOS: u64 = 1_000;
+
 /// A predicate on values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tested {
@@ -16,6 +22,8 @@ pub(crate) struct Tested {
     pub(crate) base: Leaf,
     /// What tests it.
     test: ValueTest,
+    /// The element of an array that it is about, if it is not about all values at the path.
+    element: Option<Path>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -26,44 +34,64 @@ enum ValueTest {
     Number { range: TermRange, bounds: Bounds },
     /// A value whose hash is of this slice.
     Slice { number: u32, max: u32 },
+    /// What shards find.
+    Base,
 }
 
 impl Tested {
     /// Strings that a pattern matches.
     pub(crate) fn of_pattern(path: Path, pattern: Pattern) -> Tested {
         let range = TermRange::of_prefix(&pattern.beginning());
-        let base = Leaf {
-            path,
-            test: Test::Range(range),
-        };
-        let test = ValueTest::Pattern(pattern);
-        Tested { base, test }
+        Tested::new(path, Test::Range(range), ValueTest::Pattern(pattern))
     }
 
     /// Strings that are a number in `range`, which `bounds` were made to.
     pub(crate) fn of_number(path: Path, range: TermRange, bounds: Bounds) -> Tested {
-        let base = Leaf {
-            path,
-            test: Test::Range(TermRange::of_prefix("")),
-        };
-        let test = ValueTest::Number { range, bounds };
-        Tested { base, test }
+        let strings = Test::Range(TermRange::of_prefix(""));
+        Tested::new(path, strings, ValueTest::Number { range, bounds })
     }
 
     /// Values of a slice.
     pub(crate) fn of_slice(path: Path, number: u32, max: u32) -> Tested {
-        let base = Leaf {
-            path,
-            test: Test::Exists,
-        };
-        let test = ValueTest::Slice { number, max };
-        Tested { base, test }
+        Tested::new(path, Test::Exists, ValueTest::Slice { number, max })
     }
 
-    /// Whether the value of this term passes.
+    /// An element of an array that passes a test.
+    pub(crate) fn of_element(path: Path, test: Test) -> Tested {
+        Tested::new(path, test, ValueTest::Base)
+    }
+
+    fn new(path: Path, base: Test, test: ValueTest) -> Tested {
+        let base = Leaf {
+            path: path.of_all_elements(),
+            test: base,
+        };
+        let element = path.has_elements().then_some(path);
+        Tested {
+            base,
+            test,
+            element,
+        }
+    }
+
+    /// Whether documents are tested, as values alone don't tell which element of an array they are.
+    pub(crate) fn needs_documents(&self) -> bool {
+        self.element.is_some()
+    }
+
+    /// What it costs about to test a document, in nanoseconds.
+    pub(crate) fn nanos(&self) -> u64 {
+        match self.needs_documents() {
+            true => READ_NANOS,
+            false => VALUE_NANOS,
+        }
+    }
+
+    /// Whether the value of this term passes, wherever in an array it is.
     pub(crate) fn accepts_term(&self, term: &[u8]) -> bool {
         match &self.test {
             ValueTest::Slice { number, max } => is_in_slice(term, *number, *max),
+            ValueTest::Base => self.base.test.accepts(term),
             test => match term::decode(term) {
                 Some(OrderedValue::String(text)) => test.accepts_text(&text),
                 _ => false,
@@ -75,20 +103,18 @@ impl Tested {
     /// term.
     pub(crate) fn accepts(&self, document: ObjectRef<'_>, scratch: &mut Vec<u8>) -> bool {
         let mut accepts = |value: ValueRef<'_>| match (&self.test, value) {
-            (ValueTest::Slice { number, max }, value) => {
+            (ValueTest::Slice { .. } | ValueTest::Base, value) => {
                 scratch.clear();
-                term::encode(value, scratch) && is_in_slice(scratch, *number, *max)
+                term::encode(value, scratch) && self.accepts_term(scratch)
             }
             (test, ValueRef::String(text)) => test.accepts_text(text),
             _ => false,
         };
-        let found = self
-            .base
-            .path
-            .visit(document, &mut |value| match accepts(value) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            });
+        let path = self.element.as_ref().unwrap_or(&self.base.path);
+        let found = path.visit(document, &mut |value| match accepts(value) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
         found.is_break()
     }
 }
@@ -100,8 +126,8 @@ impl ValueTest {
             ValueTest::Number { range, .. } => {
                 Value::from_numeral(text).is_some_and(|number| range.contains(number.term()))
             }
-            // It is about values of all types, by their terms.
-            ValueTest::Slice { .. } => false,
+            // They are about values of all types, by their terms.
+            ValueTest::Slice { .. } | ValueTest::Base => false,
         }
     }
 }
@@ -114,8 +140,12 @@ fn is_in_slice(term: &[u8], number: u32, max: u32) -> bool {
 /// As the text of a filter.
 impl fmt::Display for Tested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.base.path.clone();
+        let path = self.element.as_ref().unwrap_or(&self.base.path).clone();
         let filter = match self.test.clone() {
+            ValueTest::Base => {
+                let test = self.base.test.clone();
+                return Leaf { path, test }.fmt(f);
+            }
             ValueTest::Pattern(pattern) => Filter::Like(path, pattern),
             ValueTest::Number { bounds, .. } => Filter::Number(path, bounds.0, bounds.1),
             ValueTest::Slice { number, max } => Filter::Slice { path, number, max },

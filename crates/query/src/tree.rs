@@ -207,7 +207,7 @@ impl TreeBuilder {
 
     /// Checks a predicate, and that there are not too many.
     fn values(&mut self, path: &Path, values: &[Value]) -> Result<()> {
-        path.check()?;
+        path.check_in_filter()?;
         values.iter().try_for_each(check)?;
         self.predicates += 1;
         self.in_values += values.len();
@@ -251,16 +251,17 @@ fn same_key(path: &Path, value: &Value) -> Option<Value> {
 
 /// Numbers in `range`, which `bounds` were made to, and strings that hold one.
 fn either_number(path: Path, range: TermRange, bounds: Bounds) -> Node {
-    let number = Leaf {
-        path: path.clone(),
-        test: Test::Range(range.clone()),
-    };
+    let number = leaf(path.clone(), Some(Test::Range(range.clone())));
     let text = Tested::of_number(path, range, bounds);
-    Node::Or(vec![Node::Leaf(number), Node::Tested(text)])
+    Node::Or(vec![number, Node::Tested(text)])
 }
 
 fn leaf(path: Path, test: Option<Test>) -> Node {
-    test.map_or(Node::None, |test| Node::Leaf(Leaf { path, test }))
+    match test {
+        None => Node::None,
+        Some(test) if !path.has_elements() => Node::Leaf(Leaf { path, test }),
+        Some(test) => Node::Tested(Tested::of_element(path, test)),
+    }
 }
 
 fn one_of(mut values: Vec<Value>) -> Option<Test> {
@@ -363,6 +364,18 @@ impl Node {
             Node::Not(one) => one.each_leaf(visit),
             Node::And(And { nodes, .. }) | Node::Or(nodes) => {
                 nodes.iter().for_each(|node| node.each_leaf(visit));
+            }
+        }
+    }
+
+    /// Whether documents are read to tell which match.
+    pub(crate) fn needs_documents(&self) -> bool {
+        match self {
+            Node::All | Node::None | Node::Leaf(_) => false,
+            Node::Tested(tested) => tested.needs_documents(),
+            Node::Not(one) => one.needs_documents(),
+            Node::And(And { nodes, .. }) | Node::Or(nodes) => {
+                nodes.iter().any(Node::needs_documents)
             }
         }
     }

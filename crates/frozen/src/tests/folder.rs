@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Failure, FolderOptions, FrozenFolder, Snapshot};
 use quire_env::OsEnv;
-use quire_query::{Answer, Prepared, Query, field, find, find_all};
+use quire_query::{Answer, Filter, Prepared, Query, field, find, find_all};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -223,6 +223,42 @@ fn the_first_of_many_files_are_found_whatever_is_merged() {
                     sim.run_until_idle();
                 }
             }
+        }
+    }
+}
+
+/// Patterns and elements of arrays are tested on documents where fields alone do not tell.
+#[test]
+fn what_needs_documents_is_found_in_many_files_whatever_is_merged() {
+    let sim = SimEnv::new(1);
+    let env: Arc<dyn Env> = Arc::<SimEnv>::clone(&sim);
+    let fields = [FieldSpec::filterable("mark"), FieldSpec::full("n")];
+    let document = |file| {
+        let json = format!(r#"{{"mark":["mark {file}","other"],"n":[0,{file}]}}"#);
+        Document::from_json(json.as_bytes()).unwrap()
+    };
+    for file in 0..40 {
+        let documents: Vec<_> = (file..file + 2).map(document).collect();
+        let path = format!("/{file:04}.quire");
+        write(&env, Path::new(&path), &fields, &documents);
+    }
+    let options = FolderOptions::default();
+    let folder = FrozenFolder::open(env, Path::new("/"), options).unwrap();
+    for (filter, count) in [
+        ("mark LIKE '%k_7'", 2),
+        ("mark[0] = 'mark 7'", 2),
+        ("mark[1] = 'mark 7'", 0),
+        ("mark[1] = 'other'", 80),
+        ("n[1] BETWEEN 10 AND 19", 20),
+        ("n[0] = 0 AND NOT n[1] > 3", 7),
+    ] {
+        let query = find(Filter::parse(filter).unwrap());
+        // The first two times each file is queried, then all as one, where that is possible.
+        for _ in 0..4 {
+            let snapshot = folder.snapshot();
+            let answer = snapshot.query(&prepared(&query), &Options::default());
+            assert_eq!(answer.unwrap().hits.len(), count, "{filter}");
+            sim.run_until_idle();
         }
     }
 }

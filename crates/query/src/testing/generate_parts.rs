@@ -11,14 +11,14 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
             .collect()
     };
     match words.below(if depth < 3 { 20 } else { 12 }) {
-        0 => Filter::Exists(words.path()),
+        0 => Filter::Exists(words.tested_path()),
         1 | 2 => {
-            let (path, count) = (words.path(), words.below(6));
+            let (path, count) = (words.tested_path(), words.below(6));
             Filter::In(path, (0..count).map(|_| words.value()).collect())
         }
         3..=5 => range(words),
         6 => {
-            let path = words.path();
+            let path = words.tested_path();
             Filter::Prefix(
                 path,
                 words
@@ -28,7 +28,7 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
         }
         7 if words.one_in(4) => Filter::All,
         7 if words.one_in(2) => {
-            let path = words.path();
+            let path = words.tested_path();
             let pattern = words.pick(&[
                 "%a%",
                 "_",
@@ -56,11 +56,11 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
             other => other,
         },
         9 if words.one_in(4) => Filter::Slice {
-            path: words.path(),
+            path: words.tested_path(),
             number: u32::from(words.one_in(2)),
             max: 2,
         },
-        7..=11 => Filter::Eq(words.path(), words.value()),
+        7..=11 => Filter::Eq(words.tested_path(), words.value()),
         12 => !filter(words, depth + 1),
         13 => {
             // Two ranges of one field.
@@ -85,7 +85,7 @@ fn numeral(bound: Bound<Value>) -> Bound<Value> {
 }
 
 fn range(words: &mut Seeded) -> Filter {
-    let path = words.path();
+    let path = words.tested_path();
     let bound = |words: &mut Seeded| match words.below(3) {
         0 => Bound::Included(words.value()),
         1 => Bound::Excluded(words.value()),

@@ -1,10 +1,10 @@
 //! Which documents match, by definition.
 
+use crate::element::Element;
 use crate::mix::hash;
-use crate::values;
 use crate::{Filter, Path, Value};
-use quire_model::Document;
 use quire_model::ordered::OrderedValue;
+use quire_model::{Document, ValueRef};
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 
@@ -97,8 +97,48 @@ fn is_like(pattern: &[char], letters: &[char]) -> bool {
 
 /// The values that a document has at a path.
 pub(super) fn values(path: &Path, document: &Document) -> BTreeSet<Value> {
-    let values = values::values(path, document.root(), &mut Vec::new());
-    values.into_iter().collect()
+    let mut values = BTreeSet::new();
+    for (name, value) in document.root().fields() {
+        add_values(path, name, &[], value, &mut values);
+    }
+    values
+}
+
+/// Adds the scalars of `value` that are at a path. `names` and the elements of `trace` lead to it.
+fn add_values(
+    path: &Path,
+    names: &str,
+    trace: &[Element],
+    value: ValueRef<'_>,
+    to: &mut BTreeSet<Value>,
+) {
+    match value {
+        ValueRef::Array(items) => {
+            for (position, item) in items.into_iter().enumerate() {
+                let after = names.len();
+                let mut trace = trace.to_vec();
+                trace.push(Element { after, position });
+                add_values(path, names, &trace, item, to);
+            }
+        }
+        ValueRef::Object(object) => {
+            for (name, value) in object.fields() {
+                add_values(path, &format!("{names}.{name}"), trace, value, to);
+            }
+        }
+        scalar => {
+            let chosen = |after: usize, elements: &[Element]| -> Vec<usize> {
+                let elements = elements.iter().filter(|element| element.after == after);
+                elements.map(|element| element.position).collect()
+            };
+            let is_there = names == path.as_str()
+                && path.elements().iter().all(|element| {
+                    let wanted = chosen(element.after, path.elements());
+                    chosen(element.after, trace).starts_with(&wanted)
+                });
+            to.extend(Value::from_document(scalar).filter(|_| is_there));
+        }
+    }
 }
 
 fn same_type(one: &Value, other: &Value) -> bool {

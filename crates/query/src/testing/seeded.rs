@@ -86,6 +86,19 @@ impl Seeded {
         Path::new(self.pick(&PATHS))
     }
 
+    /// A path of a filter: at times one that chooses an element.
+    pub(super) fn tested_path(&mut self) -> Path {
+        if !self.one_in(6) {
+            return self.path();
+        }
+        let mut position = || self.below(3) as usize;
+        match position() {
+            0 => Path::new("offers").element(position()).field("price"),
+            1 => Path::new("tags").element(position()).element(position()),
+            _ => self.path().element(self.below(3) as usize),
+        }
+    }
+
     pub(super) fn json(&mut self) -> &'static str {
         self.pick(&VALUES)
     }

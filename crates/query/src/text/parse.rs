@@ -22,7 +22,7 @@ impl Filter {
     ///
     /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'prefix%'`, `IS NULL`, `IS NOT
     /// NULL`, `AND`, `OR`, `NOT`, `TRUE`, `FALSE`; dotted names, in double quotes where they are no
-    /// plain words. `<>`, `NOT` and `IS NULL` are complements: a document without the field
+    /// plain words; `a[2]`, the third element of the array `a`. `<>`, `NOT` and `IS NULL` are complements: a document without the field
     /// matches. `field IS NULL` is so without any value but null; `field = NULL` where there is a
     /// null.
     ///
@@ -173,7 +173,7 @@ impl Parser {
         if self.tokens.is_word(0, "SLICE") && self.tokens.peek_at(1) == Some(&Token::LParen) {
             return self.slice();
         }
-        let path = self.path()?;
+        let path = self.tested_path()?;
         self.test(path)
     }
 
@@ -226,7 +226,7 @@ impl Parser {
         self.sign(&Token::LParen, "an opening bracket")?;
         let (path, range): (_, fn(_, _, _) -> Filter) = match self.is_number_of() {
             true => (self.number_of()?, Filter::Number),
-            false => (self.path()?, Filter::Range),
+            false => (self.tested_path()?, Filter::Range),
         };
         let lower = self.bound(">", ">=")?;
         let upper = self.bound("<", "<=")?;
@@ -237,7 +237,7 @@ impl Parser {
     fn slice(&mut self) -> Result<Filter> {
         self.tokens.advance();
         self.sign(&Token::LParen, "an opening bracket")?;
-        let path = self.path()?;
+        let path = self.tested_path()?;
         let number = self.argument(|_| true)?;
         let max = self.argument(|_| true)?;
         self.sign(&Token::RParen, "a closing bracket")?;
@@ -253,7 +253,7 @@ impl Parser {
     fn number_of(&mut self) -> Result<Path> {
         self.tokens.advance();
         self.sign(&Token::LParen, "an opening bracket")?;
-        let path = self.path()?;
+        let path = self.tested_path()?;
         self.sign(&Token::RParen, "a closing bracket")?;
         Ok(path)
     }
@@ -378,33 +378,63 @@ impl Parser {
         Ok(value)
     }
 
+    /// A field.
     fn path(&mut self) -> Result<Path> {
-        let mut path = String::new();
+        let path = self.tested_path()?;
+        match path.check() {
+            Err(Error::Invalid(what)) => Err(self.tokens.error(what)),
+            checked => checked.map(|()| path),
+        }
+    }
+
+    /// A field, or elements of the arrays in it.
+    fn tested_path(&mut self) -> Result<Path> {
+        let mut path = Path::new(&self.part(true)?);
         loop {
-            match self.tokens.peek() {
-                Some(Token::Word(word)) => {
-                    let is_reserved = word.quote_style.is_none()
-                        && path.is_empty()
-                        && RESERVED.contains(&word.value.to_ascii_uppercase().as_str());
-                    if is_reserved {
-                        return Err(self
-                            .tokens
-                            .expected("a field (in \"double quotes\" if it is called so)"));
-                    }
-                    path.push_str(&word.value);
-                }
-                _ => return Err(self.tokens.expected("a field")),
+            while self.tokens.take(&Token::LBracket) {
+                path = path.element(self.position()?);
+                self.sign(&Token::RBracket, "a closing square bracket")?;
             }
-            let checked = Path::new(&path);
-            if let Err(Error::Invalid(what)) = checked.check() {
+            if let Err(Error::Invalid(what)) = path.check_in_filter() {
                 return Err(self.tokens.error(what));
             }
-            self.tokens.advance();
             if !self.tokens.take(&Token::Period) {
-                return Ok(checked);
+                return Ok(path);
             }
-            path.push('.');
+            path = path.field(&self.part(false)?);
         }
+    }
+
+    /// One of the names of a field.
+    fn part(&mut self, is_first: bool) -> Result<String> {
+        let Some(Token::Word(word)) = self.tokens.peek() else {
+            return Err(self.tokens.expected("a field"));
+        };
+        let is_reserved = word.quote_style.is_none()
+            && is_first
+            && RESERVED.contains(&word.value.to_ascii_uppercase().as_str());
+        if is_reserved {
+            let what = "a field (in \"double quotes\" if it is called so)";
+            return Err(self.tokens.expected(what));
+        }
+        if let Err(Error::Invalid(what)) = Path::new(&word.value).check() {
+            return Err(self.tokens.error(what));
+        }
+        let name = word.value.clone();
+        self.tokens.advance();
+        Ok(name)
+    }
+
+    /// The position of an element.
+    fn position(&mut self) -> Result<usize> {
+        let position = match self.tokens.peek() {
+            Some(Token::Number(digits, false)) => digits.parse().ok(),
+            _ => None,
+        };
+        let expected = "the position of an element, from 0";
+        let position = position.ok_or_else(|| self.tokens.expected(expected))?;
+        self.tokens.advance();
+        Ok(position)
     }
 
     /// An aggregate; an inner one is a measure of groups.

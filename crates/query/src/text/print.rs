@@ -350,8 +350,10 @@ struct Name<'a>(&'a Path);
 
 impl Display for Name<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut after = 0;
         for (index, name) in self.0.as_str().split('.').enumerate() {
             f.write_str(if index > 0 { "." } else { "" })?;
+            after += usize::from(index > 0) + name.len();
             let mut letters = name.chars();
             let is_plain = letters
                 .next()
@@ -361,6 +363,10 @@ impl Display for Name<'_> {
             match is_plain {
                 true => f.write_str(name)?,
                 false => write!(f, "\"{}\"", name.replace('"', "\"\""))?,
+            }
+            let elements = self.0.elements().iter();
+            for element in elements.filter(|element| element.after == after) {
+                write!(f, "[{}]", element.position)?;
             }
         }
         Ok(())

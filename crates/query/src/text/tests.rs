@@ -57,6 +57,18 @@ fn the_words_of_sql_are_read_as_filters() {
             "_id = 'x' or straße = 1",
             field("_id").eq("x").or(field("straße").eq(1)),
         ),
+        (
+            "a[2] = 1 and b.\"c[0]\"[0][1].d is null and number(e[3]) > 4",
+            field("a")
+                .element(2)
+                .eq(1)
+                .and(!field("b.c[0]").element(0).element(1).field("d").exists())
+                .and(Filter::Number(
+                    crate::Path::new("e").element(3),
+                    std::ops::Bound::Excluded(4.into()),
+                    std::ops::Bound::Unbounded,
+                )),
+        ),
     ];
     for (text, filter) in same {
         assert_eq!(Filter::parse(text).unwrap(), filter, "{text}");

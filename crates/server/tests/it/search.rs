@@ -2,7 +2,7 @@
 
 use quire_query::testing::{Case, naive};
 use quiredb::Document;
-use quiredb::query::{Filter, Value};
+use quiredb::query::{Filter, Path, Value};
 use serde_json::{Value as Json, json};
 use std::ops::Bound;
 
@@ -317,12 +317,14 @@ fn dsl(filter: &Filter) -> Option<Json> {
         (!json.is_null()).then_some(json)
     };
     let all = |filters: &[Filter]| filters.iter().map(dsl).collect::<Option<Vec<_>>>();
+    // Its paths choose no elements of arrays.
+    let name = |path: &Path| (!path.has_elements()).then(|| path.as_str().to_owned());
     Some(match filter {
         Filter::All => json!({"match_all": {}}),
-        Filter::Eq(path, of) => json!({"term": {path.as_str(): value(of)?}}),
+        Filter::Eq(path, of) => json!({"term": {name(path)?: value(of)?}}),
         Filter::In(path, values) => {
             let values: Option<Vec<_>> = values.iter().map(value).collect();
-            json!({"terms": {path.as_str(): values?}})
+            json!({"terms": {name(path)?: values?}})
         }
         Filter::Range(path, lower, upper) => {
             let mut bounds = serde_json::Map::new();
@@ -333,14 +335,14 @@ fn dsl(filter: &Filter) -> Option<Json> {
                     Bound::Unbounded => None,
                 };
             }
-            json!({"range": {path.as_str(): bounds}})
+            json!({"range": {name(path)?: bounds}})
         }
-        Filter::Prefix(path, prefix) => json!({"prefix": {path.as_str(): prefix}}),
+        Filter::Prefix(path, prefix) => json!({"prefix": {name(path)?: prefix}}),
         // The query DSL has another sign for the letter that escapes.
         Filter::Like(..) => return None,
         // It has no words for these.
         Filter::Number(..) | Filter::Slice { .. } => return None,
-        Filter::Exists(path) => json!({"exists": {"field": path.as_str()}}),
+        Filter::Exists(path) => json!({"exists": {"field": name(path)?}}),
         Filter::And(filters) => json!({"bool": {"filter": all(filters)?}}),
         Filter::Or(filters) if filters.is_empty() => json!({"match_none": {}}),
         Filter::Or(filters) => json!({"bool": {"should": all(filters)?}}),
