@@ -10,6 +10,7 @@ use crate::meter::{ENTRY_BYTES, Meter};
 use crate::number_sum::NumberSum;
 use crate::ordinal_counter::{FlatValues, count_terms};
 use crate::percentile::Percentile;
+use crate::slice::Slice;
 use crate::value::number;
 use crate::{Aggregated, Column, End, Function, Measure, NO_ORDINAL, Ordinals, Result, Value};
 use quire_index::{DocSet, Number, Numbers, term};
@@ -33,10 +34,10 @@ pub(crate) enum Gathered {
     Max(Option<Value>),
     Sum(NumberSum),
     Avg(NumberSum, u64),
-    Distinct(BTreeSet<Value>),
+    Distinct(BTreeSet<Value>, Slice),
     ApproximateDistinct(ApproximateDistinct),
     Percentile(Box<Percentile>),
-    Terms(HashMap<Value, u64>, u64),
+    Terms(HashMap<Value, u64>, u64, Slice),
     /// Documents by n, of the interval from n × the width on; n is an integer.
     Histogram(BTreeMap<Value, u64>, f64),
 }
@@ -51,15 +52,24 @@ impl Gathered {
             Measure::Avg(_) | Measure::Of(Function::Avg, _) => {
                 Gathered::Avg(NumberSum::default(), 0)
             }
-            Measure::Distinct(_) => Gathered::Distinct(BTreeSet::new()),
+            Measure::Distinct(_) => Gathered::Distinct(BTreeSet::new(), Slice::ALL),
             Measure::ApproximateDistinct(_) => Gathered::ApproximateDistinct(Default::default()),
             Measure::Percentile { percent, .. } => {
                 Gathered::Percentile(Box::new(Percentile::new(*percent)))
             }
-            Measure::Terms { limit, .. } => Gathered::Terms(HashMap::new(), *limit),
+            Measure::Terms { limit, .. } => Gathered::Terms(HashMap::new(), *limit, Slice::ALL),
             Measure::Histogram { interval, .. } => Gathered::Histogram(BTreeMap::new(), *interval),
             // The state of groups is made of their plan.
             Measure::Group(_) => Gathered::Count(0),
+        }
+    }
+
+    /// The initial state for the values of one slice.
+    pub(crate) fn of_slice(measure: &Measure, slice: Slice) -> Gathered {
+        match Gathered::new(measure) {
+            Gathered::Distinct(values, _) => Gathered::Distinct(values, slice),
+            Gathered::Terms(counts, limit, _) => Gathered::Terms(counts, limit, slice),
+            other => other,
         }
     }
 
@@ -224,8 +234,9 @@ impl Gathered {
                     *count += documents;
                 }
             }
-            Gathered::Distinct(values) => {
-                if !values.contains(value)
+            Gathered::Distinct(values, slice) => {
+                if slice.contains(value)
+                    && !values.contains(value)
                     && let Some(value) = Value::from_term(value)
                 {
                     meter.take(
@@ -241,8 +252,9 @@ impl Gathered {
                     numbers.add(value, documents, meter)?;
                 }
             }
-            Gathered::Terms(counts, _) => match counts.get_mut(value) {
+            Gathered::Terms(counts, _, slice) => match counts.get_mut(value) {
                 Some(count) => *count += documents,
+                None if !slice.contains(value) => {}
                 None => {
                     meter.take(ENTRY_BYTES + value.len(), COUNTING)?;
                     if let Some(value) = Value::from_term(value) {
@@ -274,7 +286,7 @@ impl Gathered {
                 all.join(&sum);
                 *of += count;
             }
-            (_, Gathered::Distinct(values)) => {
+            (_, Gathered::Distinct(values, _)) => {
                 let mut values = values.iter();
                 values.try_for_each(|value| self.add(value.term(), 1, meter))?;
             }
@@ -284,7 +296,7 @@ impl Gathered {
             (Gathered::Percentile(all), Gathered::Percentile(numbers)) => {
                 all.join(&numbers, meter)?;
             }
-            (_, Gathered::Terms(counts, _)) => {
+            (_, Gathered::Terms(counts, ..)) => {
                 let mut counts = counts.iter();
                 counts.try_for_each(|(value, count)| self.add(value.term(), *count, meter))?;
             }
@@ -306,27 +318,13 @@ impl Gathered {
             Gathered::Min(value) | Gathered::Max(value) => Aggregated::Value(value),
             Gathered::Sum(sum) => Aggregated::Number(Some(sum.to_f64())),
             Gathered::Avg(sum, count) => Aggregated::Number(sum.mean(count)),
-            Gathered::Distinct(values) => Aggregated::Count(values.len() as u64),
+            Gathered::Distinct(values, _) => Aggregated::Count(values.len() as u64),
             Gathered::ApproximateDistinct(values) => Aggregated::Count(values.count()),
             Gathered::Percentile(numbers) => Aggregated::Number(numbers.value()),
-            Gathered::Terms(counts, limit) => {
-                let all: u64 = counts.values().sum();
+            Gathered::Terms(counts, limit, _) => {
                 let mut terms: Vec<_> = counts.into_iter().collect();
-                let order = |(a, of_a): &(Value, u64), (b, of_b): &(Value, u64)| {
-                    of_b.cmp(of_a).then_with(|| a.cmp(b))
-                };
-                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-                if limit < terms.len() {
-                    terms.select_nth_unstable_by(limit, order);
-                    terms.truncate(limit);
-                }
-                terms.sort_unstable_by(order);
-                let given: u64 = terms.iter().map(|(_, count)| count).sum();
-                assert!(given <= all, "the terms given are some of all");
-                Aggregated::Terms {
-                    terms,
-                    others: all - given,
-                }
+                let others = keep_first_terms(&mut terms, limit);
+                Aggregated::Terms { terms, others }
             }
             Gathered::Histogram(counts, width) => Aggregated::Histogram(
                 counts
@@ -336,6 +334,23 @@ impl Gathered {
             ),
         }
     }
+}
+
+/// Keeps the first `limit` of some values, most frequent first, then by value. Gives how many
+/// documents the others have, added up.
+pub(crate) fn keep_first_terms(terms: &mut Vec<(Value, u64)>, limit: u64) -> u64 {
+    let all: u64 = terms.iter().map(|(_, count)| count).sum();
+    let order =
+        |(a, of_a): &(Value, u64), (b, of_b): &(Value, u64)| of_b.cmp(of_a).then_with(|| a.cmp(b));
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if limit < terms.len() {
+        terms.select_nth_unstable_by(limit, order);
+        terms.truncate(limit);
+    }
+    terms.sort_unstable_by(order);
+    let given: u64 = terms.iter().map(|(_, count)| count).sum();
+    assert!(given <= all, "the terms given are some of all");
+    all - given
 }
 
 fn add_count(

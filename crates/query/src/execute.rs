@@ -73,6 +73,43 @@ impl Prepared {
         if options.unknown_fields == UnknownFields::Refuse {
             self.refuse_unknown(shards)?;
         }
+        let (mut passed, mut is_done) = (0, false);
+        let executed = self.execute_once(shards, options, &mut |hit| {
+            passed += 1;
+            let flow = each(hit);
+            is_done = flow.is_break();
+            flow
+        });
+        if !matches!(executed, Err(Error::TooLarge { .. })) || !self.has_slices() {
+            return executed;
+        }
+        // The hits that were passed come first again.
+        let mut left_out = passed;
+        let mut answer = self
+            .without_slices()
+            .execute_once(shards, options, &mut |hit| {
+                if is_done {
+                    return ControlFlow::Break(());
+                }
+                if left_out > 0 {
+                    left_out -= 1;
+                    return ControlFlow::Continue(());
+                }
+                each(hit)
+            })?;
+        self.add_slices(&mut answer, options, &mut |pass, options| {
+            pass.execute_once(shards, options, &mut |_| ControlFlow::Break(()))
+        })?;
+        Ok(answer)
+    }
+
+    /// Executes on the shards that may have matches, or on all of them merged.
+    fn execute_once(
+        &self,
+        shards: &dyn Shards,
+        options: &Options<'_>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<Answer> {
         let timer = Timer(options.clock);
         let start = timer.now();
         let places = candidates(&self.root, shards)?;

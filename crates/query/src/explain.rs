@@ -22,6 +22,8 @@ pub struct Explain {
     /// Documents that were tested because they come first in the query's order, where testing them
     /// was enough.
     pub first: u64,
+    /// How often it was executed for aggregates that its memory does not hold at once.
+    pub passes: u64,
     /// Time for estimates and plans. Times are those of all threads together.
     pub planning: Duration,
     /// Time for finding which documents match.
@@ -228,8 +230,15 @@ impl fmt::Display for Explain {
         self.filter.write(0, f)?;
         writeln!(
             f,
-            "planning {:?}, filtering {:?}, ordering {:?}, aggregating {:?}",
-            self.planning, self.filtering, self.ordering, self.aggregating
+            "planning {:?}, filtering {:?}, ordering {:?}, aggregating {:?}{}",
+            self.planning,
+            self.filtering,
+            self.ordering,
+            self.aggregating,
+            match self.passes {
+                0 => String::new(),
+                passes => format!(" in {passes} passes"),
+            }
         )
     }
 }

@@ -26,6 +26,9 @@ const PAIRS_MAX: usize = 1 << 16;
 /// No group yet.
 const NONE: u32 = u32::MAX;
 
+/// A group of another slice.
+const OTHER: u32 = NONE - 1;
+
 /// Adds documents of a shard, segment by segment.
 pub(crate) fn add_docs(
     groups: &mut Groups,
@@ -100,7 +103,9 @@ fn add_segment(
         };
         for place in 0..batch.len() {
             each_code(fields, place, &mut |code| {
-                pairs.push((place, numbers.number(code, fields, groups, meter)?));
+                if let Some(group) = numbers.number(code, fields, groups, meter)? {
+                    pairs.push((place, group));
+                }
                 match pairs.len() >= PAIRS_MAX {
                     true => measure(&mut pairs, groups, meter),
                     false => Ok(()),
@@ -227,26 +232,30 @@ impl Numbers {
         }
     }
 
+    /// The number of a combination's group; none if the group is of another slice.
     fn number(
         &mut self,
         code: &Code,
         fields: &[Field<'_>],
         groups: &mut Groups,
         meter: &mut Meter,
-    ) -> Result<u32> {
+    ) -> Result<Option<u32>> {
         if self.array.is_empty() {
             if let Some((last, number)) = &self.last
                 && last == code
             {
-                return Ok(*number);
+                return Ok(Some(*number));
             }
             if let Some(number) = self.map.get(code) {
                 self.last = Some((code.clone(), *number));
-                return Ok(*number);
+                return Ok(Some(*number));
             }
-            meter.take(2 * size_of::<(Code, u32)>(), "grouping")?;
+            // Combinations of other slices take no memory.
             let number = groups.number_of(&key_of(code, fields)?, meter)?;
-            self.map.insert(code.clone(), number);
+            if let Some(number) = number {
+                meter.take(2 * size_of::<(Code, u32)>(), "grouping")?;
+                self.map.insert(code.clone(), number);
+            }
             return Ok(number);
         }
         let digits = fields.iter().zip(code);
@@ -257,9 +266,11 @@ impl Numbers {
             return groups.number_of(&key_of(code, fields)?, meter);
         };
         if *number == NONE {
-            *number = groups.number_of(&key_of(code, fields)?, meter)?;
+            *number = groups
+                .number_of(&key_of(code, fields)?, meter)?
+                .unwrap_or(OTHER);
         }
-        Ok(*number)
+        Ok((*number != OTHER).then_some(*number))
     }
 }
 

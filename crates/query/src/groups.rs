@@ -7,6 +7,7 @@
 
 use crate::aggregate::Gathered;
 use crate::meter::{ENTRY_BYTES, Meter};
+use crate::slice::Slice;
 use crate::{Aggregated, Comparison, Group, Grouping, Path, Result, Value};
 use quire_index::term;
 use quire_model::ordered::{Direction, OrderedValue};
@@ -26,6 +27,8 @@ pub(crate) struct Groups {
     numbers: HashMap<GroupKey, u32>,
     /// By the number of the group, then by measure.
     states: Vec<Gathered>,
+    /// The groups that are made; there are no others.
+    slice: Slice,
 }
 
 /// A [`Grouping`] whose names were found.
@@ -76,31 +79,46 @@ impl GroupPlan {
             limit: grouping.limit,
         })
     }
+
+    /// Puts groups in order, and keeps those that are wanted.
+    pub(crate) fn keep_first(&self, groups: &mut Vec<Group>) {
+        groups.sort_by(|one, other| compare(&self.order, one, other));
+        if let Some(limit) = self.limit {
+            groups.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
+    }
 }
 
 impl Groups {
-    pub(crate) fn new(plan: GroupPlan) -> Groups {
+    pub(crate) fn new(plan: GroupPlan, slice: Slice) -> Groups {
         Groups {
             plan,
             numbers: HashMap::new(),
             states: Vec::new(),
+            slice,
         }
     }
 
-    /// The number of the group with these values.
-    pub(crate) fn number_of(&mut self, key: &GroupKey, meter: &mut Meter) -> Result<u32> {
+    /// The number of the group with these values; none if it is of another slice.
+    pub(crate) fn number_of(&mut self, key: &GroupKey, meter: &mut Meter) -> Result<Option<u32>> {
         if let Some(number) = self.numbers.get(key) {
-            return Ok(*number);
+            return Ok(Some(*number));
+        }
+        if !self.slice.contains(key) {
+            return Ok(None);
         }
         let measures = &self.plan.measures;
         let bytes = ENTRY_BYTES + key.len() + measures.len() * size_of::<Gathered>();
         meter.take(bytes, GROUPING)?;
         let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
-        assert!(number < u32::MAX, "the memory of a query bounds its groups");
+        assert!(
+            number < u32::MAX - 1,
+            "the memory of a query bounds its groups"
+        );
         self.numbers.insert(key.clone(), number);
         let states = measures.iter().map(|(_, measure)| Gathered::new(measure));
         self.states.extend(states);
-        Ok(number)
+        Ok(Some(number))
     }
 
     /// The state of a measure of a group.
@@ -137,7 +155,9 @@ impl Groups {
             keys = longer;
         }
         for key in &keys {
-            let group = self.number_of(key, meter)?;
+            let Some(group) = self.number_of(key, meter)? else {
+                continue;
+            };
             for (measure, values) in measured.iter().enumerate() {
                 let state = self.state(group, measure);
                 let (Some(values), Some(state)) = (values, state) else {
@@ -158,8 +178,9 @@ impl Groups {
         numbered.sort_unstable_by_key(|(_, number)| *number);
         for (key, _) in numbered {
             let group = self.number_of(&key, meter)?;
+            assert!(group.is_some(), "groups that are joined are of one slice");
             for (measure, state) in states.by_ref().take(measures).enumerate() {
-                if let Some(all) = self.state(group, measure) {
+                if let Some(all) = group.and_then(|group| self.state(group, measure)) {
                     all.join(state, meter)?;
                 }
             }
@@ -184,11 +205,8 @@ impl Groups {
                 groups.push(group);
             }
         }
-        groups.sort_by(|one, other| compare(&plan.order, one, other));
         let all = groups.len() as u64;
-        if let Some(limit) = plan.limit {
-            groups.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        }
+        plan.keep_first(&mut groups);
         let names = plan.measures.iter().map(|(name, _)| name.clone());
         Aggregated::Groups {
             by: plan.by.clone(),

@@ -6,6 +6,7 @@ use crate::aggregate_state::AggregateState;
 use crate::facets::{FacetPlan, FacetState, Faceted};
 use crate::formula::Formula;
 use crate::groups::{GroupPlan, Groups};
+use crate::slice::Slice;
 use crate::tree::{Node, TreeBuilder};
 use crate::{
     Aggregate, Answer, Error, Filter, GROUP_FIELDS_MAX, Grouping, Leaf, Measure, Path, Query,
@@ -39,6 +40,8 @@ pub struct Prepared {
     /// The groups of each aggregate, if it makes groups.
     pub(crate) groups: Vec<Option<GroupsPart>>,
     pub(crate) facets: FacetPlan,
+    /// The values and groups that its aggregates are about.
+    pub(crate) slice: Slice,
 }
 
 /// The groups of an aggregate.
@@ -114,6 +117,7 @@ impl Query {
             formulas,
             groups,
             facets,
+            slice: Slice::ALL,
         })
     }
 }
@@ -238,10 +242,29 @@ impl Prepared {
         let aggregates = self.query.aggregates.iter().zip(&self.groups);
         let state =
             |((_, aggregate), groups): (&(String, Aggregate), &Option<GroupsPart>)| match groups {
-                Some(groups) => AggregateState::Groups(Box::new(Groups::new(groups.plan.clone()))),
-                None => AggregateState::Measure(Gathered::new(&aggregate.what)),
+                Some(groups) => {
+                    let groups = Groups::new(groups.plan.clone(), self.slice);
+                    AggregateState::Groups(Box::new(groups))
+                }
+                None => AggregateState::Measure(Gathered::of_slice(&aggregate.what, self.slice)),
             };
         aggregates.map(state).collect()
+    }
+
+    /// Keeps some of the aggregates, by their places and measures.
+    pub(crate) fn keep_aggregates(&mut self, keep: impl Fn(usize, &Measure) -> bool) {
+        let aggregates = self.query.aggregates.iter().enumerate();
+        let kept: Vec<bool> = aggregates
+            .map(|(at, (_, one))| keep(at, &one.what))
+            .collect();
+        fn retain<T>(all: &mut Vec<T>, kept: &[bool]) {
+            let mut kept = kept.iter();
+            all.retain(|_| kept.next().is_some_and(|kept| *kept));
+        }
+        retain(&mut self.query.aggregates, &kept);
+        retain(&mut self.among, &kept);
+        retain(&mut self.formulas, &kept);
+        retain(&mut self.groups, &kept);
     }
 
     /// The answer without its hits.

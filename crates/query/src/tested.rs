@@ -1,7 +1,7 @@
 //! [`Tested`]: a predicate that no shard answers alone. Shards find the values that may fulfil it;
 //! each is then tested.
 
-use crate::mix::hash;
+use crate::slice::Slice;
 use crate::{Bounds, Filter, Leaf, Path, Pattern, TermRange, Test, Value};
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
@@ -32,8 +32,8 @@ enum ValueTest {
     Pattern(Pattern),
     /// A string that is a number between both bounds.
     Number { range: TermRange, bounds: Bounds },
-    /// A value whose hash is of this slice.
-    Slice { number: u32, max: u32 },
+    /// A value of this slice; null is of none.
+    Slice(Slice),
     /// What shards find.
     Base,
 }
@@ -53,7 +53,8 @@ impl Tested {
 
     /// Values of a slice.
     pub(crate) fn of_slice(path: Path, number: u32, max: u32) -> Tested {
-        Tested::new(path, Test::Exists, ValueTest::Slice { number, max })
+        let slice = Slice { number, of: max };
+        Tested::new(path, Test::Exists, ValueTest::Slice(slice))
     }
 
     /// An element of an array that passes a test.
@@ -90,7 +91,7 @@ impl Tested {
     /// Whether the value of this term passes, wherever in an array it is.
     pub(crate) fn accepts_term(&self, term: &[u8]) -> bool {
         match &self.test {
-            ValueTest::Slice { number, max } => is_in_slice(term, *number, *max),
+            ValueTest::Slice(slice) => term != term::NULL && slice.contains(term),
             ValueTest::Base => self.base.test.accepts(term),
             test => match term::decode(term) {
                 Some(OrderedValue::String(text)) => test.accepts_text(&text),
@@ -103,7 +104,7 @@ impl Tested {
     /// term.
     pub(crate) fn accepts(&self, document: ObjectRef<'_>, scratch: &mut Vec<u8>) -> bool {
         let mut accepts = |value: ValueRef<'_>| match (&self.test, value) {
-            (ValueTest::Slice { .. } | ValueTest::Base, value) => {
+            (ValueTest::Slice(_) | ValueTest::Base, value) => {
                 scratch.clear();
                 term::encode(value, scratch) && self.accepts_term(scratch)
             }
@@ -127,14 +128,9 @@ impl ValueTest {
                 Value::from_numeral(text).is_some_and(|number| range.contains(number.term()))
             }
             // They are about values of all types, by their terms.
-            ValueTest::Slice { .. } | ValueTest::Base => false,
+            ValueTest::Slice(_) | ValueTest::Base => false,
         }
     }
-}
-
-/// Whether the value of a term belongs to a slice; null belongs to none.
-fn is_in_slice(term: &[u8], number: u32, max: u32) -> bool {
-    term != term::NULL && hash(term) % u64::from(max) == u64::from(number)
 }
 
 /// As the text of a filter.
@@ -148,7 +144,11 @@ impl fmt::Display for Tested {
             }
             ValueTest::Pattern(pattern) => Filter::Like(path, pattern),
             ValueTest::Number { bounds, .. } => Filter::Number(path, bounds.0, bounds.1),
-            ValueTest::Slice { number, max } => Filter::Slice { path, number, max },
+            ValueTest::Slice(Slice { number, of }) => Filter::Slice {
+                path,
+                number,
+                max: of,
+            },
         };
         filter.fmt(f)
     }

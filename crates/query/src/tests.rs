@@ -10,6 +10,9 @@ use quire_model::Document;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+/// Memory that some queries do with in passes, and others do not do with.
+const LITTLE: usize = 2_000;
+
 fn prepared(query: &Query) -> Prepared {
     query.clone().prepare().unwrap()
 }
@@ -78,11 +81,11 @@ proptest! {
             };
             prop_assert_eq!(&found, &right, "{}", text);
             // So do threads that share the shards, as far as they have room, and explain the same.
-            for (threads, memory_bytes_max) in [(2, 64 << 20), (3, 64 << 20), (2, 400)] {
+            for (threads, memory_bytes_max) in [(2, 64 << 20), (3, 64 << 20), (2, LITTLE)] {
                 let options = Options { workers: workers(threads), memory_bytes_max, ..options };
                 let alone = Options { workers: None, ..options };
                 let expected = match memory_bytes_max {
-                    400 => answer(&shards, query, &alone),
+                    LITTLE => answer(&shards, query, &alone),
                     _ => Ok(right.clone()),
                 };
                 let mut shared = answer(&shards, query, &options);
@@ -254,6 +257,90 @@ fn a_field_that_no_shard_has_is_an_error_only_by_option() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn with_little_memory_a_query_is_answered_as_with_much_or_not_at_all(
+        seed: u64,
+        sizes in proptest::collection::vec(0_usize..30, 0..6),
+        memory_bytes_max in 2_000_usize..20_000,
+        threads in 1_usize..3,
+    ) {
+        let case = Case::from_seed(seed);
+        let parts = split(&case.documents, &sizes);
+        let shards: Vec<ModelShard> = parts
+            .iter()
+            .map(|part| part.iter().cloned().collect())
+            .collect();
+        let parts: Vec<&[Document]> = parts.iter().map(Vec::as_slice).collect();
+        let options = Options {
+            memory_bytes_max,
+            workers: workers(threads).filter(|_| threads > 1),
+            ..Options::default()
+        };
+        for query in &case.queries {
+            match answer(&shards, query, &options) {
+                Ok(found) => prop_assert_eq!(found, naive::answer(&parts, query), "{:?}", query),
+                Err(error) => prop_assert_eq!(error.kind(), ErrorKind::TooLarge),
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_and_values_that_do_not_fit_are_gathered_in_passes() {
+    use crate::{Aggregate, Grouping};
+    let documents = (0..1_500).map(|id: u64| {
+        let (name, tag) = (id * 7_919 % 751, id % 3);
+        let json = format!(r#"{{"id":{id},"name":"name {name}","tags":["t{tag}","t{name}"]}}"#);
+        Document::from_json(json.as_bytes()).unwrap()
+    });
+    let documents: Vec<_> = documents.collect();
+    let shards: Vec<ModelShard> = documents
+        .chunks(600)
+        .map(|part| part.iter().cloned().collect())
+        .collect();
+    let groups = "group(name, tags: count() as n, max(id), distinct(tags) having n > 1 \
+                  order by n desc, name limit 20)";
+    let query = find(field("id").gte(5))
+        .limit(3)
+        .skip(594)
+        .with_count()
+        .aggregate("first", Aggregate::max("id"))
+        .aggregate("names", Aggregate::distinct("name"))
+        .aggregate("tags", Aggregate::terms("tags", 10))
+        .aggregate("groups", Aggregate::parse(groups).unwrap())
+        .aggregate(
+            "last",
+            Aggregate::group(Grouping::by(["tags"]).limit(4)).among(field("id").lt(9)),
+        );
+    let clock = || Duration::ZERO;
+    let much = answer(&shards, &query, &Options::default()).unwrap();
+    for workers in [None, workers(2)] {
+        let little = Options {
+            memory_bytes_max: 20_000,
+            clock: Some(&clock),
+            workers,
+            ..Options::default()
+        };
+        let mut found = answer(&shards, &query, &little).unwrap();
+        let passes = found.explain.take().unwrap().passes;
+        assert!((24..600).contains(&passes), "{passes}");
+        assert_eq!(found, much);
+    }
+    // A query that is stopped in the midst of its passes says that it is partial.
+    let calls = std::sync::atomic::AtomicU32::new(0);
+    let stop = || calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 60;
+    let stopped = Options {
+        memory_bytes_max: 20_000,
+        stop: Some(&stop),
+        partial: true,
+        ..Options::default()
+    };
+    assert!(answer(&shards, &query, &stopped).unwrap().is_partial);
+}
+
 #[test]
 fn a_query_that_would_hold_too_much_is_an_error() {
     let documents = (0..2_000).map(|id| {
@@ -272,13 +359,14 @@ fn a_query_that_would_hold_too_much_is_an_error() {
         find_all(),
         find_all()
             .limit(0)
-            .aggregate("a", crate::Aggregate::terms("name", 3)),
-        find_all()
-            .limit(0)
-            .aggregate("a", crate::Aggregate::distinct("name")),
-        find_all()
-            .limit(0)
             .aggregate("a", crate::Aggregate::histogram("id", 1.0)),
+        // The result alone is larger.
+        find_all()
+            .limit(0)
+            .aggregate("a", crate::Aggregate::terms("name", 2_000)),
+        find_all()
+            .limit(0)
+            .aggregate("a", crate::Aggregate::group(crate::Grouping::by(["name"]))),
     ] {
         let error = answer(&shard, &query, &little).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{query:?}");
