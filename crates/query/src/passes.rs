@@ -9,9 +9,7 @@ use crate::facets::FacetPlan;
 use crate::meter::Meter;
 use crate::prepared::Prepared;
 use crate::slice::Slice;
-use crate::{
-    Aggregate, Aggregated, Answer, Error, Group, Measure, Options, Query, Result, Value, find_all,
-};
+use crate::{Aggregated, Answer, Error, Group, Measure, Options, Query, Result, Value, find_all};
 
 /// Slices at first, and how many times as many are tried if one of them does not fit.
 const MORE_SLICES: u32 = 8;
@@ -150,12 +148,9 @@ impl Prepared {
                 },
             ) => {
                 terms.extend(more);
-                let limit = match self.query.aggregates.get(place) {
-                    Some((_, Aggregate { what, .. }))
-                        if let Measure::Terms { limit, .. } = what =>
-                    {
-                        *limit
-                    }
+                let aggregate = self.query.aggregates.get(place);
+                let limit = match aggregate.map(|(_, aggregate)| &aggregate.what) {
+                    Some(Measure::Terms { limit, .. }) => *limit,
                     _ => u64::MAX,
                 };
                 let left_out = keep_first_terms(&mut terms, limit);

@@ -42,7 +42,8 @@ pub trait Shards: Sync {
     }
 
     /// All shards as one, if the fields of the query are indexed for all of them together. The
-    /// query then executes on it instead, and needs no documents to tell which match. None of these fields may be an error to use in a shard.
+    /// query then executes on it instead, and needs no documents to tell which match. None of these
+    /// fields may be an error to use in a shard.
     ///
     /// # Errors
     /// A shard can't be read.

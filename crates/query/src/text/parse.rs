@@ -22,9 +22,9 @@ impl Filter {
     ///
     /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'prefix%'`, `IS NULL`, `IS NOT
     /// NULL`, `AND`, `OR`, `NOT`, `TRUE`, `FALSE`; dotted names, in double quotes where they are no
-    /// plain words; `a[2]`, the third element of the array `a`. `<>`, `NOT` and `IS NULL` are complements: a document without the field
-    /// matches. `field IS NULL` is so without any value but null; `field = NULL` where there is a
-    /// null.
+    /// plain words; `a[2]`, the third element of the array `a`. `<>`, `NOT` and `IS NULL` are
+    /// complements: a document without the field matches. `field IS NULL` is so without any value
+    /// but null; `field = NULL` where there is a null.
     ///
     /// ```
     /// use quire_query::{Filter, field};
