@@ -104,8 +104,7 @@ impl WidePartition {
         durability: Durability,
     ) -> Result<TierStep> {
         let view = self.view(schema)?;
-        let is_tiered = schema.groups.iter().any(|group| group.tiers.is_some());
-        if !is_tiered && view.cold_rows().iter().all(|rows| *rows == 0) {
+        if !self.has_tiers(schema) {
             return Ok(TierStep {
                 is_over: true,
                 ..TierStep::default()

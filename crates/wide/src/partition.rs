@@ -5,7 +5,7 @@ use crate::row::groups_of;
 use crate::tier_work::TierWork;
 use crate::write::Decider;
 use crate::{GROUPS_MAX, Result, RowWrite, Schema, WideView, Written};
-use quire_env::{Env, Gate, Medium, Volume, VolumeId, Volumes};
+use quire_env::{Env, Gate, IoClass, Medium, Volume, VolumeId, Volumes};
 use quire_lsm::Tier;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -166,6 +166,31 @@ impl WidePartition {
         let view = self.store.view_of(&trees)?;
         let (schema, tiers) = (Arc::clone(schema), Arc::clone(&self.tiers));
         Ok(WideView::new(self.number, schema, view, tiers))
+    }
+
+    /// Whether a group has two tiers, or rows in its cold one from when it had.
+    pub fn has_tiers(&self, schema: &Schema) -> bool {
+        let is_tiered = schema.groups.iter().any(|group| group.tiers.is_some());
+        let view = || self.store.view_of(&[ROWS]);
+        is_tiered || view().is_ok_and(|view| view.summary().cold_groups() != 0)
+    }
+
+    /// Whether disks or memory have more to do than they can, so that background work waits.
+    pub fn is_busy(&self) -> bool {
+        let (env, memtables) = (self.shared.env(), self.shared.memtables());
+        let waits = |volume: &Volume| {
+            let figures = env.volume_io(&volume.path)?.figures();
+            let urgent = figures
+                .waiting
+                .into_iter()
+                .take(IoClass::Background as usize);
+            Some(urgent.sum::<u64>() > 0)
+        };
+        memtables.used() > memtables.limit() / 2
+            || self
+                .volumes
+                .iter()
+                .any(|volume| waits(volume) == Some(true))
     }
 
     pub(crate) fn store(&self) -> &Store<WideRows> {
