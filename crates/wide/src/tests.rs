@@ -45,14 +45,18 @@ fn schema() -> Arc<Schema> {
     Arc::new(schema.unwrap())
 }
 
-/// As a database opens it, but with segments of the log so small that they are dropped all the
-/// time.
-fn open(env: &Arc<SimEnv>) -> Result<WidePartition> {
-    let place = Place {
+fn place() -> Place {
+    Place {
         volumes: Volumes::single("/db"),
         subdir: "p".into(),
         identity: [7; 16],
-    };
+    }
+}
+
+/// As a database opens it, but with segments of the log so small that they are dropped all the
+/// time.
+fn open(env: &Arc<SimEnv>) -> Result<WidePartition> {
+    let place = place();
     let mut options = StoreOptions::default();
     options.log.block_bytes = 64;
     options.log.segment_bytes = 600;

@@ -2,7 +2,10 @@
 //! bugs.
 
 use super::*;
+use crate::machine::{WideRows, tree_of};
 use crate::{TierFigures, TierPass};
+use quire_lsm::TreeSpec;
+use quire_store::{ApplyError, Machine, TreeWriter};
 
 /// A whole pass. Gives the number of rows that it moved.
 pub(super) fn pass(partition: &WidePartition, durability: Durability) -> Result<u64> {
@@ -240,6 +243,119 @@ fn groups_with_tiers_that_can_not_be_are_refused() {
     }
     let stored = Schema::from_json(schema().to_json().as_bytes()).unwrap();
     assert_eq!(stored, *schema());
+}
+
+#[test]
+fn a_follower_that_takes_the_records_has_the_same_trees() {
+    let (env, copy_env) = (SimEnv::new(1), SimEnv::new(2));
+    let partition = open(&env).unwrap();
+    let copy = open(&copy_env).unwrap();
+    let follow = || {
+        let (store, seen) = (partition.any_store(), copy.position());
+        let Shipped::Records { records, .. } = store.ship(seen, 1 << 20).unwrap() else {
+            panic!("the log has all records");
+        };
+        let records: Vec<_> = records.into_iter().collect();
+        let copy = copy.any_store();
+        copy.ingest(seen.next(), &records, true, Durability::Sync)
+            .unwrap();
+    };
+    for name in ["x", "y"] {
+        write(&partition, name, Kind::Put, &WHOLE);
+    }
+    hours(&env, 1);
+    pass(&partition, Durability::Sync).unwrap();
+    follow();
+    assert_eq!(contents(&copy).unwrap(), contents(&partition).unwrap());
+    assert_eq!(figures(&copy, "cold").rows_cold, 2);
+    write(&partition, "x", Kind::Upsert, &[Small::Append(3)]);
+    pass(&partition, Durability::Sync).unwrap();
+    follow();
+    assert_eq!(contents(&copy).unwrap(), contents(&partition).unwrap());
+    assert_eq!(figures(&copy, "cold").rows_cold, 1);
+}
+
+/// The machine as it was before groups had two trees.
+struct OneTree(WideRows);
+
+impl Machine for OneTree {
+    type Summary = crate::Totals;
+
+    const LOG_IS_KEPT: bool = false;
+
+    fn trees() -> Vec<TreeSpec> {
+        let cold = tree_of(0, true);
+        let trees = WideRows::trees().into_iter();
+        trees.filter(|tree| tree.id < cold.0).collect()
+    }
+
+    fn new() -> OneTree {
+        OneTree(WideRows::new())
+    }
+
+    fn decode(state: &[u8]) -> std::result::Result<OneTree, String> {
+        WideRows::decode(state).map(OneTree)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        self.0.encode()
+    }
+
+    fn summary(&self) -> crate::Totals {
+        self.0.summary()
+    }
+
+    fn apply(
+        &mut self,
+        record: &[u8],
+        trees: &TreeWriter<'_>,
+    ) -> std::result::Result<(), ApplyError> {
+        self.0.apply(record, trees)
+    }
+
+    fn check(
+        &self,
+        first: Position,
+        records: &[bytes::Bytes],
+    ) -> std::result::Result<(), (Position, String)> {
+        self.0.check(first, records)
+    }
+}
+
+#[test]
+fn a_partition_that_was_made_before_there_were_tiers_gets_them() {
+    let history = || {
+        vec![
+            Step::Write("x", Kind::Put, WHOLE.to_vec()),
+            Step::Wait,
+            Step::Wait,
+            Step::Tier,
+            Step::Write("y", Kind::Put, WHOLE.to_vec()),
+            Step::Flush,
+        ]
+    };
+    let made = || {
+        let env = SimEnv::new(1);
+        let shared = Shared::new(env.clone(), 8 << 20, None);
+        Store::<OneTree>::create(&shared, &place()).unwrap();
+        env
+    };
+    let whole = made();
+    let (before, left) = (
+        made().operations(),
+        run(&whole, &history(), Durability::Sync),
+    );
+    let partition = open(&whole).unwrap();
+    assert_eq!(Some(&contents(&partition).unwrap()), left.states.last());
+    assert_eq!(figures(&partition, "cold").rows_cold, 1);
+    for step in before..whole.operations() {
+        let env = made();
+        env.crash_at(step);
+        let left = run(&env, &history(), Durability::Sync);
+        let found = contents(&open(&env.after_crash(step)).unwrap()).unwrap();
+        let mut states = left.states.iter().skip(left.durable);
+        assert!(states.any(|state| *state == found), "crash at step {step}");
+    }
 }
 
 /// Rows that become cold, are written, put and deleted while they are, and come back.
