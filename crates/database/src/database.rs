@@ -1011,8 +1011,18 @@ impl Database {
         name: &str,
         settings: CollectionSettings,
     ) -> Result<WideCollection> {
-        let mut state = self.state()?;
         self.check_tiers(&settings)?;
+        self.create_wide_copy(name, settings)
+    }
+
+    /// As [`create_wide`](Database::create_wide), of what another database has: where a tier has no
+    /// volume, the first takes the tables.
+    pub(crate) fn create_wide_copy(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<WideCollection> {
+        let mut state = self.state()?;
         let entry = self.new_entry(&state, name, settings, BTreeMap::new())?;
         self.make_wide_locked(&mut state, &entry)
     }

@@ -50,6 +50,8 @@ struct Goal {
 
 #[derive(Debug, Default)]
 struct Progress {
+    /// The number of the goal that it is of.
+    number: u64,
     pass: TierPass,
     /// When the next pass begins, by the monotonic clock; the past once it has begun.
     next: Duration,
@@ -122,7 +124,7 @@ impl PartitionTiering {
             self.pauses.fetch_add(1, Ordering::Relaxed);
             return self.schedule(number, PAUSE);
         }
-        let stepped = self.step(&goal);
+        let stepped = self.step(number, &goal);
         if let Err(error) = &stepped {
             if error.kind() == ErrorKind::Closed {
                 return;
@@ -139,8 +141,14 @@ impl PartitionTiering {
     }
 
     /// Gives how long the next step waits.
-    fn step(&self, goal: &Goal) -> Result<Duration> {
+    fn step(&self, number: u64, goal: &Goal) -> Result<Duration> {
         let mut progress = self.progress.lock();
+        if progress.number != number {
+            *progress = Progress {
+                number,
+                ..Progress::default()
+            };
+        }
         let now = self.partition.env().monotonic();
         let is_due = progress.next <= now;
         if !is_due && !self.partition.is_tier_wanted() {

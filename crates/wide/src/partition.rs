@@ -205,21 +205,24 @@ impl WidePartition {
     /// less than `room_bytes` free beyond twice what memtables hold.
     pub(crate) fn without_room(&self, medium: Option<Medium>, room_bytes: u64) -> Option<String> {
         let env = self.shared.env();
-        let first = self.volumes.iter().take(1);
-        let of_medium = |volume: &&Volume| volume.is_there && Some(volume.medium) == medium;
+        let of_medium = |volume: &&Volume| Some(volume.medium) == medium;
         let mut volumes: Vec<&Volume> = self.volumes.iter().filter(of_medium).collect();
         if volumes.is_empty() {
             // The first takes the files then.
-            volumes = first.collect();
+            volumes.extend(self.volumes.iter().take(1));
+        }
+        let names: Vec<_> = volumes.iter().map(|volume| volume.name.as_str()).collect();
+        let names = names.join(", ");
+        volumes.retain(|volume| volume.is_there);
+        if volumes.is_empty() {
+            return Some(format!("no cells move to {names}, which is lost"));
         }
         let free = volumes.iter().map(|volume| env.free_bytes(&volume.path));
         let most = free.filter_map(quire_env::Result::ok).max()?;
         let needed = room_bytes + 2 * self.shared.memtables().used();
         (most < needed).then(|| {
-            let names: Vec<_> = volumes.iter().map(|volume| volume.name.as_str()).collect();
             format!(
-                "no cells move to {}: {most} bytes are free there, and {needed} are needed",
-                names.join(", ")
+                "no cells move to {names}: {most} bytes are free there, and {needed} are needed"
             )
         })
     }

@@ -122,6 +122,14 @@ fn each_tier_lies_on_its_disk_and_without_the_cold_one_hot_rows_are_served() -> 
     assert_eq!(html, Some(Cell::String("new".into())));
     assert!(pages.get(&key(8))?.is_some());
     assert!(pages.get_columns(&key(9), &["title"])?.is_some());
+    hour(&env);
+    assert_eq!(pages.tier()?.rows, 0);
+    assert!(
+        tiers(&pages)?
+            .stopped
+            .unwrap()
+            .contains("cold, which is lost")
+    );
     let members = pages.members(&key(9), "links", None, None);
     for error in [
         pages.get(&key(9)).unwrap_err(),
@@ -129,7 +137,6 @@ fn each_tier_lies_on_its_disk_and_without_the_cold_one_hot_rows_are_served() -> 
         members
             .and_then(|mut members| Ok(members.next().transpose()?))
             .unwrap_err(),
-        pages.tier().unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         assert!(error.to_string().contains("cold"), "{error}");
