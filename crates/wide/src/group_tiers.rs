@@ -1,6 +1,6 @@
 //! [`GroupTiers`]: the two tiers of a column group, and when cells move between them.
 //!
-//! As JSON: `{"hot": "ssd", "cold": "hdd", "after": "7d", "reads": 3, "bytes_per_second": 8388608}`.
+//! As JSON: `{"hot":"ssd","cold":"hdd","after":"7d","reads":3,"bytes_per_second":8388608}`.
 
 use quire_env::Medium;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

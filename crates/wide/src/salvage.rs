@@ -260,9 +260,9 @@ impl RowsOf<'_> {
         }
     }
 
-    /// The groups that may have cells of a row, each with whether they are in its cold tree, and the
-    /// names of trees other than groups that may have lost something of the row; none if it is no
-    /// row any more.
+    /// The groups that may have cells of a row, each with whether they are in its cold tree, and
+    /// the names of trees other than groups that may have lost something of the row; none if it
+    /// is no row any more.
     fn trees(&self, docid: DocId, name: &[u8]) -> Result<Option<(GroupTrees, Vec<String>)>> {
         let number = docid.0.to_be_bytes();
         let led_to = self.tree(KEYS)?.get(name)?;

@@ -1,4 +1,4 @@
-//! Tiers: which of the two trees of a group have a row's cells, and since when they are as they are.
+//! Tiers: which of the two trees of a group has a row's cells, and since when they are as they are.
 //!
 //! # Layout (little-endian)
 //! ```text

@@ -1,5 +1,6 @@
 //! A small web table: pages whose metadata lies on an SSD, and whose HTML moves to a hard disk when
-//! it was not written for a week, with a family of anchors. A coprocessor picks what to crawl again, and reads the metadata alone.
+//! it was not written for a week, with a family of anchors. A coprocessor picks what to crawl
+//! again, and reads the metadata alone.
 //!
 //! `cargo run -p quire-examples --bin web_table -- /tmp/web`, or with a module of
 //! `examples/coprocessors` as a second argument, instead of the closure here.

@@ -24,7 +24,7 @@ Examples:
   quire alter ./db papers --codec zstd --dictionary 64KiB
   quire alter ./db papers --index abstract=none
   quire alter ./db pages --add-column 'size={\"type\":\"integer\",\"group\":\"meta\"}'
-  quire alter ./db pages --group 'html={\"tiers\":{\"hot\":\"ssd\",\"cold\":\"hdd\",\"after\":\"7d\"}}'")]
+  quire alter ./db pages --group 'html={\"tier\":\"hdd\",\"codec\":\"zstd\"}'")]
 pub(crate) struct Alter {
     #[command(flatten)]
     place: Place,
