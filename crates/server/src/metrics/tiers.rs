@@ -3,7 +3,9 @@
 use super::exposition::{Exposition, Metric, counter, gauge};
 use quiredb::{DatabaseStats, TierStats};
 
-const METRICS: [(Metric, fn(&TierStats) -> f64); 8] = [
+type OfTiers = (Metric, fn(&TierStats) -> f64);
+
+const METRICS: [OfTiers; 8] = [
     (
         gauge(
             "quire_tier_rows_cold",
