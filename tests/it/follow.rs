@@ -380,6 +380,7 @@ fn a_follower_refuses_writes_and_names_its_leader() {
         ("POST", "/songs/_bulk", "{\"index\":{}}\n{}\n"),
         ("PUT", "/songs/_cell/1/n", "1"),
         ("POST", "/songs/_schema", "{}"),
+        ("POST", "/songs/_tier", ""),
         ("PUT", "/other", ""),
         ("DELETE", "/songs", ""),
         ("PUT", "/songs/_settings", r#"{"quire.codec":"none"}"#),

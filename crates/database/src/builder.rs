@@ -160,7 +160,7 @@ impl DatabaseBuilder {
         self
     }
 
-    /// Whether collections delete documents by their retention settings: see
+    /// Whether background jobs delete documents and move cells between tiers: see
     /// [`DatabaseOptions::retention`].
     pub fn retention(mut self, retention: bool) -> Self {
         self.options.retention = retention;

@@ -783,13 +783,16 @@ impl Database {
     fn check_tiers(&self, settings: &CollectionSettings) -> Result<()> {
         let groups = settings.wide.iter().flat_map(Schema::groups);
         let volumes = self.inner.volumes.read();
-        for (group, tier) in groups.filter_map(|group| Some((group, group.tier?))) {
-            if !volumes.has(tier) {
-                return Err(Error::Invalid(format!(
-                    "group {:?}: no volume is of the tier {tier}; add one by `quire volume add DB \
-                     --volume NAME=PATH:{tier}`",
-                    group.name
-                )));
+        for group in groups {
+            let two = group.tiers.iter().flat_map(|tiers| [tiers.hot, tiers.cold]);
+            for tier in group.tier.into_iter().chain(two) {
+                if !volumes.has(tier) {
+                    return Err(Error::Invalid(format!(
+                        "group {:?}: no volume is of the tier {tier}; add one by `quire volume \
+                         add DB --volume NAME=PATH:{tier}`",
+                        group.name
+                    )));
+                }
             }
         }
         Ok(())
@@ -1008,8 +1011,18 @@ impl Database {
         name: &str,
         settings: CollectionSettings,
     ) -> Result<WideCollection> {
-        let mut state = self.state()?;
         self.check_tiers(&settings)?;
+        self.create_wide_copy(name, settings)
+    }
+
+    /// As [`create_wide`](Database::create_wide), of what another database has: where a tier has no
+    /// volume, the first takes the tables.
+    pub(crate) fn create_wide_copy(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<WideCollection> {
+        let mut state = self.state()?;
         let entry = self.new_entry(&state, name, settings, BTreeMap::new())?;
         self.make_wide_locked(&mut state, &entry)
     }
@@ -1095,6 +1108,7 @@ impl Database {
             schema.clone(),
             partitions.collect::<quire_wide::Result<_>>()?,
             self.volumes(),
+            self.inner.options.retention,
         );
         state.open_wide.insert(entry.id, collection.clone());
         Ok(collection)

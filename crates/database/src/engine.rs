@@ -6,6 +6,7 @@ use crate::builder::DatabaseBuilder;
 use crate::catalog::{Catalog, Entry};
 use crate::collection::Collection;
 use crate::database::Database;
+use crate::settings::CollectionSettings;
 use crate::view::View;
 use crate::wide::WideCollection;
 use crate::{Error, Result};
@@ -90,6 +91,19 @@ pub fn copies(collection: &Collection) -> Batch<'_> {
 /// The partitions of a collection, in the order of their numbers.
 pub fn partitions(collection: &Collection) -> &[Partition] {
     collection.partitions()
+}
+
+/// Makes a wide collection that a damaged database had, with these settings, which have its schema.
+/// A tier may have no volume.
+///
+/// # Errors
+/// As of [`Database::create_wide_collection`].
+pub fn create_wide_copy(
+    database: &Database,
+    name: &str,
+    settings: CollectionSettings,
+) -> Result<WideCollection> {
+    database.create_wide_copy(name, settings)
 }
 
 /// As [`WideCollection::write`], as durable as `durability` says.

@@ -36,6 +36,7 @@ mod settings;
 mod stats;
 mod tail;
 mod templates;
+mod tiering;
 mod typed;
 mod view;
 pub mod volumes;
@@ -67,10 +68,10 @@ pub use scan::Scan;
 pub use settings::{CollectionSettings, check_name};
 pub use stats::{
     CollectionStats, DatabaseStats, FilterStats, GroupStats, IndexStats, IoStats, ScrubStats,
-    VolumeStats,
+    TierStats, VolumeStats,
 };
 pub use tail::Tail;
 pub use typed::{from_document, to_document};
 pub use view::View;
-pub use wide::{WideCollection, WideRows, WideScan};
+pub use wide::{TierReport, WideCollection, WideRows, WideScan};
 pub use write::WriteBuilder;

@@ -31,9 +31,10 @@ pub struct DatabaseOptions {
     /// saves disk; less copies less. Default 80, at most 99; 0 compacts the log only by
     /// [`Collection::compact`](crate::Collection::compact).
     pub log_live_percent: u32,
-    /// Whether documents are deleted as the [retention](crate::CollectionSettings::retention_secs)
-    /// of their collections says. Off for a database that follows another one: it gets that one's
-    /// deletions. Default true.
+    /// Whether background jobs change documents: delete them as the
+    /// [retention](crate::CollectionSettings::retention_secs) of their collections says, and move
+    /// cells between the tiers of column groups. Off for a database that follows another one: it
+    /// gets that one's deletions and moves. Default true.
     pub retention: bool,
     /// How the disks of named volumes admit I/O and compactions, all alike; by their media if
     /// `None`, the default. The first database of a process that uses a disk decides.

@@ -103,10 +103,45 @@ impl IoStats {
 pub struct GroupStats {
     /// Its name.
     pub name: String,
-    /// The medium of its tier; none if it has that of the first volume.
+    /// The medium of its tier; none if it has that of the first volume, or two tiers.
     pub tier: Option<String>,
+    /// Its two tiers, if it has two, or has cold rows from when it had.
+    pub tiers: Option<TierStats>,
     /// Bytes of its table files, by the name of the volume.
     pub volumes: BTreeMap<String, u64>,
+}
+
+/// The two tiers of a column group. Events are counted since the collection was opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TierStats {
+    /// The medium of the hot tier.
+    pub hot: String,
+    /// The medium of the cold tier.
+    pub cold: String,
+    /// The age at which cells become cold, in microseconds.
+    pub after_micros: u64,
+    /// Rows whose cells are not in the cold tier.
+    pub rows_hot: u64,
+    /// Rows whose cells are in the cold tier.
+    pub rows_cold: u64,
+    /// Bytes of the cold tier's table files, by the name of the volume.
+    pub cold_volumes: BTreeMap<String, u64>,
+    /// Rows whose cells have moved to the cold tier.
+    pub moved_cold: u64,
+    /// Rows whose cells have come back.
+    pub moved_hot: u64,
+    /// Bytes of cells that have moved.
+    pub bytes_moved: u64,
+    /// Rows that the last pass left where they were, as they have too many bytes of cells.
+    pub too_large: u64,
+    /// By how long the row that was due first was overdue in the last pass, in microseconds.
+    pub lag_micros: u64,
+    /// Times that a step waited for disks or memory, of all groups together.
+    pub pauses: u64,
+    /// Why cells do not move, if they do not.
+    pub stopped: Option<String>,
 }
 
 impl GroupStats {
@@ -114,17 +149,52 @@ impl GroupStats {
         GroupStats {
             name: group.name.clone(),
             tier: group.tier.map(|tier| tier.to_string()),
+            tiers: group.tiers.map(|tiers| TierStats {
+                hot: tiers.hot.to_string(),
+                cold: tiers.cold.to_string(),
+                after_micros: u64::try_from(tiers.after.as_micros()).unwrap_or(u64::MAX),
+                ..TierStats::default()
+            }),
             volumes: BTreeMap::new(),
         }
     }
 
-    /// Adds what a partition has of the group, by volume.
-    pub(crate) fn add(&mut self, bytes: BTreeMap<VolumeId, u64>, volumes: &Volumes) {
-        for (id, bytes) in bytes {
-            let volume = volumes.get(id);
-            let name = volume.map_or_else(|_| id.0.to_string(), |volume| volume.name.clone());
-            *self.volumes.entry(name).or_default() += bytes;
+    /// Adds what a partition says of the tiers, and has in the cold one by volume.
+    pub(crate) fn add_tiers(
+        &mut self,
+        figures: &quire_wide::TierFigures,
+        cold: &BTreeMap<VolumeId, u64>,
+        volumes: &Volumes,
+    ) {
+        if figures.rows_cold > 0 {
+            self.tiers.get_or_insert_default();
         }
+        let Some(tiers) = &mut self.tiers else { return };
+        tiers.rows_cold += figures.rows_cold;
+        tiers.moved_cold += figures.moved_cold;
+        tiers.moved_hot += figures.moved_hot;
+        tiers.bytes_moved += figures.bytes_moved;
+        tiers.too_large += figures.too_large;
+        tiers.lag_micros = tiers.lag_micros.max(figures.lag_micros);
+        add_volumes(&mut tiers.cold_volumes, cold, volumes);
+    }
+
+    /// Adds what a partition has of the group, by volume.
+    pub(crate) fn add(&mut self, bytes: &BTreeMap<VolumeId, u64>, volumes: &Volumes) {
+        add_volumes(&mut self.volumes, bytes, volumes);
+    }
+}
+
+/// Adds bytes by volume to those by the name of the volume.
+fn add_volumes(
+    named: &mut BTreeMap<String, u64>,
+    bytes: &BTreeMap<VolumeId, u64>,
+    volumes: &Volumes,
+) {
+    for (id, bytes) in bytes {
+        let volume = volumes.get(*id);
+        let name = volume.map_or_else(|_| id.0.to_string(), |volume| volume.name.clone());
+        *named.entry(name).or_default() += bytes;
     }
 }
 

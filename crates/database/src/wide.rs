@@ -5,6 +5,7 @@ use crate::error::first_error;
 use crate::query::Page;
 use crate::settings::CollectionSettings;
 use crate::stats::{CollectionStats, GroupStats};
+use crate::tiering::PartitionTiering;
 use crate::view::{View, WideViews};
 use crate::wide_found::found_of;
 use crate::{Error, Result};
@@ -15,7 +16,8 @@ use quire_model::{Document, Key};
 use quire_query::{Options, Query};
 use quire_store::Durability;
 use quire_wide::{
-    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, WidePartition, WideView,
+    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, TierPass, WidePartition,
+    WideView,
 };
 use std::sync::Arc;
 
@@ -53,7 +55,20 @@ struct WideState {
     settings: RwLock<(Arc<CollectionSettings>, Arc<Schema>)>,
     /// At least one.
     partitions: Vec<WidePartition>,
+    /// The jobs that move cells between tiers, one a partition; none where background jobs write
+    /// nothing.
+    tiering: Vec<Arc<PartitionTiering>>,
     volumes: Volumes,
+}
+
+/// What a pass over all rows has moved between tiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TierReport {
+    /// Rows of which cells moved.
+    pub rows: u64,
+    /// Bytes of the cells.
+    pub bytes: u64,
 }
 
 impl WideCollection {
@@ -63,12 +78,17 @@ impl WideCollection {
         schema: Schema,
         partitions: Vec<WidePartition>,
         volumes: Volumes,
+        is_tiered: bool,
     ) -> WideCollection {
         assert!(!partitions.is_empty(), "a collection has a partition");
+        let schema = Arc::new(schema);
+        let tiered = partitions.iter().filter(|_| is_tiered);
+        let start = |one| PartitionTiering::start(one, &schema, settings.durability);
         WideCollection {
             state: Arc::new(WideState {
                 name,
-                settings: RwLock::new((Arc::new(settings), Arc::new(schema))),
+                tiering: tiered.map(start).collect(),
+                settings: RwLock::new((Arc::new(settings), schema)),
                 partitions,
                 volumes,
             }),
@@ -92,7 +112,37 @@ impl WideCollection {
 
     /// Takes settings over that are in the catalog.
     pub(crate) fn set_settings(&self, settings: CollectionSettings, schema: Schema) {
-        *self.state.settings.write() = (Arc::new(settings), Arc::new(schema));
+        let (durability, schema) = (settings.durability, Arc::new(schema));
+        *self.state.settings.write() = (Arc::new(settings), Arc::clone(&schema));
+        for partition in &self.state.partitions {
+            partition.set_tiers(&schema);
+        }
+        for tiering in &self.state.tiering {
+            tiering.set(&schema, durability);
+        }
+    }
+
+    /// Moves all cells that are due between the tiers of their groups now, as fast as can be. An
+    /// open database does this in the background.
+    ///
+    /// # Errors
+    /// `Corrupt` if bytes on disk are damaged; `Full`, `ReadOnly` or `Io` as of
+    /// [`write`](WideCollection::write): what has moved by then stays so.
+    pub fn tier(&self) -> Result<TierReport> {
+        let (settings, schema) = self.state.settings.read().clone();
+        let mut report = TierReport::default();
+        for partition in &self.state.partitions {
+            let mut pass = TierPass::default();
+            loop {
+                let step = partition.tier_step(&schema, &mut pass, settings.durability)?;
+                report.rows += step.rows;
+                report.bytes += step.bytes;
+                if step.is_over {
+                    break;
+                }
+            }
+        }
+        Ok(report)
     }
 
     pub(crate) fn partitions(&self) -> &[WidePartition] {
@@ -350,14 +400,24 @@ impl WideCollection {
         stats.groups = schema.groups().iter().map(GroupStats::of).collect();
         for partition in &self.state.partitions {
             stats.add(&partition.stats());
-            let of_partition = stats
-                .groups
-                .iter_mut()
-                .zip(partition.group_volumes(&schema));
-            for (group, volumes) in of_partition {
-                group.add(volumes, &self.state.volumes);
+            let volumes = partition.group_volumes(&schema);
+            let figures = partition.tier_figures(&schema)?;
+            let of_partition = stats.groups.iter_mut().zip(volumes).zip(figures);
+            for ((group, [hot, cold]), figures) in of_partition {
+                group.add_tiers(&figures, &cold, &self.state.volumes);
+                group.add(&hot, &self.state.volumes);
+                group.add(&cold, &self.state.volumes);
             }
         }
+        let tiers = stats.groups.iter_mut();
+        for tiers in tiers.filter_map(|group| group.tiers.as_mut()) {
+            tiers.rows_hot = stats.documents.saturating_sub(tiers.rows_cold);
+            tiers.pauses = self.state.tiering.iter().map(|one| one.pauses()).sum();
+            let mut partitions = self.state.partitions.iter();
+            tiers.stopped = partitions.find_map(WidePartition::tiers_stopped);
+        }
+        let errors = self.state.tiering.iter().filter_map(|one| one.error());
+        stats.background_errors.extend(errors);
         Ok(stats)
     }
 }

@@ -90,6 +90,7 @@ mod table;
 mod table_damage;
 #[cfg(test)]
 mod testing;
+mod tier;
 mod tree;
 mod varint;
 
@@ -108,6 +109,7 @@ pub use small_bytes::SmallBytes;
 pub use spec::{TreeContext, TreeSpec, filter_bits_per_key};
 pub use table::{TableCheck, TableCopy, TablePieces, TableVerify, verify_table};
 pub use table_damage::TableDamage;
+pub use tier::Tier;
 pub use tree::{
     Compaction, FoldedValue, Load, Scan, Superseded, Tree, TreeEdit, TreeReader, TreeSnapshot,
     TreeStats,

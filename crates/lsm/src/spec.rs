@@ -3,8 +3,9 @@
 use crate::table::bits_per_key;
 use crate::{
     BlockCodec, CompactionPolicy, DynMerger, Error, FilterPager, Geometric, Result, TableFiles,
+    Tier,
 };
-use quire_env::{BlockCache, Budget, Env, Medium};
+use quire_env::{BlockCache, Budget, Env};
 use std::sync::Arc;
 
 /// The largest block: larger ones make a point read copy too much.
@@ -41,8 +42,8 @@ pub struct TreeSpec {
     pub compaction: Arc<dyn CompactionPolicy>,
     /// A run's tables are cut at this length in bytes, or at 4 Mi entries.
     pub table_bytes_max: u64,
-    /// Its new tables go to the volumes of this medium; to those of the first volume's if none.
-    pub tier: Option<Medium>,
+    /// Its new tables go to the volumes of this medium.
+    pub tier: Tier,
 }
 
 /// How many bits per key a filter needs that lets this part of the absent keys through: 0.02 takes
@@ -66,7 +67,7 @@ impl TreeSpec {
             filter_bits_per_key: 10,
             compaction: Arc::new(Geometric),
             table_bytes_max: 64 << 20,
-            tier: None,
+            tier: Tier::default(),
         }
     }
 

@@ -62,7 +62,7 @@ pub use quire_database::{
     CollectionStats, Damage, Database, DatabaseBuilder, DatabaseOptions, DatabaseStats, Error,
     ErrorKind, FieldKind, FieldStats, FieldType, FilterStats, GroupStats, ID, IndexStats,
     IndexedFields, IoStats, Mapping, MappingError, Page, Resolved, Result, Scan, ScrubStats, Tail,
-    Templates, View, Violation, VolumeStats, WriteBuilder, from_document, to_document,
+    Templates, TierStats, View, Violation, VolumeStats, WriteBuilder, from_document, to_document,
 };
 pub use quire_env::{
     AdmissionFigures, AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes,

@@ -258,6 +258,12 @@ bugs! {
     // wide.
     /// The changes of a row in several groups are a record each.
     WideGroupsApart,
+    /// A move between tiers leaves the cells where they were, too.
+    MovedCopyLeft,
+    /// A move between tiers sets the entry of a row before its cells are there.
+    ColdBeforeCells,
+    /// A write to a row whose cells are cold forgets that they are.
+    ColdCellsForgotten,
 
     // operations.
     /// A repair leaves no marker until it is done: half a repaired database is opened.
@@ -292,6 +298,13 @@ impl Bug {
 
     /// Those of wide collections: the tests of `wide` find them, with a crash at every step.
     pub const OF_WIDE: &[Bug] = &[Bug::WideGroupsApart];
+
+    /// Those of moves between tiers: the tests of `wide` find them, with a crash at every step.
+    pub const OF_TIERS: &[Bug] = &[
+        Bug::MovedCopyLeft,
+        Bug::ColdBeforeCells,
+        Bug::ColdCellsForgotten,
+    ];
 
     /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the
     /// frames of filter pages.

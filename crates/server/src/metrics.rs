@@ -4,4 +4,5 @@ pub(crate) mod database;
 pub(crate) mod exposition;
 pub(crate) mod port;
 pub(crate) mod requests;
+mod tiers;
 mod volumes;

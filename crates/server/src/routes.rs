@@ -725,7 +725,9 @@ pub(crate) static ROUTES: &[Route] = routes! {
     Named(Write), DELETES, "/{collection}/_cell/{id}/{column}", DELETE_CELL, cells::delete,
         "Remove a cell, or members of a column family";
     Named(Manage), POST, "/{collection}/_schema", ADMIN, schema::change,
-        "Add, rename and drop columns of a wide collection";
+        "Add, rename and drop columns of a wide collection, and shape its column groups";
+    Named(Manage), POST, "/{collection}/_tier", ADMIN, schema::tier,
+        "Move the cells of a wide collection that are due between the tiers of their groups, now";
     Named(Write), POST, "/{collection}/_update/{id}", UPDATE, update::update,
         "Change fields of a document";
     Items(Write), PUT_POST, "/_bulk", BULK, bulk::bulk,

@@ -24,8 +24,9 @@ pub trait Machine: Sized + Send + 'static {
     /// them obsolete.
     const LOG_IS_KEPT: bool = true;
 
-    /// The trees that a new store is made with: [`apply`](Machine::apply) writes them from the
-    /// first record on, so they are always complete. How each is shaped may be said at each opening
+    /// The trees that a store has: [`apply`](Machine::apply) writes them from the first record on,
+    /// so they are always complete. One that a store was made without begins empty: no record that
+    /// an earlier program wrote may write it. How each is shaped may be said at each opening
     /// ([`StoreOptions::trees`](crate::StoreOptions::trees)).
     fn trees() -> Vec<TreeSpec>;
 

@@ -93,6 +93,7 @@ impl<M: Machine> Store<M> {
             what: format!("the state at position {}: {what}", manifest.applied),
             offset: 20,
         })?;
+        name_new_trees::<M>(&mut manifest);
         let context = open_files(&shared, &place, &manifest)?;
         let lost = context.files.lost(tables(&manifest.trees)).cloned();
         if let Some(volume) = &lost {
@@ -192,6 +193,21 @@ fn read_manifest(env: &dyn Env, place: &Place) -> Result<Manifest> {
     Ok(manifest)
 }
 
+/// Names trees that the machine has, and that it did not have when the store was made: no record of
+/// then writes them, so they begin empty. The next manifest has them.
+fn name_new_trees<M: Machine>(manifest: &mut Manifest) {
+    for spec in M::trees() {
+        if manifest.trees.iter().all(|tree| tree.id.0 != spec.id) {
+            manifest.trees.push(TreeFiles {
+                id: TreeId(spec.id),
+                name: spec.name,
+                derived: None,
+                runs: Vec::new(),
+            });
+        }
+    }
+}
+
 /// The table files, without those that no manifest names: what a crash left of a flush, of a
 /// compaction or of a tree that was dropped.
 fn open_files(shared: &Shared, place: &Place, manifest: &Manifest) -> Result<TreeContext> {
@@ -252,7 +268,8 @@ fn open_applied<M: Machine>(
     }
     let mut slots = Vec::new();
     for spec in specs {
-        // A tree that was not there when the store was made is not written.
+        // One that only the options have, and that was not there when the store was made, is not
+        // written.
         let Some(tree) = named().find(|tree| tree.id.0 == spec.id) else {
             continue;
         };

@@ -17,10 +17,11 @@ impl WidePartition {
     /// Damaged bytes, by file and offset.
     pub fn check(&self, on_problem: &mut dyn FnMut(String)) -> Result<u64> {
         // All groups, also those that no schema names.
-        let view = self.view_of_groups(&Arc::new(Schema::new()), GROUPS_MAX as u8)?;
+        let view = self.view_of_all(&Arc::new(Schema::new()))?;
         let rows = check_rows(&view, on_problem)?;
         for group in 0..GROUPS_MAX as u8 {
-            check_group(&view, group, on_problem)?;
+            check_group(&view, group, false, on_problem)?;
+            check_group(&view, group, true, on_problem)?;
         }
         let counted = [("rows", rows), ("keys", scan(&view, KEYS)?.count() as u64)];
         for (what, found) in counted {
@@ -39,16 +40,21 @@ fn scan(view: &WideView, tree: TreeId) -> Result<Scan> {
     Ok(view.tree(tree)?.scan(Bound::Unbounded, Bound::Unbounded)?)
 }
 
-/// Whether each row has a name, and each name leads to it.
+/// Whether each row has a name, and each name leads to it; and whether as many are in cold trees as
+/// are counted.
 fn check_rows(view: &WideView, on_problem: &mut dyn FnMut(String)) -> Result<u64> {
     let mut names = scan(view, NAMES)?;
-    let mut count = 0;
+    let (mut count, mut cold) = (0, [0; GROUPS_MAX]);
     for item in scan(view, ROWS)? {
         let (docid, row) = item?;
         count += 1;
         let shown = number(&docid);
-        if Row::decode(&row).is_none() {
-            on_problem(format!("document number {shown}: its row can't be read"));
+        match Row::decode(&row) {
+            None => on_problem(format!("document number {shown}: its row can't be read")),
+            Some(row) => {
+                let groups = cold.iter_mut().enumerate();
+                groups.for_each(|(group, rows)| *rows += u64::from(row.is_cold(group as u8)));
+            }
         }
         let Some((named, key)) = names.next().transpose()? else {
             on_problem(format!("document number {shown} has no name"));
@@ -68,14 +74,25 @@ fn check_rows(view: &WideView, on_problem: &mut dyn FnMut(String)) -> Result<u64
     if names.next().transpose()?.is_some() {
         on_problem("there are names without rows".into());
     }
+    if cold != *view.cold_rows() {
+        let counted = view.cold_rows();
+        on_problem(format!(
+            "{cold:?} rows are in cold trees, but {counted:?} are counted"
+        ));
+    }
     Ok(count)
 }
 
-/// Whether each cell can be read, and its row says that the group has some.
-fn check_group(view: &WideView, group: u8, on_problem: &mut dyn FnMut(String)) -> Result<()> {
+/// Whether each cell can be read, and its row says that this tree of the group has some.
+fn check_group(
+    view: &WideView,
+    group: u8,
+    is_cold: bool,
+    on_problem: &mut dyn FnMut(String),
+) -> Result<()> {
     let mut rows = scan(view, ROWS)?;
     let mut row: Option<(SmallBytes, SmallBytes)> = None;
-    for item in scan(view, crate::machine::tree_of(group))? {
+    for item in scan(view, crate::machine::tree_of(group, is_cold))? {
         let (key, value) = item?;
         let (docid, column, _) = view.split(&key)?;
         let docid = docid.0.to_be_bytes();
@@ -89,11 +106,13 @@ fn check_group(view: &WideView, group: u8, on_problem: &mut dyn FnMut(String)) -
         let named = of.and_then(|(_, row)| Row::decode(row));
         let at = || {
             format!(
-                "group {group}, column {column}, document {}",
+                "{}group {group}, column {column}, document {}",
+                if is_cold { "cold " } else { "" },
                 number(&docid)
             )
         };
-        if named.is_none_or(|row| row.groups & (1 << group) == 0) {
+        let is_named = |row: Row| row.groups & (1 << group) != 0 && row.is_cold(group) == is_cold;
+        if !named.is_some_and(is_named) {
             on_problem(format!("{}: its row does not have cells there", at()));
         }
         if let Err(error) = view.decode(&value) {

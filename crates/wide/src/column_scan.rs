@@ -1,5 +1,6 @@
 //! Columns of all rows, group by group in docid order, in batches.
 
+use crate::group_scan::GroupScan;
 use crate::machine::NAMES;
 use crate::schema::Column;
 use crate::{Cell, Error, Result, WideView};
@@ -22,8 +23,8 @@ pub struct ColumnBatch {
 
 /// One group on its way.
 #[derive(Debug)]
-struct GroupScan {
-    scan: Scan,
+struct NextCell {
+    scan: GroupScan,
     /// The next cell of a column that is read.
     next: Option<(DocId, u32, Cell)>,
 }
@@ -33,7 +34,7 @@ struct GroupScan {
 pub struct ColumnScan {
     view: WideView,
     columns: Vec<Column>,
-    groups: Vec<GroupScan>,
+    groups: Vec<NextCell>,
     names: Scan,
     failed: bool,
 }
@@ -73,8 +74,8 @@ impl ColumnScan {
             failed: false,
         };
         for group in numbers {
-            let mut one = GroupScan {
-                scan: scan.view.group(group)?.scan(all.0, all.1)?,
+            let mut one = NextCell {
+                scan: GroupScan::new(&scan.view, group)?,
                 next: None,
             };
             scan.advance(&mut one)?;
@@ -84,7 +85,7 @@ impl ColumnScan {
     }
 
     /// Reads on to the next cell of a column that is read.
-    fn advance(&self, group: &mut GroupScan) -> Result<()> {
+    fn advance(&self, group: &mut NextCell) -> Result<()> {
         group.next = None;
         for item in group.scan.by_ref() {
             let (key, value) = item?;

@@ -5,8 +5,9 @@ use crate::row::{Row, groups_of};
 use crate::{GROUPS_MAX, Schema, cell_key};
 use crate::{merging::CellMerger, schema::Group};
 use bytes::Bytes;
-use quire_lsm::{FoldBytes, TreeSpec};
+use quire_lsm::{FoldBytes, Tier, TreeSpec};
 use quire_model::Position;
+use quire_seeded::{Bug, seeded};
 use quire_store::{ApplyError, Machine, TreeId, TreeWriter};
 
 /// Encoded key → docid (4 bytes, big-endian).
@@ -17,13 +18,22 @@ pub(crate) const ROWS: TreeId = TreeId(2);
 pub(crate) const NAMES: TreeId = TreeId(3);
 /// The tree of group 0; those of the others follow.
 const GROUPS: u32 = 16;
+/// The cold tree of group 0; those of the others follow.
+const COLD_GROUPS: u32 = GROUPS + GROUPS_MAX as u32;
 
+/// The version of a state without rows in cold trees.
 const STATE_VERSION: u8 = 1;
 const STATE_BYTES: usize = 13;
+/// The version with the number of rows in each cold tree.
+const TIERED_STATE_VERSION: u8 = 2;
 
-/// The tree of a group.
-pub(crate) fn tree_of(group: u8) -> TreeId {
-    TreeId(GROUPS + u32::from(group))
+/// The tree of a group, or its cold tree.
+pub(crate) fn tree_of(group: u8, is_cold: bool) -> TreeId {
+    let first = match is_cold {
+        false => GROUPS,
+        true => COLD_GROUPS,
+    };
+    TreeId(first + u32::from(group))
 }
 
 /// Totals of a partition at one position.
@@ -31,6 +41,24 @@ pub(crate) fn tree_of(group: u8) -> TreeId {
 pub struct Totals {
     /// Rows.
     pub documents: u64,
+    /// For each group, the rows whose cells are in its cold tree.
+    pub cold_rows: [u64; GROUPS_MAX],
+}
+
+impl Totals {
+    /// The groups that have rows in their cold trees.
+    pub(crate) fn cold_groups(&self) -> u16 {
+        let groups = self.cold_rows.iter().enumerate();
+        let cold = groups.filter(|(_, rows)| **rows > 0);
+        cold.fold(0, |mask, (group, _)| mask | 1 << group)
+    }
+
+    fn move_rows(&mut self, from_cold: u16, to_cold: u16) {
+        for (group, rows) in self.cold_rows.iter_mut().enumerate() {
+            let is_in = |mask: u16| u64::from(mask >> group & 1);
+            *rows = (*rows + is_in(to_cold)).saturating_sub(is_in(from_cold));
+        }
+    }
 }
 
 /// The state machine: its own state is the next docid and the number of rows.
@@ -40,21 +68,33 @@ pub(crate) struct WideRows {
     totals: Totals,
 }
 
-/// The tree of a group, shaped as the group says.
-fn spec_of(number: usize, group: &Group) -> TreeSpec {
+/// A tree of a group, shaped as the group says.
+fn spec_of(number: usize, group: &Group, is_cold: bool, tier: Tier) -> TreeSpec {
+    let id = tree_of(number as u8, is_cold);
+    let name = match is_cold {
+        false => format!("group {}", group.name),
+        true => format!("cold group {}", group.name),
+    };
     TreeSpec {
         merger: Some(FoldBytes::shared(CellMerger)),
         codec: group.codec.of_blocks(),
         block_bytes: group.block_bytes as usize,
-        tier: group.tier,
-        ..TreeSpec::new(GROUPS + number as u32, format!("group {}", group.name))
+        tier,
+        ..TreeSpec::new(id.0, name)
     }
 }
 
-/// The trees of a schema's groups. A group's tree is there before the group is.
-pub(crate) fn group_specs(schema: &Schema) -> impl Iterator<Item = TreeSpec> {
-    let groups = schema.groups.iter().enumerate();
-    groups.map(|(number, group)| spec_of(number, group))
+/// The trees of a schema's groups, with the tiers of these, the hot one first. A group's trees are
+/// there before the group is.
+pub(crate) fn group_specs(schema: &Schema, media: &[[Tier; 2]]) -> Vec<TreeSpec> {
+    let groups = schema.groups.iter().zip(media).enumerate();
+    let specs = groups.flat_map(|(number, (group, [hot, cold]))| {
+        [
+            spec_of(number, group, false, hot.clone()),
+            spec_of(number, group, true, cold.clone()),
+        ]
+    });
+    specs.collect()
 }
 
 impl Machine for WideRows {
@@ -72,8 +112,17 @@ impl Machine for WideRows {
             dense(ROWS, "rows"),
             dense(NAMES, "names"),
         ];
-        let unnamed = |number: usize| spec_of(number, &Group::new(number.to_string()));
-        trees.extend((0..GROUPS_MAX).map(unnamed));
+        for is_cold in [false, true] {
+            let unnamed = |number: usize| {
+                spec_of(
+                    number,
+                    &Group::new(number.to_string()),
+                    is_cold,
+                    Tier::default(),
+                )
+            };
+            trees.extend((0..GROUPS_MAX).map(unnamed));
+        }
         trees
     }
 
@@ -84,29 +133,52 @@ impl Machine for WideRows {
         }
     }
 
-    /// Layout: version u8, next docid u32, rows u64 (little-endian).
+    /// Layout: version u8, next docid u32, rows u64 (little-endian); of version 2 then the rows in
+    /// the cold tree of each group, 16 u64.
     fn decode(state: &[u8]) -> Result<WideRows, String> {
-        let state: [u8; STATE_BYTES] = state
-            .try_into()
-            .map_err(|_| "the state has a wrong length".to_string())?;
-        let [version, d0, d1, d2, d3, n0, n1, n2, n3, n4, n5, n6, n7] = state;
-        if version != STATE_VERSION {
-            return Err(format!(
-                "state version {version}; this program knows version {STATE_VERSION}"
-            ));
+        let wrong = || "the state has a wrong length".to_string();
+        let (state, mut cold) = state.split_first_chunk::<STATE_BYTES>().ok_or_else(wrong)?;
+        let [version, d0, d1, d2, d3, n0, n1, n2, n3, n4, n5, n6, n7] = *state;
+        let mut totals = Totals {
+            documents: u64::from_le_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
+            cold_rows: [0; GROUPS_MAX],
+        };
+        match version {
+            STATE_VERSION => {}
+            TIERED_STATE_VERSION => {
+                for rows in &mut totals.cold_rows {
+                    let (count, rest) = cold.split_first_chunk().ok_or_else(wrong)?;
+                    (*rows, cold) = (u64::from_le_bytes(*count), rest);
+                }
+            }
+            _ => {
+                return Err(format!(
+                    "state version {version}; this program knows versions up to \
+                     {TIERED_STATE_VERSION}"
+                ));
+            }
+        }
+        if !cold.is_empty() {
+            return Err(wrong());
         }
         Ok(WideRows {
             next_docid: u32::from_le_bytes([d0, d1, d2, d3]),
-            totals: Totals {
-                documents: u64::from_le_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
-            },
+            totals,
         })
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = vec![STATE_VERSION];
+        let is_tiered = self.totals.cold_groups() != 0;
+        let mut out = vec![match is_tiered {
+            false => STATE_VERSION,
+            true => TIERED_STATE_VERSION,
+        }];
         out.extend_from_slice(&self.next_docid.to_le_bytes());
         out.extend_from_slice(&self.totals.documents.to_le_bytes());
+        if is_tiered {
+            let cold = self.totals.cold_rows.iter();
+            out.extend(cold.flat_map(|rows| rows.to_le_bytes()));
+        }
         out
     }
 
@@ -117,9 +189,13 @@ impl Machine for WideRows {
     fn apply(&mut self, bytes: &[u8], trees: &TreeWriter<'_>) -> Result<(), ApplyError> {
         let (head, changes) = self.decode_next(bytes).map_err(ApplyError::Record)?;
         let docid = cell_key::row(head.docid);
-        for group in groups_of(head.cleared) {
-            trees.delete_range(tree_of(group), &docid, &cell_key::row_end(head.docid))?;
+        let is_copied = head.kind == Kind::Move && seeded(Bug::MovedCopyLeft);
+        for group in groups_of(head.cleared).filter(|_| !is_copied) {
+            let tree = tree_of(group, head.cleared_cold & (1 << group) != 0);
+            trees.delete_range(tree, &docid, &cell_key::row_end(head.docid))?;
         }
+        let moved = head.cleared & head.tiers.cold;
+        self.totals.move_rows(head.cleared_cold, moved);
         if head.kind == Kind::Delete {
             trees.delete(KEYS, head.key)?;
             trees.delete(ROWS, &docid)?;
@@ -134,9 +210,13 @@ impl Machine for WideRows {
             self.totals.documents += 1;
         }
         let row = Row {
-            version: trees.position(),
+            version: match head.kind {
+                Kind::Move => head.version,
+                Kind::Write | Kind::Delete => trees.position(),
+            },
             time_micros: head.time_micros,
             groups: head.groups,
+            tiers: head.tiers,
         };
         trees.put(ROWS, &docid, &row.encode())?;
         changes
@@ -176,7 +256,7 @@ fn write_cell(
     change: &CellChange<'_>,
     trees: &TreeWriter<'_>,
 ) -> Result<(), ApplyError> {
-    let tree = tree_of(change.group);
+    let tree = tree_of(change.group, head.tiers.cold & (1 << change.group) != 0);
     let key = cell_key::encode(head.docid, change.column, change.member);
     match change.op {
         CellOp::Put => trees.put(tree, &key, change.value),

@@ -1,9 +1,12 @@
 //! One partition of a wide collection.
 
 use crate::machine::{KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
+use crate::row::groups_of;
+use crate::tier_work::TierWork;
 use crate::write::Decider;
-use crate::{Result, RowWrite, Schema, WideView, Written};
-use quire_env::{Env, Gate, VolumeId};
+use crate::{GROUPS_MAX, Result, RowWrite, Schema, WideView, Written};
+use quire_env::{Env, Gate, IoClass, Medium, Volume, VolumeId, Volumes};
+use quire_lsm::Tier;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_store::{AnyStore, Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
@@ -16,6 +19,10 @@ pub struct WidePartition {
     number: u32,
     shared: Arc<Shared>,
     store: Store<WideRows>,
+    tiers: Arc<TierWork>,
+    volumes: Arc<Volumes>,
+    /// The tiers of the trees of all groups: of the hot tree and of the cold one.
+    media: Arc<Vec<[Tier; 2]>>,
 }
 
 impl WidePartition {
@@ -39,12 +46,27 @@ impl WidePartition {
         schema: &Schema,
         changed: Arc<dyn Gate>,
     ) -> Result<WidePartition> {
-        options.trees.extend(group_specs(schema));
-        Ok(WidePartition {
+        let media: Vec<_> = (0..GROUPS_MAX).map(|_| <[Tier; 2]>::default()).collect();
+        options.trees.extend(group_specs(schema, &media));
+        let partition = WidePartition {
             number,
+            volumes: Arc::new(place.volumes.clone()),
             store: Store::open(Arc::clone(&shared), place, options, changed)?,
             shared,
-        })
+            tiers: Arc::default(),
+            media: Arc::new(media),
+        };
+        partition.set_tiers(schema);
+        Ok(partition)
+    }
+
+    /// New tables of groups go to the tiers of this schema from now on.
+    pub fn set_tiers(&self, schema: &Schema) {
+        for (group, [hot, cold]) in schema.groups.iter().zip(&*self.media) {
+            let media = group.media();
+            hot.set(media.0);
+            cold.set(media.1);
+        }
     }
 
     /// The machine it runs on.
@@ -98,6 +120,7 @@ impl WidePartition {
                 partition: self.number,
                 time_micros,
                 schema,
+                tiers: &self.tiers,
                 transaction,
             };
             decider.decide(write)
@@ -117,17 +140,91 @@ impl WidePartition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self, schema: &Arc<Schema>) -> Result<WideView> {
-        self.view_of_groups(schema, schema.groups().len() as u8)
+        let mut cold = 0;
+        loop {
+            let view = self.view_of(schema, schema.groups().len() as u8, cold)?;
+            // A cold tree without rows is left out: a view costs by its trees.
+            match view.cold_groups() & !cold {
+                0 => return Ok(view),
+                missing => cold |= missing,
+            }
+        }
     }
 
-    /// As [`view`](WidePartition::view), of the first `groups` groups.
-    pub(crate) fn view_of_groups(&self, schema: &Arc<Schema>, groups: u8) -> Result<WideView> {
-        let trees = [KEYS, ROWS, NAMES]
-            .into_iter()
-            .chain((0..groups).map(tree_of));
-        let trees: Vec<TreeId> = trees.collect();
+    /// As [`view`](WidePartition::view), of all trees.
+    pub(crate) fn view_of_all(&self, schema: &Arc<Schema>) -> Result<WideView> {
+        self.view_of(schema, GROUPS_MAX as u8, u16::MAX)
+    }
+
+    /// As [`view`](WidePartition::view), of the first `groups` groups, and of the cold trees of
+    /// `cold` ones.
+    fn view_of(&self, schema: &Arc<Schema>, groups: u8, cold: u16) -> Result<WideView> {
+        let hot_trees = (0..groups).map(|group| tree_of(group, false));
+        let cold_trees = groups_of(cold).map(|group| tree_of(group, true));
+        let trees = [KEYS, ROWS, NAMES].into_iter();
+        let trees: Vec<TreeId> = trees.chain(hot_trees).chain(cold_trees).collect();
         let view = self.store.view_of(&trees)?;
-        Ok(WideView::new(self.number, Arc::clone(schema), view))
+        let (schema, tiers) = (Arc::clone(schema), Arc::clone(&self.tiers));
+        Ok(WideView::new(self.number, schema, view, tiers))
+    }
+
+    /// Whether a group has two tiers, or rows in its cold one from when it had.
+    pub fn has_tiers(&self, schema: &Schema) -> bool {
+        let is_tiered = schema.groups.iter().any(|group| group.tiers.is_some());
+        let view = || self.store.view_of(&[ROWS]);
+        is_tiered || view().is_ok_and(|view| view.summary().cold_groups() != 0)
+    }
+
+    /// Whether disks or memory have more to do than they can, so that background work waits.
+    pub fn is_busy(&self) -> bool {
+        let (env, memtables) = (self.shared.env(), self.shared.memtables());
+        let waits = |volume: &Volume| {
+            let figures = env.volume_io(&volume.path)?.figures();
+            let urgent = figures
+                .waiting
+                .into_iter()
+                .take(IoClass::Background as usize);
+            Some(urgent.sum::<u64>() > 0)
+        };
+        memtables.used() > memtables.limit() / 2
+            || self
+                .volumes
+                .iter()
+                .any(|volume| waits(volume) == Some(true))
+    }
+
+    pub(crate) fn store(&self) -> &Store<WideRows> {
+        &self.store
+    }
+
+    pub(crate) fn tiers(&self) -> &TierWork {
+        &self.tiers
+    }
+
+    /// Why a medium has no room for cells that move to it, if it has none: each of its disks has
+    /// less than `room_bytes` free beyond twice what memtables hold.
+    pub(crate) fn without_room(&self, medium: Option<Medium>, room_bytes: u64) -> Option<String> {
+        let env = self.shared.env();
+        let of_medium = |volume: &&Volume| Some(volume.medium) == medium;
+        let mut volumes: Vec<&Volume> = self.volumes.iter().filter(of_medium).collect();
+        if volumes.is_empty() {
+            // The first takes the files then.
+            volumes.extend(self.volumes.iter().take(1));
+        }
+        let names: Vec<_> = volumes.iter().map(|volume| volume.name.as_str()).collect();
+        let names = names.join(", ");
+        volumes.retain(|volume| volume.is_there);
+        if volumes.is_empty() {
+            return Some(format!("no cells move to {names}, which is lost"));
+        }
+        let free = volumes.iter().map(|volume| env.free_bytes(&volume.path));
+        let most = free.filter_map(quire_env::Result::ok).max()?;
+        let needed = room_bytes + 2 * self.shared.memtables().used();
+        (most < needed).then(|| {
+            format!(
+                "no cells move to {names}: {most} bytes are free there, and {needed} are needed"
+            )
+        })
     }
 
     /// Its store, for backups and followers.
@@ -172,15 +269,18 @@ impl WidePartition {
         Ok(self.store.close()?)
     }
 
-    /// Bytes of the table files of each group of the schema, by volume.
-    pub fn group_volumes(&self, schema: &Schema) -> Vec<BTreeMap<VolumeId, u64>> {
+    /// Bytes of the table files of each group of the schema, by volume: those of its hot tree, and
+    /// those of its cold one.
+    pub fn group_volumes(&self, schema: &Schema) -> Vec<[BTreeMap<VolumeId, u64>; 2]> {
         let trees = self.store.stats().trees;
-        let of_group = |number| {
-            let mut trees = trees.iter();
-            let tree = trees.find(|tree| tree.id == tree_of(number));
+        let of_tree = |id| {
+            let tree = trees.iter().find(|tree| tree.id == id);
             tree.map(|tree| tree.volumes.clone()).unwrap_or_default()
         };
-        (0..schema.groups().len() as u8).map(of_group).collect()
+        let groups = 0..schema.groups().len() as u8;
+        groups
+            .map(|group| [false, true].map(|is_cold| of_tree(tree_of(group, is_cold))))
+            .collect()
     }
 
     /// Figures.

@@ -2,11 +2,15 @@
 //!
 //! # Layout (little-endian)
 //! ```text
-//! | kind u8 | flags u8 | time (µs) i64 | docid u32 | cleared u16 | groups u16 | key | change … |
-//!   kind: 1 put or patch, 3 delete
-//!   flags: bit 0 the row is created by this record
+//! | kind u8 | flags u8 | time (µs) i64 | docid u32 | cleared u16 | groups u16 | tiers | key
+//!   | change … |
+//!   kind: 1 put or patch, 3 delete, 4 move between tiers
+//!   flags: bit 0 the row is created by this record, bit 1 there is `tiers`
 //!   cleared: bit n is set if all cells of the row in group n are removed, before the changes
 //!   groups: bit n is set if group n may have cells of the row afterwards
+//!   tiers: | cleared cold u16 | version u64 | as a row has them (see `tiers.rs`), afterwards |
+//!     cleared cold: bit n is set if the cells that are cleared in group n are in its cold tree
+//!     version: of kind 4 the version of the row, which stays; else 0
 //!   key: length (LEB128) and bytes, as `Key::encode` writes it; empty unless created or deleted
 //!
 //! change: | op u8 | group u8 | column (LEB128) | member | value |
@@ -15,11 +19,13 @@
 //!   of op 4 the first member that is removed, and the first after it that stays: none if empty
 //! ```
 
+use crate::tiers::Tiers;
 use crate::varint;
-use quire_model::DocId;
+use quire_model::{DocId, Position};
 
 const HEAD_BYTES: usize = 18;
 const CREATED: u8 = 1;
+const TIERED: u8 = 2;
 
 /// What a record does to its row. Values are on disk and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +33,7 @@ const CREATED: u8 = 1;
 pub(crate) enum Kind {
     Write = 1,
     Delete = 3,
+    Move = 4,
 }
 
 /// What a change does. Values are on disk and never reused.
@@ -67,17 +74,30 @@ pub(crate) struct Head<'a> {
     pub(crate) docid: DocId,
     pub(crate) cleared: u16,
     pub(crate) groups: u16,
+    /// Of the cleared groups those whose cells are in their cold trees.
+    pub(crate) cleared_cold: u16,
+    /// The version that the row keeps, of a move; 0 of others.
+    pub(crate) version: Position,
+    /// Afterwards.
+    pub(crate) tiers: Tiers,
     pub(crate) key: &'a [u8],
 }
 
 impl Head<'_> {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![self.kind as u8, u8::from(self.created) * CREATED];
+        let is_tiered = self.kind == Kind::Move || self.cleared_cold != 0 || !self.tiers.is_none();
+        let flags = u8::from(self.created) * CREATED + u8::from(is_tiered) * TIERED;
+        let mut out = vec![self.kind as u8, flags];
         out.extend_from_slice(&self.time_micros.to_le_bytes());
         out.extend_from_slice(&self.docid.0.to_le_bytes());
         out.extend_from_slice(&self.cleared.to_le_bytes());
         out.extend_from_slice(&self.groups.to_le_bytes());
         debug_assert_eq!(out.len(), HEAD_BYTES, "the head has one length");
+        if is_tiered {
+            out.extend_from_slice(&self.cleared_cold.to_le_bytes());
+            out.extend_from_slice(&self.version.0.to_le_bytes());
+            self.tiers.encode(&mut out);
+        }
         varint::put_bytes(&mut out, self.key);
         out
     }
@@ -113,18 +133,26 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
     let kind = match kind {
         1 => Kind::Write,
         3 => Kind::Delete,
+        4 => Kind::Move,
         kind => return Err(format!("a record of kind {kind}")),
     };
-    if flags & !CREATED != 0 {
+    if flags & !(CREATED | TIERED) != 0 {
         return Err(format!("a record with flags {flags}"));
     }
+    let (cleared_cold, version, tiers) = match flags & TIERED {
+        0 => Default::default(),
+        _ => take_tiers(&mut rest).ok_or_else(cut)?,
+    };
     let head = Head {
         kind,
-        created: flags == CREATED,
+        created: flags & CREATED != 0,
         time_micros: i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
         docid: DocId(u32::from_le_bytes([d0, d1, d2, d3])),
         cleared: u16::from_le_bytes([c0, c1]),
         groups: u16::from_le_bytes([g0, g1]),
+        cleared_cold,
+        version: Position(version),
+        tiers,
         key: varint::take_bytes(&mut rest).ok_or_else(cut)?,
     };
     if head.docid.0 == u32::MAX {
@@ -132,6 +160,12 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
     }
     if head.key.is_empty() == (head.created || kind == Kind::Delete) {
         return Err("a key where there is none, or none where there is one".into());
+    }
+    if head.cleared_cold & !head.cleared != 0 || head.tiers.cold & !head.groups != 0 {
+        return Err("cold cells in a group that the record does not name".into());
+    }
+    if (kind == Kind::Move) != (head.version != Position(0)) || kind == Kind::Move && head.created {
+        return Err("a version that the record can't give".into());
     }
     let mut changes = Vec::new();
     while !rest.is_empty() {
@@ -141,7 +175,25 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
     if kind == Kind::Delete && !changes.is_empty() || !changes.iter().all(named) {
         return Err("a change of a cell in a group that the record does not name".into());
     }
+    let is_moved = |change: &CellChange<'_>| {
+        change.op == CellOp::Put && head.cleared & (1 << change.group) != 0
+    };
+    if kind == Kind::Move && !changes.iter().all(is_moved) {
+        return Err("a change of a cell that a move can't make".into());
+    }
     Ok((head, changes))
+}
+
+fn take_tiers(rest: &mut &[u8]) -> Option<(u16, u64, Tiers)> {
+    let (cleared_cold, after) = rest.split_first_chunk()?;
+    let (version, mut after) = after.split_first_chunk()?;
+    let tiers = Tiers::take(&mut after)?;
+    *rest = after;
+    Some((
+        u16::from_le_bytes(*cleared_cold),
+        u64::from_le_bytes(*version),
+        tiers,
+    ))
 }
 
 fn decode_change<'a>(rest: &mut &'a [u8]) -> Result<CellChange<'a>, String> {

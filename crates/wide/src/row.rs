@@ -2,11 +2,13 @@
 //!
 //! # Layout (little-endian)
 //! ```text
-//! | version u64 | time (µs) i64 | groups u16 |
-//!   version: the position of the row's newest record
+//! | version u64 | time (µs) i64 | groups u16 | tiers |
+//!   version: the position of the record that last changed the row's cells
 //!   groups: bit n is set if group n may have cells of the row
+//!   tiers: nothing of a row without any (see `tiers.rs`)
 //! ```
 
+use crate::tiers::Tiers;
 use quire_model::Position;
 
 /// What is known of a row.
@@ -15,25 +17,47 @@ pub(crate) struct Row {
     pub(crate) version: Position,
     pub(crate) time_micros: i64,
     pub(crate) groups: u16,
+    pub(crate) tiers: Tiers,
 }
 
 impl Row {
-    pub(crate) fn encode(&self) -> [u8; 18] {
-        let mut out = [0; 18];
-        out[..8].copy_from_slice(&self.version.0.to_le_bytes());
-        out[8..16].copy_from_slice(&self.time_micros.to_le_bytes());
-        out[16..].copy_from_slice(&self.groups.to_le_bytes());
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(18);
+        out.extend_from_slice(&self.version.0.to_le_bytes());
+        out.extend_from_slice(&self.time_micros.to_le_bytes());
+        out.extend_from_slice(&self.groups.to_le_bytes());
+        if !self.tiers.is_none() {
+            self.tiers.encode(&mut out);
+        }
         out
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Row> {
         let (version, rest) = bytes.split_first_chunk()?;
-        let (time, groups) = rest.split_first_chunk()?;
-        Some(Row {
+        let (time, rest) = rest.split_first_chunk()?;
+        let (groups, mut rest) = rest.split_first_chunk()?;
+        let groups = u16::from_le_bytes(*groups);
+        let tiers = match rest {
+            [] => Tiers::default(),
+            _ => Tiers::take(&mut rest)?,
+        };
+        let is_whole = rest.is_empty() && tiers.cold & !groups == 0;
+        is_whole.then_some(Row {
             version: Position(u64::from_le_bytes(*version)),
             time_micros: i64::from_le_bytes(*time),
-            groups: u16::from_le_bytes(groups.try_into().ok()?),
+            groups,
+            tiers,
         })
+    }
+
+    /// Whether the row's cells of a group are in the group's cold tree, and not in the other one.
+    pub(crate) fn is_cold(&self, group: u8) -> bool {
+        self.tiers.cold & (1 << group) != 0
+    }
+
+    /// When cells of a group were last written, or brought back.
+    pub(crate) fn time_of(&self, group: u8) -> i64 {
+        self.tiers.time_of(group).unwrap_or(self.time_micros)
     }
 }
 

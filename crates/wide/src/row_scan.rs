@@ -1,6 +1,7 @@
 //! Rows in docid order, which is that of their first writes: all columns of them, or some.
 
 use crate::document::Assembly;
+use crate::group_scan::GroupScan;
 use crate::machine::{NAMES, ROWS};
 use crate::row::Row;
 use crate::schema::Column;
@@ -19,18 +20,18 @@ pub struct RowScan {
     columns: Option<Vec<u32>>,
     names: Scan,
     rows: Scan,
-    groups: Vec<GroupScan>,
+    groups: Vec<NextCell>,
     failed: bool,
 }
 
 /// A group on its way.
 #[derive(Debug)]
-struct GroupScan {
-    scan: Scan,
+struct NextCell {
+    scan: GroupScan,
     next: Option<(SmallBytes, SmallBytes)>,
 }
 
-impl GroupScan {
+impl NextCell {
     fn advance(&mut self) -> Result<()> {
         self.next = self.scan.next().transpose()?;
         Ok(())
@@ -53,8 +54,8 @@ impl WideView {
         groups.sort_unstable();
         groups.dedup();
         let begin = |group| {
-            let scan = self.group(group)?.scan(all.0, all.1)?;
-            let mut group = GroupScan { scan, next: None };
+            let scan = GroupScan::new(self, group)?;
+            let mut group = NextCell { scan, next: None };
             group.advance()?;
             Ok(group)
         };

@@ -154,7 +154,9 @@ impl WideSalvage<'_> {
             self.unnamed.remove(&head.docid);
             return Ok(Ok(vec![RowWrite::delete(key)]));
         }
-        let mut writes = Writes::new(key, head.created || head.cleared != 0);
+        // A move changes no cell, but the trees may have lost some that it has.
+        let is_put = head.kind != Kind::Move && (head.created || head.cleared != 0);
+        let mut writes = Writes::new(key, is_put);
         for change in &changes {
             match change_of(self.schema, change) {
                 Ok(Some(change)) => writes.add(change),
@@ -181,6 +183,9 @@ impl WideSalvage<'_> {
         Ok(name.map(|name| Key::decode(&name)).transpose()?)
     }
 }
+
+/// Groups, each with whether it is its cold tree.
+type GroupTrees = Vec<(u8, bool)>;
 
 /// The rows that the trees have.
 struct RowsOf<'a> {
@@ -231,12 +236,12 @@ impl RowsOf<'_> {
         let (Ok(docid), Ok(key)) = (decoded, Key::decode(name)) else {
             return Ok(());
         };
-        let Some((groups, mut torn)) = self.groups(DocId(docid), name)? else {
+        let Some((trees, mut torn)) = self.trees(DocId(docid), name)? else {
             return Ok(());
         };
         let mut writes = Writes::new(key.clone(), true);
-        for group in groups_of(groups) {
-            if self.lost(tree_of(group), number) {
+        for (group, is_cold) in trees {
+            if self.lost(tree_of(group, is_cold), number) {
                 torn.extend(
                     self.schema
                         .groups()
@@ -244,7 +249,7 @@ impl RowsOf<'_> {
                         .map(|group| group.name.clone()),
                 );
             }
-            self.cells(DocId(docid), group, &mut writes, each)?;
+            self.cells(DocId(docid), group, is_cold, &mut writes, each)?;
         }
         for write in writes.finish() {
             each(Salvaged::Write(write))?;
@@ -255,9 +260,10 @@ impl RowsOf<'_> {
         }
     }
 
-    /// The groups that may have cells of a row, and the names of trees other than groups that may
-    /// have lost something of it; none if it is no row any more.
-    fn groups(&self, docid: DocId, name: &[u8]) -> Result<Option<(u16, Vec<String>)>> {
+    /// The groups that may have cells of a row, each with whether they are in its cold tree, and
+    /// the names of trees other than groups that may have lost something of the row; none if it
+    /// is no row any more.
+    fn trees(&self, docid: DocId, name: &[u8]) -> Result<Option<(GroupTrees, Vec<String>)>> {
         let number = docid.0.to_be_bytes();
         let led_to = self.tree(KEYS)?.get(name)?;
         let is_led_to = match &led_to {
@@ -278,24 +284,40 @@ impl RowsOf<'_> {
             torn.push("rows".to_string());
         }
         let row = row.as_deref().and_then(Row::decode);
-        let groups = match row {
-            Some(row) if !is_lost => row.groups,
-            // Its entry may be an older one, which names fewer groups.
-            _ => ((1u32 << self.schema.groups().len()) - 1) as u16,
+        let trees = match row {
+            Some(row) if !is_lost => groups_of(row.groups)
+                .map(|group| (group, row.is_cold(group)))
+                .collect(),
+            // Its entry may be an older one, which names fewer groups, and other trees.
+            _ => (0..self.schema.groups().len() as u8)
+                .map(|group| Ok((group, !self.has_cells(docid, group)?)))
+                .collect::<Result<_>>()?,
         };
-        Ok(Some((groups, torn)))
+        Ok(Some((trees, torn)))
     }
 
-    /// Adds the cells of a row in a group.
+    /// Whether the hot tree of a group has a cell of a row.
+    fn has_cells(&self, docid: DocId, group: u8) -> Result<bool> {
+        let (from, to) = (cell_key::row(docid), cell_key::row_end(docid));
+        let tree = self.tree(tree_of(group, false))?;
+        let mut cells = tree.scan(Bound::Included(&from), Bound::Excluded(&to))?;
+        Ok(cells.next().transpose()?.is_some())
+    }
+
+    /// Adds the cells of a row in a tree of a group.
     fn cells<E: From<Error>>(
         &self,
         docid: DocId,
         group: u8,
+        is_cold: bool,
         writes: &mut Writes,
         each: &mut dyn FnMut(Salvaged) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let (from, to) = (cell_key::row(docid), cell_key::row_end(docid));
-        let tree = self.tree(tree_of(group))?;
+        let Some(tree) = self.parts.trees.tree(tree_of(group, is_cold)) else {
+            // An earlier program made no cold trees.
+            return Ok(());
+        };
         let cells = tree.scan(Bound::Included(&from), Bound::Excluded(&to));
         for item in cells.map_err(Error::from)? {
             let (key, value) = item.map_err(Error::from)?;

@@ -5,7 +5,7 @@
 //! 2. A group's number is its place in the list; groups are added and never removed.
 //! 3. A column stays in its group, plain or a family. Its type only becomes wider.
 
-use crate::{Error, Result};
+use crate::{Error, GroupTiers, Result};
 use quire_env::Medium;
 use quire_lsm::BlockCodec;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ impl GroupCodec {
     }
 }
 
-/// A column group: a tree of its own in each partition.
+/// A column group: a tree of its own in each partition, or two if it has two tiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Its name.
@@ -110,9 +110,19 @@ pub struct Group {
     pub block_bytes: u32,
     /// New tables go to the volumes of this medium; to those of the first volume's if none.
     pub tier: Option<Medium>,
+    /// Two tiers instead, between which the cells of a row move by their age.
+    pub tiers: Option<GroupTiers>,
 }
 
 impl Group {
+    /// The media of new tables of the hot tree and of the cold one.
+    pub(crate) fn media(&self) -> (Option<Medium>, Option<Medium>) {
+        match &self.tiers {
+            Some(tiers) => (Some(tiers.hot), Some(tiers.cold)),
+            None => (self.tier, self.tier),
+        }
+    }
+
     /// A group of this name: LZ4, blocks of 8 KiB.
     pub fn new(name: impl Into<String>) -> Group {
         Group {
@@ -120,6 +130,7 @@ impl Group {
             codec: GroupCodec::default(),
             block_bytes: 8 << 10,
             tier: None,
+            tiers: None,
         }
     }
 }
@@ -182,7 +193,7 @@ impl Schema {
     /// Adds a group, or shapes one that there is otherwise.
     ///
     /// # Errors
-    /// `Invalid` for a bad name or block size, or one too many.
+    /// `Invalid` for a bad name or block size, tiers that can't be, or one too many.
     pub fn with_group(mut self, group: Group) -> Result<Schema> {
         check_name("group", &group.name)?;
         if !BLOCK_BYTES.contains(&group.block_bytes) {
@@ -191,6 +202,13 @@ impl Schema {
                 "group {:?}: block_bytes is {}; it must be {least} to {most}",
                 group.name, group.block_bytes
             )));
+        }
+        let wrong = |what| Err(Error::Invalid(format!("group {:?}: {what}", group.name)));
+        if group.tier.is_some() && group.tiers.is_some() {
+            return wrong("it has one tier or two: leave tier or tiers out".into());
+        }
+        if let Some(Err(what)) = group.tiers.as_ref().map(GroupTiers::check) {
+            return wrong(what);
         }
         let count = self.groups.len();
         match self.groups.iter_mut().find(|one| one.name == group.name) {

@@ -3,7 +3,7 @@
 //! The stored form is the same, with the numbers of columns (`column`, `nextColumn`).
 
 use crate::schema::{Column, ColumnType, Group, GroupCodec, Schema};
-use crate::{Error, Result};
+use crate::{Error, GroupTiers, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -48,6 +48,24 @@ struct GroupJson {
     /// The name of a medium.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tier: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tiers: Option<GroupTiers>,
+}
+
+impl GroupJson {
+    /// The group that this describes.
+    fn named(self, name: &str) -> Result<Group> {
+        let tier = self.tier.map(|tier| tier.parse()).transpose();
+        Ok(Group {
+            codec: self.codec,
+            block_bytes: self.block_bytes,
+            tier: tier.map_err(|error: quire_env::Error| {
+                Error::Invalid(format!("group {name:?}: tier: {error}"))
+            })?,
+            tiers: self.tiers,
+            ..Group::new(name)
+        })
+    }
 }
 
 fn block_bytes() -> u32 {
@@ -77,6 +95,17 @@ impl Schema {
         let property: PropertyJson = serde_json::from_slice(json).map_err(wrong)?;
         property.add_to(self, name)
     }
+
+    /// Adds a group, or shapes one that there is otherwise, as JSON describes it, such as
+    /// `{"codec":"zstd","tiers":{"hot":"ssd","cold":"hdd","after":"7d"}}`.
+    ///
+    /// # Errors
+    /// As of [`with_group`](Schema::with_group), and for what is no such description.
+    pub fn with_group_json(self, name: &str, json: &[u8]) -> Result<Schema> {
+        let wrong = |error| Error::Invalid(format!("group {name:?}: {error}"));
+        let group: GroupJson = serde_json::from_slice(json).map_err(wrong)?;
+        self.with_group(group.named(name)?)
+    }
 }
 
 impl Serialize for Schema {
@@ -105,15 +134,7 @@ impl TryFrom<SchemaJson> for Schema {
         for (name, value) in json.groups {
             let wrong = |error| Error::Invalid(format!("group {name:?}: {error}"));
             let group: GroupJson = serde_json::from_value(value).map_err(wrong)?;
-            let tier = group.tier.map(|tier| tier.parse()).transpose();
-            schema = schema.with_group(Group {
-                codec: group.codec,
-                block_bytes: group.block_bytes,
-                tier: tier.map_err(|error: quire_env::Error| {
-                    Error::Invalid(format!("group {name:?}: tier: {error}"))
-                })?,
-                ..Group::new(&name)
-            })?;
+            schema = schema.with_group(group.named(&name)?)?;
         }
         for (name, value) in json.properties {
             let wrong = |error| Error::Invalid(format!("column {name:?}: {error}"));
@@ -136,6 +157,7 @@ impl From<Schema> for SchemaJson {
                 codec: group.codec,
                 block_bytes: group.block_bytes,
                 tier: group.tier.map(|tier| tier.to_string()),
+                tiers: group.tiers,
             };
             (group.name.clone(), serde_json::json!(json))
         });

@@ -5,6 +5,7 @@ use crate::document::Assembly;
 use crate::machine::{KEYS, NAMES, ROWS, Totals, tree_of};
 use crate::row::{Row, groups_of};
 use crate::schema::{Column, Schema};
+use crate::tier_work::TierWork;
 use crate::{Cell, Error, Result, cell_key};
 use quire_lsm::TreeSnapshot;
 use quire_model::{DocId, Document, Key, Position};
@@ -34,14 +35,21 @@ pub struct WideView {
     partition: u32,
     schema: Arc<Schema>,
     store: Arc<View<Totals>>,
+    tiers: Arc<TierWork>,
 }
 
 impl WideView {
-    pub(crate) fn new(partition: u32, schema: Arc<Schema>, store: View<Totals>) -> WideView {
+    pub(crate) fn new(
+        partition: u32,
+        schema: Arc<Schema>,
+        store: View<Totals>,
+        tiers: Arc<TierWork>,
+    ) -> WideView {
         WideView {
             partition,
             schema,
             store: Arc::new(store),
+            tiers,
         }
     }
 
@@ -53,6 +61,16 @@ impl WideView {
     /// How many rows there are.
     pub fn count(&self) -> u64 {
         self.store.summary().documents
+    }
+
+    /// For each group, the rows whose cells are in its cold tree.
+    pub(crate) fn cold_rows(&self) -> &[u64; crate::GROUPS_MAX] {
+        &self.store.summary().cold_rows
+    }
+
+    /// The groups that have rows in their cold trees.
+    pub(crate) fn cold_groups(&self) -> u16 {
+        self.store.summary().cold_groups()
     }
 
     /// The columns.
@@ -77,10 +95,15 @@ impl WideView {
         };
         let mut assembly = Assembly::new(key_field, key);
         match named {
-            None => self.assemble_all(docid, row, &mut assembly)?,
+            None => {
+                self.note_read(docid, &row, row.groups);
+                self.assemble_all(docid, &row, &mut assembly)?;
+            }
             Some(columns) => {
+                let groups = columns.iter().map(|column| 1 << column.group);
+                self.note_read(docid, &row, groups.fold(0, |mask: u16, group| mask | group));
                 for column in columns {
-                    self.assemble_column(docid, row, column, &mut assembly)?;
+                    self.assemble_column(docid, &row, column, &mut assembly)?;
                 }
             }
         }
@@ -113,7 +136,8 @@ impl WideView {
         let Some((docid, row)) = self.row(key)? else {
             return Ok(None);
         };
-        self.point(docid, row, column, member.unwrap_or_default())
+        self.note_read(docid, &row, 1 << column.group);
+        self.point(docid, &row, column, member.unwrap_or_default())
     }
 
     /// The members of a family from `from` up to `to`, which is left out, in the order of their
@@ -144,10 +168,9 @@ impl WideView {
                     None => cell_key::column_end(docid, column.number),
                     Some(to) => cell_key::encode(docid, column.number, to.as_bytes()),
                 };
-                Some(
-                    self.group(column.group)?
-                        .scan(Bound::Included(&from), Bound::Excluded(&to))?,
-                )
+                self.note_read(docid, &row, 1 << column.group);
+                let cells = self.cells_of(&row, column.group)?;
+                Some(cells.scan(Bound::Included(&from), Bound::Excluded(&to))?)
             }
             _ => None,
         };
@@ -195,19 +218,25 @@ impl WideView {
         }
     }
 
-    fn point(&self, docid: DocId, row: Row, column: &Column, member: &str) -> Result<Option<Cell>> {
+    fn point(
+        &self,
+        docid: DocId,
+        row: &Row,
+        column: &Column,
+        member: &str,
+    ) -> Result<Option<Cell>> {
         if row.groups & (1 << column.group) == 0 {
             return Ok(None);
         }
         let key = cell_key::encode(docid, column.number, member.as_bytes());
-        let cell = self.group(column.group)?.get(&key)?;
+        let cell = self.cells_of(row, column.group)?.get(&key)?;
         cell.as_deref().map(|bytes| self.decode(bytes)).transpose()
     }
 
     fn assemble_column(
         &self,
         docid: DocId,
-        row: Row,
+        row: &Row,
         column: &Column,
         assembly: &mut Assembly,
     ) -> Result<()> {
@@ -222,27 +251,27 @@ impl WideView {
         }
         let from = cell_key::encode(docid, column.number, &[]);
         let to = cell_key::column_end(docid, column.number);
-        self.assemble(column.group, &from, &to, assembly)
+        self.assemble(self.cells_of(row, column.group)?, &from, &to, assembly)
     }
 
-    fn assemble_all(&self, docid: DocId, row: Row, assembly: &mut Assembly) -> Result<()> {
+    fn assemble_all(&self, docid: DocId, row: &Row, assembly: &mut Assembly) -> Result<()> {
         for group in groups_of(row.groups) {
-            self.assemble(
-                group,
-                &cell_key::row(docid),
-                &cell_key::row_end(docid),
-                assembly,
-            )?;
+            let cells = self.cells_of(row, group)?;
+            let (from, to) = (cell_key::row(docid), cell_key::row_end(docid));
+            self.assemble(cells, &from, &to, assembly)?;
         }
         Ok(())
     }
 
-    /// Adds the cells of a group between two keys, but those of dropped columns.
-    fn assemble(&self, group: u8, from: &[u8], to: &[u8], assembly: &mut Assembly) -> Result<()> {
-        let scan = self
-            .group(group)?
-            .scan(Bound::Included(from), Bound::Excluded(to))?;
-        for item in scan {
+    /// Adds the cells of a tree between two keys, but those of dropped columns.
+    fn assemble(
+        &self,
+        cells: &TreeSnapshot,
+        from: &[u8],
+        to: &[u8],
+        assembly: &mut Assembly,
+    ) -> Result<()> {
+        for item in cells.scan(Bound::Included(from), Bound::Excluded(to))? {
             let (key, value) = item?;
             let (_, number, member) = self.split(&key)?;
             self.assemble_cell(number, member, &value, assembly)?;
@@ -276,8 +305,20 @@ impl WideView {
         self.partition
     }
 
-    pub(crate) fn group(&self, group: u8) -> Result<&TreeSnapshot> {
-        Ok(self.store.tree(tree_of(group))?)
+    /// The tree that has the cells of a row in a group.
+    pub(crate) fn cells_of(&self, row: &Row, group: u8) -> Result<&TreeSnapshot> {
+        self.tree(tree_of(group, row.is_cold(group)))
+    }
+
+    /// Counts a read of groups of a row, so that cold cells which are read often come back.
+    fn note_read(&self, docid: DocId, row: &Row, groups: u16) {
+        for group in groups_of(groups & row.tiers.cold) {
+            let of_group = self.schema.groups().get(usize::from(group));
+            let tiers = of_group.and_then(|group| group.tiers.as_ref());
+            if let Some(reads) = tiers.and_then(|tiers| tiers.reads) {
+                self.tiers.note_read(docid, group, reads);
+            }
+        }
     }
 
     pub(crate) fn tree(&self, tree: TreeId) -> Result<&TreeSnapshot> {

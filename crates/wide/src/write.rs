@@ -5,8 +5,11 @@ use crate::machine::{KEYS, ROWS, WideRows, tree_of};
 use crate::record::{CellChange, CellOp, Head, Kind};
 use crate::row::Row;
 use crate::schema::{Column, Schema};
+use crate::tier_work::TierWork;
+use crate::tiers::Tiers;
 use crate::{CELL_BYTES_MAX, Cell, Error, MEMBER_BYTES_MAX, Operand, Result, cell_key};
 use quire_model::{DocId, Key, Position};
+use quire_seeded::{Bug, seeded};
 use quire_store::Transaction;
 use std::collections::HashSet;
 
@@ -209,6 +212,7 @@ pub(crate) struct Decider<'a, 'b> {
     pub(crate) partition: u32,
     pub(crate) time_micros: i64,
     pub(crate) schema: &'a Schema,
+    pub(crate) tiers: &'a TierWork,
     pub(crate) transaction: &'a mut Transaction<'b, WideRows>,
 }
 
@@ -226,9 +230,14 @@ impl Decider<'_, '_> {
                 Ok(self.written(Effect::Unchanged, row.version))
             }
             (Action::Put, Some((docid, row))) => {
-                self.update(write, docid, Row { groups: 0, ..row }, row.groups)
+                let cleared = Row {
+                    groups: 0,
+                    tiers: Tiers::default(),
+                    ..row
+                };
+                self.update(write, docid, cleared, Some(row))
             }
-            (Action::Patch { .. }, Some((docid, row))) => self.update(write, docid, row, 0),
+            (Action::Patch { .. }, Some((docid, row))) => self.update(write, docid, row, None),
             (Action::Delete, Some((docid, row))) => {
                 let head = Head {
                     kind: Kind::Delete,
@@ -237,6 +246,9 @@ impl Decider<'_, '_> {
                     docid,
                     cleared: row.groups,
                     groups: 0,
+                    cleared_cold: row.tiers.cold,
+                    version: Position(0),
+                    tiers: Tiers::default(),
                     key: write.key.encoded(),
                 };
                 let version = self.transaction.append(head.encode());
@@ -276,31 +288,59 @@ impl Decider<'_, '_> {
             docid: DocId(docid),
             cleared: 0,
             groups,
+            cleared_cold: 0,
+            version: Position(0),
+            tiers: self.tiers_after(None, groups),
             key: write.key.encoded(),
         };
         self.append(head, &changes, Effect::Created)
     }
 
-    /// Changes `row`, which is what the row is once it is cleared.
+    /// Changes `row`; if it was cleared before, `cleared` is what it was. What is cold stays where
+    /// it is, so no cell is read, and a move brings all of it back soon.
     fn update(
         &mut self,
         write: &RowWrite,
         docid: DocId,
         row: Row,
-        cleared: u16,
+        cleared: Option<Row>,
     ) -> Result<Written> {
-        let is_patch = matches!(write.action, Action::Patch { .. });
-        let (changes, groups) = self.changes(write, is_patch.then_some(docid))?;
+        let before = cleared.is_none().then_some((docid, &row));
+        let (changes, groups) = self.changes(write, before)?;
+        let mut tiers = self.tiers_after(Some(&row), groups);
+        if groups & row.tiers.cold != 0 {
+            self.tiers.want(docid, 0);
+            if seeded(Bug::ColdCellsForgotten) {
+                tiers.cold &= !groups;
+            }
+        }
         let head = Head {
             kind: Kind::Write,
             created: false,
             time_micros: self.time_micros,
             docid,
-            cleared,
+            cleared: cleared.map_or(0, |row| row.groups),
             groups: row.groups | groups,
+            cleared_cold: cleared.map_or(0, |row| row.tiers.cold),
+            version: Position(0),
+            tiers,
             key: &[],
         };
         self.append(head, &changes, Effect::Updated)
+    }
+
+    /// What a row says of tiers once cells of `changed` groups are written.
+    fn tiers_after(&self, row: Option<&Row>, changed: u16) -> Tiers {
+        let mut tiers = Tiers::of_cold(row.map_or(0, |row| row.tiers.cold));
+        let has_cells = changed | row.map_or(0, |row| row.groups);
+        let groups = self.schema.groups.iter().zip(0u8..);
+        let tiered = groups.filter(|(group, _)| group.tiers.is_some());
+        for (_, group) in tiered.filter(|(_, group)| has_cells & (1 << group) != 0) {
+            let is_changed = changed & (1 << group) != 0;
+            let before = row.filter(|_| !is_changed).map(|row| row.time_of(group));
+            tiers.set_time(group, before.unwrap_or(self.time_micros));
+        }
+        tiers
     }
 
     fn append(&mut self, head: Head<'_>, changes: &[u8], effect: Effect) -> Result<Written> {
@@ -319,7 +359,7 @@ impl Decider<'_, '_> {
     }
 
     /// The changes as a record has them, and their groups; `before` is the row whose cells stay.
-    fn changes(&self, write: &RowWrite, before: Option<DocId>) -> Result<(Vec<u8>, u16)> {
+    fn changes(&self, write: &RowWrite, before: Option<(DocId, &Row)>) -> Result<(Vec<u8>, u16)> {
         let (mut out, mut groups) = (Vec::new(), 0);
         let mut named = HashSet::new();
         for change in &write.changes {
@@ -367,17 +407,19 @@ impl Decider<'_, '_> {
     /// Refuses an operand by which its cell would become too long: later reads could not merge it.
     fn check_growth(
         &self,
-        before: Option<DocId>,
+        before: Option<(DocId, &Row)>,
         column: &Column,
         change: &Change,
         operand: &Operand,
     ) -> Result<()> {
-        let (Some(docid), true) = (before, operand.grows()) else {
+        let (Some((docid, row)), true) = (before, operand.grows()) else {
             return Ok(());
         };
         let member = change.member.as_deref().unwrap_or_default().as_bytes();
         let key = cell_key::encode(docid, column.number, member);
-        let base = self.transaction.get(tree_of(column.group), &key)?;
+        let base = self
+            .transaction
+            .get(tree_of(column.group, row.is_cold(column.group)), &key)?;
         let base = base.as_deref().map(Cell::decode).transpose();
         let base = base.map_err(|what| Error::Corrupt {
             partition: self.partition,

@@ -1,14 +1,21 @@
-//! A small web table: pages whose hot metadata lies on an SSD and whose HTML on a hard disk, with a
-//! family of anchors. A coprocessor picks what to crawl again, and reads the metadata alone.
+//! A small web table: pages whose metadata lies on an SSD, and whose HTML moves to a hard disk when
+//! it was not written for a week, with a family of anchors. A coprocessor picks what to crawl
+//! again, and reads the metadata alone.
 //!
 //! `cargo run -p quire-examples --bin web_table -- /tmp/web`, or with a module of
 //! `examples/coprocessors` as a second argument, instead of the closure here.
 
 use quiredb::coprocessor::{Code, Kind, Produced, RunOptions};
-use quiredb::wide::{Cell, Change, ColumnType, Group, Operand, RowWrite, Schema, WideCollection};
+use quiredb::wide::{
+    Cell, Change, ColumnType, Group, GroupTiers, Operand, RowWrite, Schema, WideCollection,
+};
 use quiredb::{CollectionSettings, Database, Document, Env, Key, Medium, OsEnv, Result, ValueRef};
 use std::env::args;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The age at which HTML becomes cold.
+const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The longest module that is read.
 const MODULE_BYTES_MAX: u64 = 1 << 20;
@@ -63,7 +70,7 @@ fn main() -> Result<()> {
         .with_column("period", ColumnType::Int, "meta")?
         .with_column("crawls", ColumnType::Int, "meta")?
         .with_group(Group {
-            tier: Some(Medium::Hdd),
+            tiers: Some(GroupTiers::after(WEEK)),
             ..Group::new("content")
         })?
         .with_column("html", ColumnType::Bytes, "content")?

@@ -23,7 +23,8 @@ const FAILURES_MAX: u32 = 250;
 Examples:
   quire alter ./db papers --codec zstd --dictionary 64KiB
   quire alter ./db papers --index abstract=none
-  quire alter ./db pages --add-column 'size={\"type\":\"integer\",\"group\":\"meta\"}'")]
+  quire alter ./db pages --add-column 'size={\"type\":\"integer\",\"group\":\"meta\"}'
+  quire alter ./db pages --group 'html={\"tier\":\"hdd\",\"codec\":\"zstd\"}'")]
 pub(crate) struct Alter {
     #[command(flatten)]
     place: Place,
@@ -56,7 +57,8 @@ impl Alter {
         if self.durability.is_some() || settings != *wide.settings() || self.wide.is_empty() {
             return Err(Error::Usage(format!(
                 "`{name}` is a wide collection: change its columns with --add-column, \
-                 --rename-column and --drop-column; its other settings are fixed"
+                 --rename-column and --drop-column, and its column groups with --group; its other \
+                 settings are fixed"
             )));
         }
         self.wide.run(context, database, name)

@@ -33,6 +33,7 @@ pub(crate) mod stats;
 mod storage;
 mod tail;
 mod tasks;
+mod tier;
 mod token;
 pub(crate) mod verify;
 mod volume;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Volume(volume::VolumeCommand),
     Stats(stats::Stats),
     Compact(compact::Compact),
+    Tier(tier::Tier),
     Verify(verify::Verify),
     Repair(repair::Repair),
     Backup(backup::Backup),
@@ -114,6 +116,7 @@ impl Command {
             Command::Volume(command) => command.run(context),
             Command::Stats(command) => command.run(context),
             Command::Compact(command) => command.run(context),
+            Command::Tier(command) => command.run(context),
             Command::Verify(command) => command.run(context),
             Command::Repair(command) => command.run(context),
             Command::Backup(command) => command.run(context),

@@ -6,7 +6,7 @@ use crate::database;
 use crate::error::{Error, Result};
 use crate::size::{Size, count, counted};
 use crate::table;
-use quiredb::{CollectionStats, DatabaseStats, IndexStats};
+use quiredb::{CollectionStats, DatabaseStats, IndexStats, TierStats};
 use serde_json::Value;
 use std::path::Path;
 
@@ -143,7 +143,13 @@ fn group_lines(stats: &DatabaseStats) -> Vec<String> {
     let mut lines = Vec::new();
     for collection in &stats.collections {
         for group in &collection.groups {
-            let tier = group.tier.as_deref().unwrap_or("that of the first volume");
+            let tier = match &group.tiers {
+                Some(tiers) => tiers_words(tiers),
+                None => {
+                    let tier = group.tier.as_deref();
+                    format!("tier {}", tier.unwrap_or("that of the first volume"))
+                }
+            };
             let volumes = group.volumes.iter();
             let volumes = volumes.map(|(name, bytes)| format!("{name} {}", Size(*bytes)));
             let on = match group.volumes.is_empty() {
@@ -151,10 +157,39 @@ fn group_lines(stats: &DatabaseStats) -> Vec<String> {
                 false => volumes.collect::<Vec<_>>().join(", "),
             };
             let (name, group) = (&collection.name, &group.name);
-            lines.push(format!("group {group} of {name}: tier {tier}; {on}"));
+            lines.push(format!("group {group} of {name}: {tier}; {on}"));
         }
     }
     lines
+}
+
+/// The two tiers of a column group, in words.
+fn tiers_words(tiers: &TierStats) -> String {
+    let mut words = format!(
+        "tiers {} with {} and {} with {}",
+        tiers.hot,
+        counted(tiers.rows_hot, "row", "rows"),
+        tiers.cold,
+        counted(tiers.rows_cold, "row", "rows"),
+    );
+    let moved = tiers.moved_cold + tiers.moved_hot;
+    if moved > 0 {
+        words.push_str(&format!(
+            ", {} moved ({})",
+            counted(moved, "row", "rows"),
+            Size(tiers.bytes_moved)
+        ));
+    }
+    if tiers.too_large > 0 {
+        words.push_str(&format!(
+            ", {} too large to move",
+            counted(tiers.too_large, "row", "rows")
+        ));
+    }
+    if let Some(stopped) = &tiers.stopped {
+        words.push_str(&format!(", {stopped}"));
+    }
+    words
 }
 
 /// The search index of a collection, in words.

@@ -58,6 +58,10 @@ pub(super) struct AlterWide {
     /// Of a wide collection: give a column another name
     #[arg(long, value_name = "NAME=NEW", value_parser = parse_pair)]
     rename_column: Vec<(String, String)>,
+    /// Of a wide collection: shape a column group, as
+    /// {"tiers":{"hot":"ssd","cold":"hdd","after":"7d"}}
+    #[arg(long, value_name = "NAME=JSON", value_parser = parse_pair)]
+    group: Vec<(String, String)>,
 }
 
 fn parse_pair(text: &str) -> std::result::Result<(String, String), String> {
@@ -67,10 +71,11 @@ fn parse_pair(text: &str) -> std::result::Result<(String, String), String> {
 
 impl AlterWide {
     pub(super) fn is_empty(&self) -> bool {
-        self.add_column.is_empty() && self.drop_column.is_empty() && self.rename_column.is_empty()
+        let columns = [&self.add_column, &self.rename_column, &self.group];
+        columns.iter().all(|changes| changes.is_empty()) && self.drop_column.is_empty()
     }
 
-    /// Drops, renames and adds columns, in this order, in one change.
+    /// Drops, renames and adds columns and shapes groups, in this order, in one change.
     pub(super) fn run(&self, context: &mut Context, database: &Database, name: &str) -> Result<()> {
         let altered = database.alter_wide_collection(name, |mut schema| {
             for column in &self.drop_column {
@@ -81,6 +86,9 @@ impl AlterWide {
             }
             for (column, json) in &self.add_column {
                 schema = schema.with_property(column, json.as_bytes())?;
+            }
+            for (group, json) in &self.group {
+                schema = schema.with_group_json(group, json.as_bytes())?;
             }
             Ok(schema)
         });

@@ -130,7 +130,10 @@ impl RunBuilder {
         let writer = match self.writer.take() {
             Some(writer) => writer,
             None => {
-                let (file, output) = context.files.create(spec.tier, &self.inputs, self.at)?;
+                let (file, output) =
+                    context
+                        .files
+                        .create(spec.tier.get(), &self.inputs, self.at)?;
                 self.built.created.push(file);
                 TableWriter::new(spec, context, file, output)?
             }

@@ -100,7 +100,7 @@ impl Tree {
         mut compaction: Compaction,
         again: Box<dyn FnOnce() + Send>,
     ) -> Option<Compaction> {
-        let place = (self.context.files).managed_place(self.spec.tier, &compaction.inputs());
+        let place = (self.context.files).managed_place(self.spec.tier.get(), &compaction.inputs());
         if let Some((volume, disk)) = place {
             compaction.permit = Some(disk.begin_merge(again)?);
             compaction.at = Some(volume);

@@ -7,15 +7,17 @@ use quire_database::{
     Alias, AliasChange, Collection, CollectionSettings, Database, DatabaseOptions, Error,
     ErrorKind, Result, WideCollection, engine,
 };
-use quire_env::{SimEnv, Volumes};
+use quire_env::{Medium, SimEnv, Volumes};
 use quire_model::{Document, Key, Position};
 use quire_store::Durability;
-use quire_wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
+use quire_wide::{Cell, Change, ColumnType, Group, GroupTiers, Operand, RowWrite, Schema};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::Continue;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 fn open(env: &Arc<SimEnv>, path: &Path) -> Result<Database> {
     let options = DatabaseOptions {
@@ -23,10 +25,11 @@ fn open(env: &Arc<SimEnv>, path: &Path) -> Result<Database> {
         retention: path == Path::new("/leader"),
         ..DatabaseOptions::default()
     };
-    Database::builder(path)
-        .env(env.clone())
-        .options(options)
-        .open()
+    let builder = Database::builder(path).env(env.clone()).options(options);
+    match path == Path::new("/leader") {
+        true => builder.volume("cold", "/leader-hdd", Medium::Hdd).open(),
+        false => builder.open(),
+    }
 }
 
 fn settings(partitions: u32) -> CollectionSettings {
@@ -180,6 +183,12 @@ fn wide_or_create(database: &Database) -> WideCollection {
     }
     let schema = Schema::new()
         .with_column("title", ColumnType::String, "meta")
+        .and_then(|schema| {
+            schema.with_group(Group {
+                tiers: Some(GroupTiers::after(HOUR)),
+                ..Group::new("content")
+            })
+        })
         .and_then(|schema| schema.with_column("html", ColumnType::String, "content"))
         .and_then(|schema| schema.with_family("links", ColumnType::Int, "links"))
         .unwrap();
@@ -227,6 +236,8 @@ impl Leader {
                 put_rows(&wide, 0..8, "first");
                 wide.flush().unwrap();
                 put_rows(&wide, 5..10, "second");
+                self.env.advance(HOUR);
+                assert_eq!(wide.tier().unwrap().rows, 10);
             }
             1 => {
                 songs.delete(&Key::from(3)).unwrap();
@@ -259,8 +270,13 @@ impl Leader {
                 wide.compact().unwrap();
                 let write = RowWrite::upsert(Key::from(3))
                     .with(Change::set("size", Cell::Int(7)))
-                    .with(Change::merge("links", Operand::Add(5)).of_member("a"));
+                    .with(Change::merge("links", Operand::Add(5)).of_member("a"))
+                    .with(Change::merge(
+                        "html",
+                        Operand::Append(Cell::String("+".into())),
+                    ));
                 wide.write(&write).unwrap();
+                assert_eq!(wide.tier().unwrap().rows, 1);
             }
             _ => {
                 let patch = Document::from_json(br#"{"content":"patched"}"#).unwrap();

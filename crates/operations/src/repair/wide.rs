@@ -4,7 +4,7 @@ use super::report::RepairEvent;
 use super::survey::{Survey, Surveyed};
 use super::work::Repair;
 use quire_database::catalog::partition_dir;
-use quire_database::{Damage, Database, Result, WideCollection, engine};
+use quire_database::{CollectionSettings, Damage, Database, Result, WideCollection, engine};
 use quire_model::Position;
 use quire_store::{Durability, Place};
 use quire_wide::{Salvaged, Schema, WideSalvage};
@@ -20,9 +20,11 @@ impl Repair<'_> {
         schema: &Schema,
     ) -> Result<()> {
         self.begin_collection(surveyed);
-        let settings = surveyed.settings.clone();
-        let collection =
-            database.create_wide_collection(&surveyed.name, schema.clone(), settings)?;
+        let settings = CollectionSettings {
+            wide: Some(schema.clone()),
+            ..surveyed.settings.clone()
+        };
+        let collection = engine::create_wide_copy(database, &surveyed.name, settings)?;
         for partition in 0..surveyed.settings.partitions {
             let place = Place {
                 volumes: self.from.clone(),

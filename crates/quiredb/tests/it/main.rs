@@ -3,6 +3,7 @@
 
 mod directories;
 mod error_sources;
+mod tiers;
 mod volumes;
 mod wide;
 mod writes;

@@ -170,6 +170,7 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
         "PUT /other/_mappings",
         "POST /other/_mappings",
         "POST /other/_schema",
+        "POST /other/_tier",
         "PUT /_cluster/settings",
         "PUT /_template/n",
         "POST /_template/n",

@@ -92,6 +92,7 @@ impl Endpoint {
             "/_bulk",
             "/_cell",
             "/_schema",
+            "/_tier",
             "/_delete_by_query",
             "/_quire/write",
             "/_update_by_query",

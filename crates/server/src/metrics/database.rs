@@ -304,6 +304,7 @@ pub(crate) fn render(stats: &DatabaseStats, text: &mut Exposition) {
             text.sample(metric.name, &labels, value(collection));
         }
     }
+    super::tiers::render(stats, text);
     render_indexes(stats, text);
 }
 

@@ -13,7 +13,7 @@ use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 
-/// Changes of columns: renamed first, then dropped, then added.
+/// Changes: columns are renamed first, then dropped, then added; then groups are shaped.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Changes {
@@ -25,6 +25,9 @@ struct Changes {
     /// Properties as those of a schema, by name.
     #[serde(default)]
     add: BTreeMap<String, Box<RawValue>>,
+    /// Groups as those of a schema, by name.
+    #[serde(default)]
+    groups: BTreeMap<String, Box<RawValue>>,
 }
 
 /// `POST /{collection}/_schema`: all of the changes, or none.
@@ -57,8 +60,24 @@ impl Changes {
         for (name, property) in &self.add {
             schema = schema.with_property(name, property.get().as_bytes())?;
         }
+        for (name, group) in &self.groups {
+            schema = schema.with_group_json(name, group.get().as_bytes())?;
+        }
         Ok(schema)
     }
+}
+
+/// `POST /{collection}/_tier`: moves all cells that are due between the tiers of their groups.
+pub(crate) async fn tier(call: Call<Engine>) -> Outcome<Answer> {
+    let (engine, index) = (call.state.clone(), call.collection());
+    let work = move |engine: &Engine| {
+        let moved = collection(engine, &index)?.tier();
+        let moved = moved.map_err(|error| Failure::engine(&error, Some(&index)))?;
+        Ok(Answer::ok(
+            &json!({"rows": moved.rows, "bytes": moved.bytes}),
+        ))
+    };
+    engine.write(work).await?
 }
 
 /// The schema as OpenSearch shows a mapping, and in `_meta` as Quire has it.

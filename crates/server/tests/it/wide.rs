@@ -193,6 +193,15 @@ async fn a_wide_collection_is_searched_counted_and_described() {
         .call("POST /pages/_schema", r#"{"drop":["tree"]}"#)
         .await;
     reason.refused(400, "illegal_argument_exception");
+    let shaped = r#"{"groups":{"default":{"codec":"zstd"}}}"#;
+    let altered = site.call("POST /pages/_schema", shaped).await.done(200);
+    let own = &altered["mappings"]["_meta"]["wide"];
+    assert_eq!(own["groups"]["default"]["codec"], "zstd");
+    let tiers = r#"{"groups":{"default":{"tiers":{"hot":"ssd","cold":"hdd","after":"7d"}}}}"#;
+    let refused = site.call("POST /pages/_schema", tiers).await;
+    refused.refused(400, "illegal_argument_exception");
+    let moved = site.call("POST /pages/_tier", "").await.done(200);
+    assert_eq!(moved, json!({"rows": 0, "bytes": 0}));
     let stats = site.get("/pages/_stats").await.done(200);
     assert_eq!(stats["indices"]["pages"]["total"]["docs"]["count"], 31);
     site.call("POST /pages/_flush", "").await.done(200);
