@@ -18,6 +18,8 @@ mod load;
 mod mariadb;
 mod mariadb_server;
 mod pipe;
+mod postgres;
+mod postgres_server;
 mod query;
 mod remote;
 mod serve;
