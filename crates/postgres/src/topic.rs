@@ -165,7 +165,7 @@ impl Reader {
             Err(fault) => Err(fault),
         };
         (self.connected, self.chunk) = (None, None);
-        if end.is_err() && place.slot_name() == self.place.slot_name() && place.lsn > 0 {
+        if end.is_err() {
             // What is not given is read again.
             (self.place, self.given) = (place, given);
         }
@@ -416,7 +416,7 @@ impl Reader {
             let keys: Vec<Vec<String>> = open.iter().map(|(_, key, _)| key.clone()).collect();
             let xids: Vec<u32> = open.iter().map(|(_, _, xid)| *xid).collect();
             let mut waited = Duration::ZERO;
-            let mut documents = loop {
+            let documents = loop {
                 let session = &mut connected.session;
                 match look_up(session, &self.options, &keys, &xids).await? {
                     Some(documents) => break documents,
@@ -432,11 +432,10 @@ impl Reader {
                     }
                 }
             };
-            // Of several changes of a row the last has its document; a row that is gone since was
-            // deleted, which comes too.
-            for (index, ..) in open.iter().rev() {
+            // A row that is gone since was deleted, which comes too.
+            for (index, ..) in open {
                 let change = &mut found.changes[*index];
-                change.document = documents.remove(&*change.key);
+                change.document = documents.get(&*change.key).cloned();
                 bytes += change.bytes();
             }
         }

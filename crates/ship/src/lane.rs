@@ -157,7 +157,7 @@ impl Lane<'_> {
                 delays: Delays::default(),
                 new_delays: Delays::default(),
                 waiting_since: None,
-                owed: CREDITS,
+                owed: 0,
             };
             let mut done = coordinator.run(&events, &bulk_out, &credit_out, &threads);
             if done.is_err() {
@@ -329,7 +329,10 @@ impl Coordinator<'_, '_> {
 
     fn take(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Opened { place } => self.begin_at(place)?,
+            Event::Opened { place } => {
+                self.begin_at(place)?;
+                self.owed = CREDITS;
+            }
             Event::Read {
                 changes,
                 place,

@@ -19,6 +19,7 @@ mod mariadb;
 mod mariadb_server;
 mod pipe;
 mod postgres;
+#[path = "../../../postgres/tests/it/server.rs"]
 mod postgres_server;
 mod query;
 mod remote;

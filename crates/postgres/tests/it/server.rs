@@ -19,8 +19,8 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// A running server; it ends with the value.
-pub(super) struct Postgres {
-    pub(super) port: u16,
+pub(crate) struct Postgres {
+    pub(crate) port: u16,
     directory: TempDir,
     programs: PathBuf,
     child: Option<Child>,
@@ -28,7 +28,7 @@ pub(super) struct Postgres {
 }
 
 /// Runs SQL on a server, also while it is killed and run again.
-pub(super) struct Client {
+pub(crate) struct Client {
     program: PathBuf,
     directory: PathBuf,
     port: u16,
@@ -37,7 +37,7 @@ pub(super) struct Client {
 impl Postgres {
     /// Starts a server with the database `app` and the role `repl`; none, with a message, where
     /// PostgreSQL is not installed.
-    pub(super) fn start() -> Option<Postgres> {
+    pub(crate) fn start() -> Option<Postgres> {
         let Some(programs) = programs() else {
             println!("skipped: no PostgreSQL; on Debian: sudo apt-get install postgresql");
             return None;
@@ -85,12 +85,12 @@ impl Postgres {
     }
 
     /// A setting of the next [`run`](Postgres::run).
-    pub(super) fn set(&mut self, setting: &str) {
+    pub(crate) fn set(&mut self, setting: &str) {
         self.settings.push(setting.to_owned());
     }
 
     /// The server's folder of data.
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
@@ -111,7 +111,7 @@ impl Postgres {
     }
 
     /// Runs the server, and waits until it answers.
-    pub(super) fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         let client = self.client();
         for _ in 0..600 {
             // It does not start before all processes of one that was killed are gone.
@@ -147,14 +147,14 @@ impl Postgres {
     }
 
     /// Kills it at once.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
             child.wait().unwrap();
         }
     }
 
-    pub(super) fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client {
             program: self.programs.join("psql"),
             directory: self.directory.path().to_owned(),
@@ -163,7 +163,7 @@ impl Postgres {
     }
 
     /// Runs SQL in `app`, and gives the rows, tabs between their values.
-    pub(super) fn sql(&self, sql: &str) -> String {
+    pub(crate) fn sql(&self, sql: &str) -> String {
         self.client().sql_in("app", sql)
     }
 }
@@ -182,7 +182,7 @@ impl Client {
     }
 
     /// Changes, deletes, adds and renames rows of the table `t` until it is to stop.
-    pub(super) fn change_rows(&self, stop: &AtomicBool, pause: Duration) {
+    pub(crate) fn change_rows(&self, stop: &AtomicBool, pause: Duration) {
         let mut turn = 0;
         while !stop.load(Ordering::Relaxed) {
             turn += 1;
