@@ -29,8 +29,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// reader is there (wal_sender_timeout).
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
-/// How long a look-up waits, at most, until the server sees what it has sent.
-const SEEN_WITHIN: Duration = Duration::from_secs(30);
+/// How long a read waits, at most, until the server's readers see what it has sent: a commit that
+/// waits for standbys may take long.
+const SEEN_WITHIN: Duration = Duration::from_secs(1);
+const UNSEEN: &str = "the server's readers do not see a transaction yet that it has sent";
 
 /// Rows are looked up that have large values: about the bytes of one, until that is known.
 const LOOKED_UP_BYTES: usize = 64 << 10;
@@ -260,6 +262,7 @@ impl Reader {
             None => self.connect().await?,
         };
         let (mut waited, mut silence) = (Duration::ZERO, Duration::ZERO);
+        let mut unseen = Duration::ZERO;
         while found.bytes < bytes_max {
             if self.snapshot_step(&mut connected).await? {
                 self.give_chunk(found);
@@ -277,6 +280,12 @@ impl Reader {
                         return Err(Fault::Away("the stream is silent".to_owned()));
                     }
                     let is_done = self.place.snapshot == Snapshot::Done;
+                    if !is_done && self.chunk.is_none() {
+                        unseen += PAUSE;
+                        if unseen > SEEN_WITHIN {
+                            return Err(Fault::Away(UNSEEN.to_owned()));
+                        }
+                    }
                     if !found.changes.is_empty() && is_done {
                         break;
                     }
@@ -424,12 +433,7 @@ impl Reader {
                         sleep(PAUSE).await;
                         waited += PAUSE;
                     }
-                    None => {
-                        return Err(Fault::Away(
-                            "the server's readers do not see a transaction yet that it has sent"
-                                .to_owned(),
-                        ));
-                    }
+                    None => return Err(Fault::Away(UNSEEN.to_owned())),
                 }
             };
             // A row that is gone since was deleted, which comes too.

@@ -124,8 +124,7 @@ impl Postgres {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap();
-        panic!("PostgreSQL does not answer: {log}");
+        panic!("PostgreSQL does not answer: {}", self.log());
     }
 
     fn spawn(&self) -> Child {
@@ -144,6 +143,11 @@ impl Postgres {
             server.args(["-c", setting]);
         }
         server.stdout(Stdio::null()).stderr(log).spawn().unwrap()
+    }
+
+    /// What it reported since it was run.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
 
     /// Kills it at once.
@@ -200,7 +204,8 @@ impl Client {
         }
     }
 
-    fn run(&self, database: &str, sql: &str) -> Output {
+    /// Runs SQL, whatever becomes of it.
+    pub(crate) fn run(&self, database: &str, sql: &str) -> Output {
         let mut client = Command::new(&self.program)
             .args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet"])
             .args(["--field-separator=\t", "--set=ON_ERROR_STOP=1"])
