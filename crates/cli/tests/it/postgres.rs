@@ -44,7 +44,7 @@ const TYPES: &str = r"CREATE TYPE mood AS ENUM ('sad', 'gr,oß'); CREATE TYPE pa
     bo BOOLEAN, e mood, da DATE, ts TIMESTAMP, tz TIMESTAMPTZ, ti TIME, iv INTERVAL, c CHAR(5),
     vc VARCHAR(20), tx TEXT, j JSON, jb JSONB, by BYTEA, u UUID, ai INT[], at TEXT[], ae mood[],
     co cents, ma many, r INT4RANGE, ip INET, bi BIT(3), p pair, mo MONEY, pt POINT, bx BOX[],
-    computed INT GENERATED ALWAYS AS (i4 + 1) STORED, PRIMARY KEY (sub, id))";
+    computed INT GENERATED ALWAYS AS (i4 - 1) STORED, PRIMARY KEY (sub, id))";
 
 const ROWS: &str = r#"INSERT INTO t VALUES
     (9223372036854775807, 'a:b', -32768, 2147483647, -12345678901234567890.0123456789, 42, 0.1,
@@ -359,7 +359,6 @@ fn connections_are_as_sslmode_says() {
     };
     server.set("ssl=on");
     serve(&mut server, "server");
-    server.sql("CREATE TABLE seen (ssl BOOLEAN)");
     works(&server, "");
     works(&server, "sslmode = \"require\"");
     works(&server, "ca = \"server.pem\"");
@@ -379,6 +378,42 @@ fn connections_are_as_sslmode_says() {
     let file = pipe(&quire, &server, "sink", "sslmode = \"require\"");
     quire.ok(&["pipe", "run", &file, "--once"]);
     assert_eq!(documents(&quire.path("sink")).len(), 1);
+}
+
+/// The blocks of a language in the section of the page.
+fn blocks(language: &str) -> Vec<String> {
+    let page = include_str!("../../../../docs/PIPELINES.md");
+    let section = page.split("\n## A table of PostgreSQL\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let begin = format!("```{language}\n");
+    let blocks = section.split(&begin).skip(1);
+    let blocks = blocks.map(|block| block.split("```").next().unwrap().to_owned());
+    blocks.collect()
+}
+
+#[test]
+fn the_example_of_the_page_works() {
+    let Some(server) = Postgres::start() else {
+        return;
+    };
+    let quire = Quire::new();
+    server.sql("CREATE TABLE tracks (id INT PRIMARY KEY, title TEXT)");
+    server.sql("INSERT INTO tracks VALUES (1, 'Jolene'), (2, 'Hurt')");
+    let sql = blocks("sql");
+    server.sql(&sql[0]);
+    quire.file("quire.password", "…\n");
+    let address = format!("localhost:{}/app", server.port);
+    let source = blocks("toml")[0].replace("db1.example:5432/shop", &address);
+    let sink = "[[sink]]\nname = \"out\"\nkind = \"ndjson\"\ndirectory = \"out\"\n";
+    quire.file("tracks.toml", format!("{source}\n{sink}"));
+    quire.ok(&["pipe", "check", "tracks.toml"]);
+    quire.ok(&["pipe", "run", "tracks.toml", "--once"]);
+    assert_eq!(documents(&quire.path("out"))["2"]["title"], "Hurt");
+    let status = quire.ok(&["pipe", "status", "tracks.toml", "--json"]);
+    let slot = server.sql("SELECT slot_name FROM pg_replication_slots");
+    assert!(status.contains(slot.trim()), "{slot}: {status}");
+    server.sql(&sql[1].replace("quire_tracks_00c0ffee00c0ffee", slot.trim()));
+    assert_eq!(server.sql("SELECT slot_name FROM pg_replication_slots"), "");
 }
 
 #[test]

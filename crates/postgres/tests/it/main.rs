@@ -164,7 +164,7 @@ fn a_slow_sink_does_not_end_the_stream() {
     };
     let folder = tempfile::tempdir().unwrap();
     server.sql(TABLE);
-    server.set("wal_sender_timeout=3s");
+    server.set("wal_sender_timeout=6s");
     server.kill();
     server.run();
     run(&server, folder.path(), None, Duration::ZERO);
