@@ -4,7 +4,7 @@
 #   build (default)   cargo, a C compiler and its headers (for the allocator)
 #   packages          an index of packages for apt, which the demonstration loads
 #   test              what tests run beside the engine: Python with venv, Node.js with npm, a JDK with Maven,
-#                     Go, curl, openssl, memcached and libmemcached's tools
+#                     Go, curl, openssl, PostgreSQL, memcached and libmemcached's tools
 #   torture           strace, ext4 and xfs on loop devices; without root only what needs none of them
 #   memcached         the peer of `make bench-memcached`
 #   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
@@ -82,6 +82,9 @@ test_tools() {
     command -v javac >/dev/null 2>&1 || missing="$missing default-jdk-headless"
     command -v mvn >/dev/null 2>&1 || missing="$missing maven"
     command -v go >/dev/null 2>&1 || missing="$missing golang-go"
+    # Debian has the server's programs beside the path.
+    [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || command -v initdb >/dev/null 2>&1 ||
+        missing="$missing postgresql"
     install_or_say "the tests need" "$missing"
 }
 

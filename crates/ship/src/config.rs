@@ -50,14 +50,14 @@ pub struct PipeConfig {
 }
 
 /// Kinds of sources that are named; a collection and files are told by what is set.
-const SOURCE_KINDS: [&str; 2] = ["kafka", "mysql"];
+const SOURCE_KINDS: [&str; 3] = ["kafka", "mysql", "postgres"];
 
 /// Where changes come from: a collection of a server (`url`) or of a directory, files, or what
 /// `type` names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
-    /// `kafka` or `mysql`; none for a collection or files.
+    /// `kafka`, `mysql` or `postgres`; none for a collection or files.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// A Quire server.
@@ -73,9 +73,14 @@ pub struct SourceConfig {
     pub key_field: Option<String>,
     /// Of `kafka`.
     pub topic: Option<String>,
-    /// Of `mysql`: `DATABASE.TABLE`.
+    /// Of `mysql`: `DATABASE.TABLE`; of `postgres`: `SCHEMA.TABLE`.
     pub table: Option<String>,
-    /// Of `mysql`: the user, and a file with the password.
+    /// Of `postgres`: the publication; by default one with the table's name, which is made.
+    pub publication: Option<String>,
+    /// Of `postgres`: `disable`, `prefer`, `require`, `verify-ca` or `verify-full`; the last by
+    /// default with `ca`, else `prefer`.
+    pub sslmode: Option<String>,
+    /// Of `mysql` and `postgres`: the user, and a file with the password.
     pub user: Option<String>,
     /// See `user`.
     pub password_file: Option<PathBuf>,

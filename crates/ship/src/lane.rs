@@ -66,6 +66,9 @@ enum Event {
     Failed(Error),
 }
 
+/// Leave to read once, with the place that is stored.
+type Credit = Option<Value>;
+
 /// What a lane is made of.
 pub(crate) struct Lane<'a> {
     pub(crate) source: &'a dyn Source,
@@ -117,7 +120,7 @@ impl Lane<'_> {
         let workers = self.delivery.sink.concurrency_max();
         let (event_out, events) = mpsc::channel();
         let (bulk_out, bulks) = mpsc::channel::<Bulk>();
-        let (credit_out, credits) = mpsc::channel::<()>();
+        let (credit_out, credits) = mpsc::channel::<Credit>();
         let bulks = Mutex::new(bulks);
         thread::scope(|scope| {
             let mut threads = Vec::new();
@@ -154,7 +157,7 @@ impl Lane<'_> {
                 delays: Delays::default(),
                 new_delays: Delays::default(),
                 waiting_since: None,
-                owed: CREDITS,
+                owed: 0,
             };
             let mut done = coordinator.run(&events, &bulk_out, &credit_out, &threads);
             if done.is_err() {
@@ -196,7 +199,12 @@ impl Lane<'_> {
         }
     }
 
-    fn read(&self, from: (Cursor, Option<Value>), credits: &Receiver<()>, events: &Sender<Event>) {
+    fn read(
+        &self,
+        from: (Cursor, Option<Value>),
+        credits: &Receiver<Credit>,
+        events: &Sender<Event>,
+    ) {
         if let Err(error) = self.read_on(from, credits, events) {
             let _ = events.send(Event::Failed(error));
         }
@@ -205,7 +213,7 @@ impl Lane<'_> {
     fn read_on(
         &self,
         (mut cursor, place): (Cursor, Option<Value>),
-        credits: &Receiver<()>,
+        credits: &Receiver<Credit>,
         events: &Sender<Event>,
     ) -> Result<()> {
         let wait = match self.once {
@@ -215,7 +223,10 @@ impl Lane<'_> {
         let mut topic = self.until_it_answers(|| self.source.open(place.as_ref()))?;
         let place = topic.place();
         let _ = events.send(Event::Opened { place });
-        while credits.recv().is_ok() {
+        while let Ok(stored) = credits.recv() {
+            if let Some(place) = stored {
+                topic.stored(&place);
+            }
             let read = || topic.read(&cursor, READ_BYTES, wait);
             let changes = self.until_it_answers(read)?;
             for change in &changes {
@@ -256,7 +267,7 @@ impl Coordinator<'_, '_> {
         &mut self,
         events: &Receiver<Event>,
         bulks: &Sender<Bulk>,
-        credits: &Sender<()>,
+        credits: &Sender<Credit>,
         threads: &[ScopedJoinHandle<'_, ()>],
     ) -> Result<()> {
         loop {
@@ -271,7 +282,7 @@ impl Coordinator<'_, '_> {
             while self.owed > 0 && self.batcher.waiting_bytes() < room {
                 self.owed -= 1;
                 // A reader that is gone has said why.
-                let _ = credits.send(());
+                let _ = credits.send(self.checkpoint.place.clone());
             }
             let timeout = match self.batcher.waiting_bytes() {
                 0 => TICK,
@@ -318,7 +329,10 @@ impl Coordinator<'_, '_> {
 
     fn take(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Opened { place } => self.begin_at(place)?,
+            Event::Opened { place } => {
+                self.begin_at(place)?;
+                self.owed = CREDITS;
+            }
             Event::Read {
                 changes,
                 place,

@@ -238,6 +238,13 @@ fn named_source(context: &Context, config: &PipeConfig, kind: &str) -> Result<Bo
             let source = quire_mysql::MysqlSource::new(context.env.clone(), options);
             Ok(Box::new(source))
         }
+        #[cfg(feature = "postgres")]
+        "postgres" => {
+            let options = quire_postgres::PostgresOptions::new(&*context.env, &config.source);
+            let options = options.map_err(failed)?;
+            let source = quire_postgres::PostgresSource::new(context.env.clone(), options);
+            Ok(Box::new(source))
+        }
         #[cfg(feature = "kafka")]
         "kafka" => {
             let options = quire_kafka::KafkaOptions::new(&config.source).map_err(failed)?;

@@ -18,6 +18,9 @@ mod load;
 mod mariadb;
 mod mariadb_server;
 mod pipe;
+mod postgres;
+#[path = "../../../postgres/tests/it/server.rs"]
+mod postgres_server;
 mod query;
 mod remote;
 mod serve;

@@ -1,0 +1,76 @@
+//! Replication slots: what the server keeps for a reader.
+
+use crate::fault::Fault;
+use crate::options::text;
+use crate::place::{Place, parse_lsn, show_lsn};
+use crate::replication::Idle;
+use crate::session::{Session, field};
+
+/// How a slot is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It is there until it is dropped.
+    Lasting,
+    /// It ends with its connection.
+    Passing,
+}
+
+/// Checks that the slot has what comes after the place. Returns where a slot begins that no place
+/// was stored of, if there is one; else 0.
+///
+/// # Errors
+/// [`Fault::Lost`] if the server no longer has it.
+pub(crate) async fn check(session: &mut Session, place: &Place) -> Result<u64, Fault> {
+    let name = place.slot_name();
+    let rows = session
+        .query(&format!(
+            "SELECT confirmed_flush_lsn, wal_status FROM pg_replication_slots WHERE slot_name = {}",
+            text(&name)
+        ))
+        .await?;
+    let Some(row) = rows.first() else {
+        return match place.lsn {
+            0 => Ok(0),
+            _ => Err(Fault::Lost(format!("there is no slot {name} any more"))),
+        };
+    };
+    if field(row, 1) == "lost" {
+        return Err(Fault::Lost(format!(
+            "the server removed what slot {name} needs (max_slot_wal_keep_size)"
+        )));
+    }
+    match parse_lsn(field(row, 0)) {
+        None => Err(Fault::Away(format!("slot {name} is being made"))),
+        Some(begin) if place.lsn == 0 => Ok(begin),
+        Some(confirmed) if confirmed > place.lsn => Err(Fault::Lost(format!(
+            "slot {name} was advanced to {}, and the position is {}",
+            show_lsn(confirmed),
+            show_lsn(place.lsn)
+        ))),
+        Some(_) => Ok(place.lsn),
+    }
+}
+
+/// Makes a slot; returns where it begins. Waits until the transactions that have begun are over.
+pub(crate) async fn make(idle: &mut Idle, name: &str, life: Life) -> Result<u64, Fault> {
+    let life = match life {
+        Life::Lasting => "",
+        Life::Passing => " TEMPORARY",
+    };
+    let command =
+        format!("CREATE_REPLICATION_SLOT {name}{life} LOGICAL pgoutput NOEXPORT_SNAPSHOT");
+    let rows = idle.command(&command).await?;
+    let point = rows.first().and_then(|row| parse_lsn(field(row, 1)));
+    point.ok_or_else(|| Fault::Stop(format!("the server does not say where slot {name} begins")))
+}
+
+/// Drops a slot that is of no use, if it is there.
+pub(crate) async fn remove(session: &mut Session, name: &str) {
+    let name = text(name);
+    let query = format!(
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = \
+         {name} AND NOT active"
+    );
+    // What is not dropped is found among the server's slots, as the pages say.
+    let _ = session.query(&query).await;
+}
