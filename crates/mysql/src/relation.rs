@@ -3,7 +3,7 @@
 use crate::fields::{Fields, json, unknown, wrong};
 use crate::options::{Join, MysqlOptions};
 use crate::table::Table;
-use quire_ship::{Cast, JoinConfig, JoinKind};
+use quire_ship::{FieldsConfig, JoinConfig, JoinKind};
 use std::collections::BTreeSet;
 
 /// Types of numbers that are compared by value.
@@ -128,18 +128,17 @@ fn columns<'n>(names: impl Iterator<Item = &'n String>) -> String {
 
 /// Lines that say what the documents are made of, and which look-ups have no index.
 pub(crate) fn describe(options: &MysqlOptions, tables: &[Table]) -> Vec<String> {
-    let shown = |table: &Table, fields: Fields| {
-        let _ = table;
-        fields.names().collect::<Vec<_>>().join(", ")
+    let shown = |config: &FieldsConfig, table: &Table| {
+        let fields = Fields::of(config, &table.columns);
+        fields.names().collect::<Vec<_>>().join(", ") + &casts(config)
     };
     let base = &tables[0];
     let key = base.key.iter().map(|at| &base.columns[*at].0);
     let mut lines = vec![format!(
-        "documents of {}, with the key {}: {}{}",
+        "documents of {}, with the key {}: {}",
         options.tables[0],
         columns(key),
-        shown(base, Fields::of(&options.fields, &base.columns)),
-        casts(options.fields.cast.iter())
+        shown(&options.fields, base)
     )];
     for Join { config, table } in &options.joins {
         let (table, name) = (&tables[*table], &options.tables[*table]);
@@ -149,8 +148,7 @@ pub(crate) fn describe(options: &MysqlOptions, tables: &[Table]) -> Vec<String> 
             .map(|(own, other)| format!("{other} = {own}"))
             .collect();
         let (field, on) = (json(&config.field), on.join(" and "));
-        let fields = shown(table, Fields::of(&config.fields(), &table.columns));
-        let fields = fields + &casts(config.cast.iter());
+        let fields = shown(&config.fields(), table);
         lines.push(match config.kind {
             JoinKind::One => format!("{field}: the row of {name} with {on}, or null: {fields}"),
             JoinKind::Many => format!(
@@ -201,7 +199,8 @@ pub(crate) fn describe(options: &MysqlOptions, tables: &[Table]) -> Vec<String> 
     lines
 }
 
-fn casts<'c>(casts: impl Iterator<Item = (&'c String, &'c Cast)>) -> String {
+fn casts(config: &FieldsConfig) -> String {
+    let casts = config.cast.iter();
     let casts: Vec<String> = casts
         .map(|(column, cast)| format!("{column} as {}", format!("{cast:?}").to_lowercase()))
         .collect();

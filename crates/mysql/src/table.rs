@@ -58,7 +58,8 @@ impl Table {
         let rows: Vec<Row> = conn
             .query(format!(
                 "SELECT column_name, data_type, character_set_name, datetime_precision, \
-                 collation_name FROM information_schema.columns WHERE {place} ORDER BY ordinal_position"
+                 collation_name FROM information_schema.columns WHERE {place} ORDER BY \
+                 ordinal_position"
             ))
             .await?;
         let parts: Vec<(String, bool, String)> = conn

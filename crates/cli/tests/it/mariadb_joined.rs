@@ -1,5 +1,5 @@
-//! `quire pipe` of documents joined from several tables of a real MariaDB; skipped, saying so, where
-//! there is none.
+//! `quire pipe` of documents joined from several tables of a real MariaDB; skipped, saying so,
+//! where there is none.
 
 use crate::Quire;
 use crate::mariadb::documents;
@@ -163,8 +163,8 @@ fn a_change_gives_the_documents_that_contain_the_row_once_and_no_others() {
         (
             "BEGIN; UPDATE tracks SET title = 'x' WHERE id = 7; DELETE FROM likes WHERE \
              track_id = 7; INSERT INTO likes VALUES (9, 7, 1); UPDATE users SET name = 'a' WHERE \
-             id = 1; UPDATE users SET name = 'newer' WHERE id = 1; COMMIT; \
-             UPDATE plays SET n = 5 WHERE code = 'C7'",
+             id = 1; UPDATE users SET name = 'newer' WHERE id = 1; \
+             UPDATE plays SET n = 5 WHERE code = 'C7'; COMMIT",
             keys(1..=3000),
         ),
         (
@@ -394,7 +394,7 @@ fn joined_documents_equal_a_join_though_quire_and_the_server_are_killed_again_an
     let scanned = scanned.lines().map(|line| {
         let mut document: Value = serde_json::from_str(line).unwrap();
         let fields = document.as_object_mut().unwrap();
-        fields.remove("_id");
+        fields.remove("_key");
         (document["id"].to_string(), document)
     });
     let scanned: BTreeMap<String, Value> = scanned.collect();
@@ -414,14 +414,14 @@ fn the_example_of_the_page_is_as_it_says() {
         .unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let blocks = |language: &str| -> Vec<&str> {
-        let blocks = section.split(&format!("```{language}\n")).skip(1);
+        let begin = format!("```{language}\n");
+        let blocks = section.split(begin.as_str()).skip(1);
         blocks
             .map(|rest| rest.split("```").next().unwrap())
             .collect()
     };
-    let ([create, change], [file], [first, second]) =
-        (&blocks("sql")[..], &blocks("toml")[..], &blocks("json")[..])
-    else {
+    let (sql, toml, json) = (blocks("sql"), blocks("toml"), blocks("json"));
+    let ([create, change], [file], [first, second]) = (&sql[..], &toml[..], &json[..]) else {
         panic!("the page has other blocks");
     };
     let quire = Quire::new();
