@@ -6,9 +6,10 @@ use quire_ship::Error;
 /// ER_MASTER_FATAL_ERROR_READING_BINLOG: all that a server has to say against a position.
 const BINLOG_ERROR: u16 = 1236;
 
-/// Errors after which another attempt may help: too many connections, shutdown, killed, timeouts.
+/// Errors after which another attempt may help: too many connections, shutdown, killed, timeouts;
+/// and columns that were changed since the definition was read (1054, 1412).
 const PASSING: &[u16] = &[
-    1040, 1053, 1077, 1203, 1205, 1213, 1226, 1317, 1927, 1969, 3024,
+    1040, 1053, 1054, 1077, 1203, 1205, 1213, 1226, 1317, 1412, 1927, 1969, 3024,
 ];
 
 /// Why.

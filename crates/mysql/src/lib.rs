@@ -19,9 +19,15 @@
 
 mod charset;
 mod ddl;
+mod direct;
+mod dirty;
 mod fault;
+mod fields;
+mod lookup;
+mod mark;
 mod options;
 mod place;
+mod relation;
 mod row;
 mod server;
 mod snapshot;

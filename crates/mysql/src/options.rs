@@ -3,20 +3,58 @@
 use crate::fault::Fault;
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 use quire_env::Env;
-use quire_ship::{Error, OnLostPosition, Result, SourceConfig};
+use quire_ship::{Error, FieldsConfig, JoinConfig, OnLostPosition, Result, SourceConfig};
 use std::time::Duration;
 
 const PORT: u16 = 3306;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const TIMEOUT_S: u64 = 60;
 
-/// Which table, of which server, and as whom.
+/// The name of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableName {
+    pub(crate) database: String,
+    pub(crate) name: String,
+}
+
+impl TableName {
+    fn parse(text: &str) -> Option<TableName> {
+        let (database, name) = text.split_once('.')?;
+        Some(TableName {
+            database: database.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// The name in SQL.
+    pub(crate) fn quoted(&self) -> String {
+        format!("{}.{}", quoted(&self.database), quoted(&self.name))
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.database, self.name)
+    }
+}
+
+/// Rows of a table that are a field of the documents.
+#[derive(Debug, Clone)]
+pub(crate) struct Join {
+    pub(crate) config: JoinConfig,
+    /// The number of the table among those that are followed.
+    pub(crate) table: usize,
+}
+
+/// Which tables, of which server, and as whom.
 #[derive(Debug, Clone)]
 pub struct MysqlOptions {
     pub(crate) host: String,
     pub(crate) port: u16,
-    pub(crate) database: String,
-    pub(crate) table: String,
+    /// The tables that are followed; the first is that of the documents.
+    pub(crate) tables: Vec<TableName>,
+    pub(crate) fields: FieldsConfig,
+    pub(crate) joins: Vec<Join>,
     pub(crate) on_lost_position: OnLostPosition,
     pub(crate) timeout: Duration,
     opts: Opts,
@@ -38,10 +76,23 @@ impl MysqlOptions {
         let (false, Some(port)) = (host.is_empty() || address.contains(['/', '@']), port) else {
             return Err(wrong("url must be mysql://HOST:PORT"));
         };
-        let table = config.table.as_deref().unwrap_or_default();
-        let (database, table) = table
-            .split_once('.')
-            .ok_or_else(|| wrong("table must be DATABASE.TABLE"))?;
+        let table = TableName::parse(config.table.as_deref().unwrap_or_default());
+        let mut tables = vec![table.ok_or_else(|| wrong("table must be DATABASE.TABLE"))?];
+        let mut joins = Vec::new();
+        for config in &config.joins {
+            let name = TableName::parse(&config.table).ok_or_else(|| {
+                let field = &config.field;
+                wrong(&format!("join {field:?}: table must be DATABASE.TABLE"))
+            })?;
+            let known = tables.iter().position(|table| *table == name);
+            joins.push(Join {
+                config: config.clone(),
+                table: known.unwrap_or(tables.len()),
+            });
+            if known.is_none() {
+                tables.push(name);
+            }
+        }
         let on_lost_position = config.on_lost_position()?;
         let read = |path| env.read(path, FILE_BYTES_MAX);
         let password = config.password_file.as_deref().map(read).transpose()?;
@@ -66,8 +117,9 @@ impl MysqlOptions {
         Ok(MysqlOptions {
             host,
             port,
-            database: database.to_owned(),
-            table: table.to_owned(),
+            tables,
+            fields: config.document.clone().unwrap_or_default(),
+            joins,
             on_lost_position,
             timeout: Duration::from_secs(config.timeout_s.unwrap_or(TIMEOUT_S)),
             opts: opts.into(),
@@ -81,11 +133,6 @@ impl MysqlOptions {
             Ok(connected) => Ok(connected?),
             Err(_) => Err(Fault::Away(format!("{self} does not answer"))),
         }
-    }
-
-    /// The table's name in SQL.
-    pub(crate) fn quoted_table(&self) -> String {
-        format!("{}.{}", quoted(&self.database), quoted(&self.table))
     }
 }
 

@@ -1,22 +1,7 @@
-//! A row as a document, and its primary key as the document's key.
+//! A row's primary key as the document's key.
 
-use crate::value::{Kind, text, write_json};
+use crate::value::{Kind, text};
 use mysql_async::Value;
-
-/// The document of a row: its columns by name.
-pub(crate) fn document(columns: &[(String, Kind)], values: &[Value]) -> Box<str> {
-    let mut out = String::from("{");
-    for ((name, kind), value) in columns.iter().zip(values) {
-        if out.len() > 1 {
-            out.push(',');
-        }
-        out.push_str(&serde_json::Value::from(name.as_str()).to_string());
-        out.push(':');
-        write_json(*kind, value, &mut out);
-    }
-    out.push('}');
-    out.into()
-}
 
 /// The key of a row: its primary key as text. Of several columns, `:` between them, with `\` before
 /// each `:` and `\` of their own.
@@ -46,7 +31,5 @@ mod tests {
         assert_eq!(of("x:", "y"), "x\\::y");
         assert_ne!(of("x:", "y"), of("x", ":y"));
         assert_eq!(key(&columns, &[1], &[bytes("x"), bytes("y:")]), "y:");
-        let document = document(&columns, &[bytes("x"), Value::NULL]);
-        assert_eq!(&*document, r#"{"a":"x","b":null}"#);
     }
 }

@@ -1,6 +1,7 @@
 //! Chunks of a table's rows, each a consistent read at a known position of the binlog.
 
 use crate::fault::Fault;
+use crate::fields::Fields;
 use crate::options::{MysqlOptions, quoted};
 use crate::place::{Offset, Snapshot};
 use crate::row;
@@ -14,14 +15,24 @@ const CHUNK_BYTES: usize = 2 << 20;
 const ROWS_FIRST: usize = 500;
 const ROWS_MAX: usize = 20_000;
 
-/// Rows, and where the binlog was when they were read.
+/// Documents, and where the binlog was when they were read.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) at: Offset,
-    /// Keys and documents.
-    pub(crate) rows: Vec<(String, Box<str>)>,
-    /// How far the rows are read after this chunk.
-    pub(crate) after: Snapshot,
+    /// Keys and documents; none where the row is gone.
+    pub(crate) documents: Vec<(String, Option<Box<str>>)>,
+    /// When the first change that they show was committed; none for rows that are read first.
+    pub(crate) time_micros: Option<i64>,
+    pub(crate) done: Done,
+}
+
+/// What a chunk completes.
+#[derive(Debug)]
+pub(crate) enum Done {
+    /// The rows up to a key.
+    Rows(Snapshot),
+    /// The marks of the documents.
+    Marked,
 }
 
 /// How many rows are read at once: as many as [`CHUNK_BYTES`] had of late.
@@ -33,22 +44,27 @@ impl ChunkRows {
         ChunkRows(ROWS_FIRST)
     }
 
-    fn learn(&mut self, rows: usize, bytes: usize) {
+    pub(crate) fn get(&self) -> usize {
+        self.0
+    }
+
+    pub(crate) fn learn(&mut self, rows: usize, bytes: usize, rows_max: usize) {
         if let Some(fitting) = (rows * CHUNK_BYTES).checked_div(bytes) {
             // A few rows of much data must not follow many of little.
-            self.0 = fitting.clamp(1, (self.0 * 2).min(ROWS_MAX));
+            self.0 = fitting.clamp(1, (self.0 * 2).min(rows_max));
         }
+    }
+
+    /// Too much was read; false if it was one row.
+    pub(crate) fn shrink(&mut self) -> bool {
+        let could = self.0 > 1;
+        self.0 = (self.0 / 2).max(1);
+        could
     }
 }
 
-/// Reads the next chunk.
-pub(crate) async fn chunk(
-    conn: &mut Conn,
-    options: &MysqlOptions,
-    table: &Table,
-    progress: &Snapshot,
-    size: &mut ChunkRows,
-) -> Result<Chunk, Fault> {
+/// Begins a consistent read, and says where the binlog is.
+pub(crate) async fn begin(conn: &mut Conn) -> Result<Offset, Fault> {
     conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         .await?;
     let status: Vec<(String, String)> = conn
@@ -60,58 +76,81 @@ pub(crate) async fn chunk(
     };
     let file = status("binlog_snapshot_file");
     let offset = status("binlog_snapshot_position").parse();
-    let at = match offset {
-        Ok(offset) if !file.is_empty() => Offset { file, offset },
-        _ => return Err(Fault::Stop("the server has no binlog_snapshot_file".into())),
-    };
-    let limit = size.0;
+    match offset {
+        Ok(offset) if !file.is_empty() => Ok(Offset { file, offset }),
+        _ => Err(Fault::Stop("the server has no binlog_snapshot_file".into())),
+    }
+}
+
+/// Reads the next chunk of one table.
+pub(crate) async fn chunk(
+    conn: &mut Conn,
+    options: &MysqlOptions,
+    table: &Table,
+    progress: &Snapshot,
+    size: &mut ChunkRows,
+) -> Result<Chunk, Fault> {
+    let at = begin(conn).await?;
+    let limit = size.get();
     let rows: Vec<mysql_async::Row> = conn
         .exec(query(options, table, progress, limit), ())
         .await?;
     conn.query_drop("COMMIT").await?;
+    let fields = Fields::of(&options.fields, &table.columns);
     let count = rows.len();
     let mut after = Snapshot::Done;
-    let (mut found, mut bytes) = (Vec::with_capacity(count), 0);
+    let (mut documents, mut bytes) = (Vec::with_capacity(count), 0);
     for (index, row) in rows.into_iter().enumerate() {
         let values: Vec<Value> = row.unwrap();
-        let document = row::document(&table.columns, &values);
+        let mut document = String::new();
+        fields.write(&values, &mut document);
         bytes += document.len();
         if index + 1 == limit {
-            let parts = table.key.iter();
-            let parts = parts.map(|at| value::sql(table.columns[*at].1, &values[*at]));
-            after = Snapshot::After(parts.map(Option::unwrap_or_default).collect());
+            after = Snapshot::After(parts(table, &values));
         }
-        found.push((row::key(&table.columns, &table.key, &values), document));
+        let key = row::key(&table.columns, &table.key, &values);
+        documents.push((key, Some(document.into())));
     }
-    size.learn(count, bytes);
+    size.learn(count, bytes, ROWS_MAX);
     Ok(Chunk {
         at,
-        rows: found,
-        after,
+        documents,
+        time_micros: None,
+        done: Done::Rows(after),
     })
+}
+
+/// The values of a row's primary key as SQL.
+pub(crate) fn parts(table: &Table, values: &[Value]) -> Vec<String> {
+    let parts = table.key.iter();
+    let parts = parts.map(|at| value::sql(table.columns[*at].1, &values[*at]));
+    parts.map(Option::unwrap_or_default).collect()
 }
 
 fn query(options: &MysqlOptions, table: &Table, progress: &Snapshot, limit: usize) -> String {
     let names: Vec<String> = table.columns.iter().map(|(name, _)| quoted(name)).collect();
-    let key: Vec<&str> = table.key.iter().map(|at| names[*at].as_str()).collect();
+    let key: Vec<String> = table.key.iter().map(|at| names[*at].clone()).collect();
     let bound = match progress {
-        // After it in the order of the key: (a > x) OR (a = x AND b > y) and so on, which, other
-        // than (a, b) > (x, y), is found by the index.
-        Snapshot::After(parts) => {
-            let terms = (0..key.len()).map(|last| {
-                let equal = key.iter().zip(parts).take(last);
-                let equal = equal.map(|(name, part)| format!("{name} = {part} AND "));
-                let equal: String = equal.collect();
-                format!("({equal}{} > {})", key[last], parts[last])
-            });
-            format!(" WHERE {}", terms.collect::<Vec<_>>().join(" OR "))
-        }
+        Snapshot::After(parts) => format!(" WHERE {}", after(&key, parts)),
         Snapshot::Begun | Snapshot::Done => String::new(),
     };
     format!(
         "SELECT {} FROM {} FORCE INDEX (PRIMARY){bound} ORDER BY {} LIMIT {limit}",
         names.join(", "),
-        options.quoted_table(),
+        options.tables[0].quoted(),
         key.join(", ")
     )
+}
+
+/// The condition for rows after a key, in its order: (a > x) OR (a = x AND b > y) and so on, which,
+/// other than (a, b) > (x, y), is found by the index.
+pub(crate) fn after(key: &[String], parts: &[String]) -> String {
+    let terms = (0..key.len().min(parts.len())).map(|last| {
+        let equal = key.iter().zip(parts).take(last);
+        let equal: String = equal
+            .map(|(name, part)| format!("{name} = {part} AND "))
+            .collect();
+        format!("({equal}{} > {})", key[last], parts[last])
+    });
+    terms.collect::<Vec<_>>().join(" OR ")
 }

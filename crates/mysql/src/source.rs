@@ -1,7 +1,8 @@
 //! The seam to `ship`.
 
 use crate::options::MysqlOptions;
-use crate::table::Table;
+use crate::relation;
+use crate::table::{Table, read_all};
 use crate::topic::TableTopic;
 use crate::value::Kind;
 use mysql_async::prelude::Queryable;
@@ -27,8 +28,8 @@ impl MysqlSource {
     fn count_where(&self, condition: impl Fn(&Table) -> Result<String>) -> Result<u64> {
         runtime()?.block_on(async {
             let mut conn = self.options.connect().await?;
-            let table = Table::read(&mut conn, &self.options).await?;
-            let (name, condition) = (self.options.quoted_table(), condition(&table)?);
+            let table = Table::read(&mut conn, &self.options.tables[0]).await?;
+            let (name, condition) = (self.options.tables[0].quoted(), condition(&table)?);
             let query = format!("SELECT COUNT(*) FROM {name} WHERE {condition}");
             let count: Option<u64> = conn
                 .query_first(query)
@@ -41,10 +42,7 @@ impl MysqlSource {
 
 impl Source for MysqlSource {
     fn identity(&self) -> String {
-        let MysqlOptions {
-            database, table, ..
-        } = &self.options;
-        format!("{}/{database}.{table}", self.options)
+        format!("{}/{}", self.options, self.options.tables[0])
     }
 
     fn grows(&self) -> bool {
@@ -66,6 +64,14 @@ impl Source for MysqlSource {
         })?;
         // Of a key of several columns nothing is known.
         Ok((found > 0).then_some(true))
+    }
+
+    fn describe(&self) -> Result<Vec<String>> {
+        runtime()?.block_on(async {
+            let mut conn = self.options.connect().await?;
+            let tables = read_all(&mut conn, &self.options).await?;
+            Ok(relation::describe(&self.options, &tables))
+        })
     }
 
     fn has_dense_positions(&self) -> bool {

@@ -1,10 +1,9 @@
-//! The binlog from a place on, as changes of one table.
+//! The binlog from a place on, as changed rows of the tables that are followed.
 
 use crate::ddl::{Effect, effect};
 use crate::fault::Fault;
-use crate::options::MysqlOptions;
+use crate::options::{MysqlOptions, TableName};
 use crate::place::{Gtids, Offset, Place};
-use crate::row;
 use crate::table::Layout;
 use futures_util::StreamExt;
 use mysql_async::binlog::events::{BinlogEventHeader, Event, EventData, RowsEventData};
@@ -12,6 +11,7 @@ use mysql_async::binlog::value::BinlogValue;
 use mysql_async::prelude::Queryable;
 use mysql_async::{BinlogStream, BinlogStreamRequest, Conn, Value};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Numbers of events that the library knows, and of MariaDB's own.
 const QUERY: u8 = 2;
@@ -35,21 +35,24 @@ const CHECKSUM_BYTES: usize = 4;
 /// Servers tell replicas apart by their ids: one at random of the upper half.
 const REPLICA_ID_MIN: u32 = 1 << 31;
 
-/// A changed row.
+/// The rows of a table that a change has, before and after it.
 #[derive(Debug)]
-pub(crate) struct RowChange {
-    pub(crate) at: Offset,
+pub(crate) struct Rows {
+    /// The number of the table in the options.
+    pub(crate) table: usize,
+    pub(crate) layout: Arc<Layout>,
+    /// Where the event begins.
+    pub(crate) start: Offset,
     pub(crate) time_micros: i64,
-    pub(crate) key: String,
-    pub(crate) document: Option<Box<str>>,
+    pub(crate) images: Vec<(Option<Vec<Value>>, Option<Vec<Value>>)>,
 }
 
 /// What an event was.
 #[derive(Debug)]
 pub(crate) enum Step {
     Nothing,
-    Rows(Vec<RowChange>),
-    /// The end of a transaction; whether the table may have other columns after it.
+    Rows(Rows),
+    /// The end of a transaction; whether a table may have other columns after it.
     Ended {
         is_defined: bool,
     },
@@ -58,15 +61,16 @@ pub(crate) enum Step {
 /// A reader of the binlog.
 pub(crate) struct Stream {
     stream: BinlogStream,
-    options: MysqlOptions,
+    tables: Vec<TableName>,
     charsets: HashMap<u16, String>,
-    pub(crate) json: HashSet<String>,
+    /// The columns with JSON of each table.
+    json: Vec<HashSet<String>>,
     /// The end of the last event.
     pub(crate) at: Offset,
     gtids: Gtids,
     /// The transaction that is read.
     open: Option<Open>,
-    layouts: HashMap<u64, Option<Layout>>,
+    layouts: HashMap<u64, Option<(usize, Arc<Layout>)>>,
     /// The library learns of checksums from an event that comes after the first name of a file, so
     /// that name has the bytes of one at its end.
     first_checksum_bytes: usize,
@@ -86,7 +90,7 @@ impl Stream {
         mut conn: Conn,
         options: &MysqlOptions,
         place: &Place,
-        (charsets, json): (HashMap<u16, String>, HashSet<String>),
+        (charsets, json): (HashMap<u16, String>, Vec<HashSet<String>>),
         random: u32,
     ) -> Result<Stream, Fault> {
         // Capability 4: the server sends transactions' ids as they are.
@@ -102,7 +106,7 @@ impl Stream {
         let stream = conn.get_binlog_stream(request).await?;
         Ok(Stream {
             stream,
-            options: options.clone(),
+            tables: options.tables.clone(),
             charsets,
             json,
             at: Offset {
@@ -130,7 +134,7 @@ impl Stream {
     }
 
     /// The columns may be others from here on.
-    pub(crate) fn redefine(&mut self, json: HashSet<String>) {
+    pub(crate) fn redefine(&mut self, json: Vec<HashSet<String>>) {
         self.json = json;
         self.layouts.clear();
     }
@@ -179,7 +183,7 @@ impl Stream {
             }
             code if ROWS.contains(&code) => {
                 if let Some(EventData::RowsEvent(rows)) = event.read_data().map_err(unreadable)? {
-                    return self.rows(header, &rows).map(Step::Rows);
+                    return self.rows(header, &rows);
                 }
             }
             _ => {}
@@ -217,27 +221,32 @@ impl Stream {
         if ["COMMIT", "ROLLBACK"].contains(&text.trim()) {
             return Ok(self.end());
         }
-        let (database, table) = (&self.options.database, &self.options.table);
-        match effect(&text, &schema, database, table) {
-            Effect::None => {}
-            Effect::Defined => {
-                if let Some(open) = &mut self.open {
-                    open.is_defined = true;
+        for table in &self.tables {
+            match effect(&text, &schema, &table.database, &table.name) {
+                Effect::None => {}
+                Effect::Defined => {
+                    if let Some(open) = &mut self.open {
+                        open.is_defined = true;
+                    }
                 }
-            }
-            Effect::Emptied(how) => {
-                return Err(self.stop(&format!(
-                    "the table was {how}, which removes rows without a change of each. Empty the \
-                     sinks, remove their positions and run again, or build the indexes anew \
-                     (`quire reindex`)"
-                )));
-            }
-            Effect::Statement => {
-                return Err(self.stop(
-                    "a statement changed the table, and the binlog does not have the rows: let \
-                     no session set binlog_format to another than ROW. Empty the sinks, remove \
-                     their positions and run again",
-                ));
+                Effect::Emptied(how) => {
+                    return Err(self.stop_at(
+                        table,
+                        &format!(
+                            "the table was {how}, which removes rows without a change of each. \
+                             Empty the sinks, remove their positions and run again, or build the \
+                             indexes anew (`quire reindex`)"
+                        ),
+                    ));
+                }
+                Effect::Statement => {
+                    return Err(self.stop_at(
+                        table,
+                        "a statement changed the table, and the binlog does not have the rows: \
+                         let no session set binlog_format to another than ROW. Empty the sinks, \
+                         remove their positions and run again",
+                    ));
+                }
             }
         }
         match self.open.as_ref().is_some_and(|open| open.is_standalone) {
@@ -246,77 +255,62 @@ impl Stream {
         }
     }
 
-    fn rows(
-        &mut self,
-        header: BinlogEventHeader,
-        rows: &RowsEventData<'_>,
-    ) -> Result<Vec<RowChange>, Fault> {
+    fn rows(&mut self, header: BinlogEventHeader, rows: &RowsEventData<'_>) -> Result<Step, Fault> {
         let id = rows.table_id();
         let Some(map) = self.stream.get_tme(id) else {
             return Err(self.stop("rows of an unknown table"));
         };
         if !self.layouts.contains_key(&id) {
-            let is_ours = map.database_name() == self.options.database
-                && map.table_name() == self.options.table;
-            let layout = is_ours.then(|| Layout::of(map, &self.charsets, &self.json));
-            let layout = layout.transpose().map_err(|why| self.stop(&why))?;
+            let is_this = |table: &TableName| {
+                map.database_name() == table.database && map.table_name() == table.name
+            };
+            let table = self.tables.iter().position(is_this);
+            let layout = table.map(|table| {
+                let layout = Layout::of(map, &self.charsets, &self.json[table]);
+                layout
+                    .map(|layout| (table, Arc::new(layout)))
+                    .map_err(|why| self.stop_at(&self.tables[table], &why))
+            });
+            let layout = layout.transpose()?;
             self.layouts.insert(id, layout);
         }
-        let Some(Some(layout)) = self.layouts.get(&id) else {
-            return Ok(Vec::new());
+        let Some(Some((table, layout))) = self.layouts.get(&id) else {
+            return Ok(Step::Nothing);
         };
+        let (table, layout) = (*table, Arc::clone(layout));
         if let Some(open) = &mut self.open {
             open.has_rows = true;
         }
-        let start = self
-            .at
-            .offset
-            .saturating_sub(u64::from(header.event_size()));
-        let mut changes = Vec::new();
-        for (number, row) in (0..).zip(rows.rows(map)) {
+        let mut images = Vec::new();
+        for row in rows.rows(map) {
             let (before, after) = row.map_err(unreadable)?;
             let values = |row: Option<mysql_async::binlog::row::BinlogRow>| {
-                row.map(|row| values(layout, row)).transpose()
+                let values = row.map(|row| values(&layout, row)).transpose();
+                values.map_err(|why| self.stop_at(&self.tables[table], &why))
             };
-            let before = values(before).map_err(|why| self.stop(&why))?;
-            let after = values(after).map_err(|why| self.stop(&why))?;
-            let key = |values: &Vec<Value>| row::key(&layout.columns, &layout.key, values);
-            let (old, new) = (before.as_ref().map(key), after.as_ref().map(key));
-            let had_old = old.is_some();
-            // A row with two images has two bytes or more, so both changes have a place.
-            let number = if had_old && new.is_some() {
-                2 * number
-            } else {
-                number
-            };
-            let mut push = |number: u64, key: String, document| {
-                changes.push(RowChange {
-                    at: Offset {
-                        file: self.at.file.clone(),
-                        offset: start + number,
-                    },
-                    time_micros: i64::from(header.timestamp()) * 1_000_000,
-                    key,
-                    document,
-                });
-            };
-            if let Some(old) = old
-                && new.as_ref() != Some(&old)
-            {
-                push(number, old, None);
-            }
-            if let (Some(new), Some(values)) = (new, after) {
-                let document = row::document(&layout.columns, &values);
-                push(number + u64::from(had_old), new, Some(document));
-            }
+            images.push((values(before)?, values(after)?));
         }
-        Ok(changes)
+        let event_bytes = u64::from(header.event_size());
+        Ok(Step::Rows(Rows {
+            table,
+            layout,
+            start: Offset {
+                file: self.at.file.clone(),
+                offset: self.at.offset.saturating_sub(event_bytes),
+            },
+            time_micros: i64::from(header.timestamp()) * 1_000_000,
+            images,
+        }))
     }
 
     fn stop(&self, why: &str) -> Fault {
+        self.stop_at(&self.tables[0], why)
+    }
+
+    /// What a reader says that can't go on here because of a table.
+    pub(crate) fn stop_at(&self, table: &TableName, why: &str) -> Fault {
         let Offset { file, offset } = &self.at;
-        let (database, table) = (&self.options.database, &self.options.table);
-        Fault::Stop(format!("{database}.{table} at {file}:{offset}: {why}"))
+        Fault::Stop(format!("{table} at {file}:{offset}: {why}"))
     }
 }
 

@@ -2,23 +2,45 @@
 
 use crate::charset::Charset;
 use crate::fault::Fault;
-use crate::options::{MysqlOptions, text};
+use crate::options::{MysqlOptions, TableName, text};
 use crate::value::Kind;
 use mysql_async::binlog::events::{OptionalMetaExtractor, OptionalMetadataField, TableMapEvent};
 use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The collation of bytes that are no text.
 const BINARY: u16 = 63;
 
 /// The present definition.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) columns: Vec<(String, Kind)>,
+    /// The type of each column, and the collation of text.
+    pub(crate) types: Vec<(String, Option<String>)>,
     /// The columns of the primary key, in its order.
     pub(crate) key: Vec<usize>,
+    pub(crate) indexes: Vec<Index>,
+}
+
+/// An index of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Index {
+    pub(crate) is_unique: bool,
+    pub(crate) columns: Vec<String>,
+}
+
+/// Reads the definitions of all tables that are followed.
+///
+/// # Errors
+/// As [`Table::read`].
+pub(crate) async fn read_all(conn: &mut Conn, options: &MysqlOptions) -> Result<Vec<Table>, Fault> {
+    let mut tables = Vec::new();
+    for name in &options.tables {
+        tables.push(Table::read(conn, name).await?);
+    }
+    Ok(tables)
 }
 
 impl Table {
@@ -26,50 +48,63 @@ impl Table {
     ///
     /// # Errors
     /// If there is no such table, or it can't be followed: all reasons.
-    pub(crate) async fn read(conn: &mut Conn, options: &MysqlOptions) -> Result<Table, Fault> {
+    pub(crate) async fn read(conn: &mut Conn, name: &TableName) -> Result<Table, Fault> {
         let place = format!(
             "table_schema = {} AND table_name = {}",
-            text(&options.database),
-            text(&options.table)
+            text(&name.database),
+            text(&name.name)
         );
-        let rows: Vec<(String, String, Option<String>, Option<u64>)> = conn
+        type Row = (String, String, Option<String>, Option<u64>, Option<String>);
+        let rows: Vec<Row> = conn
             .query(format!(
-                "SELECT column_name, data_type, character_set_name, datetime_precision FROM \
-                 information_schema.columns WHERE {place} ORDER BY ordinal_position"
+                "SELECT column_name, data_type, character_set_name, datetime_precision, \
+                 collation_name FROM information_schema.columns WHERE {place} ORDER BY \
+                 ordinal_position"
             ))
             .await?;
-        let key: Vec<String> = conn
+        let parts: Vec<(String, bool, String)> = conn
             .query(format!(
-                "SELECT column_name FROM information_schema.statistics WHERE {place} AND \
-                 index_name = 'PRIMARY' ORDER BY seq_in_index"
+                "SELECT index_name, non_unique, column_name FROM information_schema.statistics \
+                 WHERE {place} ORDER BY index_name, seq_in_index"
             ))
             .await?;
-        let name = format!("{}.{}", options.database, options.table);
+        let mut indexes: BTreeMap<String, Index> = BTreeMap::new();
+        for (index, is_common, column) in parts {
+            let index = indexes.entry(index).or_insert(Index {
+                is_unique: !is_common,
+                columns: Vec::new(),
+            });
+            index.columns.push(column);
+        }
+        let key = indexes.get("PRIMARY").map(|index| index.columns.clone());
         if rows.is_empty() {
             return Err(Fault::Stop(format!(
                 "there is no table {name}, or this user may not read it"
             )));
         }
         let create: Option<(String, String)> = conn
-            .query_first(format!("SHOW CREATE TABLE {}", options.quoted_table()))
+            .query_first(format!("SHOW CREATE TABLE {}", name.quoted()))
             .await?;
         let create = create.map(|row| row.1).unwrap_or_default();
         let json = json_columns(&create);
         let mut wrong = Vec::new();
-        let mut columns = Vec::new();
-        for (column, data_type, charset, precision) in rows {
+        let (mut columns, mut types) = (Vec::new(), Vec::new());
+        for (column, data_type, charset, precision, collation) in rows {
             let is_json = json.contains(&column);
             if data_type == "time" && precision.is_some_and(is_misread) {
                 wrong.push(format!("column {column}: {MISREAD}"));
                 continue;
             }
             match kind(&data_type, charset.as_deref(), is_json) {
-                Ok(kind) => columns.push((column, kind)),
+                Ok(kind) => {
+                    columns.push((column, kind));
+                    types.push((data_type, collation));
+                }
                 Err(why) => wrong.push(format!("column {column}: {why}")),
             }
         }
         let place_of = |column: &String| columns.iter().position(|(name, _)| name == column);
-        let key: Vec<usize> = key.iter().filter_map(place_of).collect();
+        let key: Vec<usize> = key.iter().flatten().filter_map(place_of).collect();
         if key.is_empty() && wrong.is_empty() {
             wrong.push("it has no primary key, which would be the key of documents".to_owned());
         }
@@ -86,7 +121,12 @@ impl Table {
             ));
         }
         match wrong.is_empty() {
-            true => Ok(Table { columns, key }),
+            true => Ok(Table {
+                columns,
+                types,
+                key,
+                indexes: indexes.into_values().collect(),
+            }),
             false => Err(Fault::Stop(format!(
                 "table {name} can't be followed: {}",
                 wrong.join("; ")

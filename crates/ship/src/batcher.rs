@@ -51,8 +51,8 @@ struct Entry {
 }
 
 impl Batcher {
-    /// A batcher of what comes after a cursor.
-    pub(crate) fn new(cursor: Cursor) -> Batcher {
+    /// A batcher of what comes after a cursor, where the sink has this mark.
+    pub(crate) fn new(cursor: Cursor, mark: Option<Value>) -> Batcher {
         Batcher {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -62,6 +62,7 @@ impl Batcher {
             cut: cursor.clone(),
             settled: Settled {
                 cursor,
+                mark,
                 ..Settled::default()
             },
         }
@@ -192,7 +193,7 @@ mod tests {
             keys in prop::collection::vec(0..20_u8, 1..200),
             choices in prop::collection::vec((any::<bool>(), 1..2000_usize, any::<u8>()), 1..600),
         ) {
-            let mut batcher = Batcher::new(Cursor::default());
+            let mut batcher = Batcher::new(Cursor::default(), None);
             let all: Vec<Change> = (1..).zip(&keys).map(|(n, key)| change(n, *key)).collect();
             batcher.add(all.clone());
             let mut under_way: Vec<Bulk> = Vec::new();

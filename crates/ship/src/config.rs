@@ -1,6 +1,7 @@
 //! The file of a pipe: its source and its sinks, in TOML.
 
 use crate::bulk_sink::{BulkOptions, BulkSink};
+use crate::document_config::{FieldsConfig, JoinConfig};
 use crate::error::{Error, Result};
 use crate::file_source::FileSource;
 use crate::http::{Access, Http};
@@ -75,6 +76,11 @@ pub struct SourceConfig {
     pub topic: Option<String>,
     /// Of `mysql`: `DATABASE.TABLE`; of `postgres`: `SCHEMA.TABLE`.
     pub table: Option<String>,
+    /// Of `mysql`: which columns are fields, and how.
+    pub document: Option<FieldsConfig>,
+    /// Of `mysql`: rows of other tables that are fields of the document.
+    #[serde(rename = "join", default)]
+    pub joins: Vec<JoinConfig>,
     /// Of `postgres`: the publication; by default one with the table's name, which is made.
     pub publication: Option<String>,
     /// Of `postgres`: `disable`, `prefer`, `require`, `verify-ca` or `verify-full`; the last by
@@ -268,6 +274,14 @@ impl SourceConfig {
     fn check(&self) -> Result<(), String> {
         let collection = self.collection.is_some();
         let place = (&self.url, &self.directory, &self.files);
+        let is_table = self.kind.as_deref() == Some("mysql");
+        if !is_table && (self.document.is_some() || !self.joins.is_empty()) {
+            return Err("[source.document] and [[source.join]] need type mysql".to_owned());
+        }
+        for join in &self.joins {
+            join.check()
+                .map_err(|why| format!("join {:?}: {why}", join.field))?;
+        }
         if let Some(kind) = &self.kind {
             if !SOURCE_KINDS.contains(&kind.as_str()) {
                 let hint = suggestion(kind, SOURCE_KINDS);

@@ -140,7 +140,8 @@ impl Lane<'_> {
             threads.push(reader);
             let mut coordinator = Coordinator {
                 lane: self,
-                batcher: Batcher::new(cursor),
+                // A place may move without a change: the mark stays then.
+                batcher: Batcher::new(cursor, checkpoint.mark.clone()),
                 tuner,
                 before: (checkpoint.changes, checkpoint.dead_letters),
                 place: checkpoint.place.clone(),

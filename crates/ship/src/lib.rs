@@ -53,6 +53,7 @@ mod config;
 mod dead_letters;
 mod delays;
 mod deliver;
+mod document_config;
 mod error;
 mod file_source;
 mod http;
@@ -75,10 +76,12 @@ pub use checkpoint::Checkpoint;
 pub use collection_source::CollectionSource;
 pub use config::{OnLostPosition, PipeConfig, SinkConfig, SourceConfig};
 pub use delays::Delays;
+pub use document_config::{Cast, FieldsConfig, JoinConfig, JoinKind};
 pub use error::{Error, Result};
 pub use file_source::FileSource;
 pub use http::{Access, Answer, Body, Http};
 pub use ndjson_sink::NdjsonSink;
+pub use nearest::suggestion;
 pub use progress::Progress;
 pub use reindex::{
     Difference, Place, Plan, PlannedChange, PlannedDisk, Reindex, ReindexEvent, ReindexStatus,

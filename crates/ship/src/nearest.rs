@@ -4,7 +4,7 @@
 const ALIKE_MIN: f64 = 0.6;
 
 /// `; did you mean "x"?` for the name most like this one; empty if none is.
-pub(crate) fn suggestion<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+pub fn suggestion<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     let scored = known
         .into_iter()
         .map(|known| (strsim::normalized_damerau_levenshtein(name, known), known));

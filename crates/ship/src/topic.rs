@@ -31,6 +31,14 @@ pub trait Source: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// Lines that say what its documents are made of, and what is slow or doubtful about it.
+    ///
+    /// # Errors
+    /// As [`count`](Source::count).
+    fn describe(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Whether a cursor may be at any position up to the end, not only where a change ends.
     fn has_dense_positions(&self) -> bool;
 

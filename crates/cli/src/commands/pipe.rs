@@ -124,12 +124,20 @@ fn check(context: &mut Context, file: &Path) -> Result<()> {
     for (part, what, end) in rows {
         let why = end.err().map(|error| error.to_string());
         is_reachable &= why.is_none();
+        let lines = match (part.as_str(), &why) {
+            ("source", None) => source.describe().map_err(failed)?,
+            _ => Vec::new(),
+        };
         if context.out.is_json() {
-            let line = json!({"part": part, "what": what, "ok": why.is_none(), "error": why});
+            let line = json!({"part": part, "what": what, "ok": why.is_none(), "error": why,
+                "documents": lines});
             context.out.json_line(&line)?;
         } else {
             let why = why.map_or_else(|| "ok".to_owned(), |why| format!("FAILS: {why}"));
             context.out.line(format_args!("{part}: {what}: {why}"))?;
+            for line in lines {
+                context.out.line(format_args!("  {line}"))?;
+            }
         }
     }
     if !context.out.is_json() {

@@ -16,6 +16,7 @@ mod documents;
 mod kafka;
 mod load;
 mod mariadb;
+mod mariadb_joined;
 mod mariadb_server;
 mod pipe;
 mod postgres;
