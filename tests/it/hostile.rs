@@ -84,7 +84,10 @@ fn different(client: usize, version: usize) -> String {
     };
     match (client + version) % 4 {
         0 => format!("{{\"values\":[{}]}}", listed(500_000, &|n| n.to_string())),
-        1 => format!("{{\"values\":[{}]}}", listed(350_000, &|n| format!("\"{n}\""))),
+        1 => format!(
+            "{{\"values\":[{}]}}",
+            listed(350_000, &|n| format!("\"{n}\""))
+        ),
         2 => {
             let field = |n: usize| {
                 let n = n - first;

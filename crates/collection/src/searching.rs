@@ -7,9 +7,7 @@ use crate::search::{
     COLUMN_BLOCK_BITS, CachedChanges, Change, Changed, Documents, ID, LiveColumns, LiveShard,
     SearchTree,
 };
-use crate::search::{
-    Exceptions, count_with_many, fields_with_many, is_listed, refused_fields,
-};
+use crate::search::{Exceptions, count_with_many, fields_with_many, is_listed, refused_fields};
 use crate::types::with_key;
 use crate::{Error, PartitionView, Result};
 use bytes::Bytes;

@@ -187,7 +187,9 @@ fn index_line(collection: &CollectionStats, index: &IndexStats) -> String {
     }
     for (field, documents) in &index.documents_with_many {
         let documents = counted(*documents, "document", "documents");
-        line.push_str(&format!("\n{documents} not indexed by {field}: too many values"));
+        line.push_str(&format!(
+            "\n{documents} not indexed by {field}: too many values"
+        ));
     }
     for error in &index.errors {
         line.push_str(&format!("\nerror: {error}"));

@@ -282,19 +282,34 @@ fn any_shape() -> impl Strategy<Value = Shape> {
         Just(Limits::default()),
         (1usize..4, 1usize..12).prop_map(|(field, document)| Limits { field, document }),
     ];
-    (1usize..300, 0usize..3, bits, broad, docs_min, (shared, limits)).prop_map(
-        |(batch, lag, block_bits, broad_postings_min, layer_docs_min, (shared_bytes, limits))| {
-            Shape {
+    (
+        1usize..300,
+        0usize..3,
+        bits,
+        broad,
+        docs_min,
+        (shared, limits),
+    )
+        .prop_map(
+            |(
                 batch,
                 lag,
                 block_bits,
                 broad_postings_min,
                 layer_docs_min,
-                shared_bytes,
-                limits,
-            }
-        },
-    )
+                (shared_bytes, limits),
+            )| {
+                Shape {
+                    batch,
+                    lag,
+                    block_bits,
+                    broad_postings_min,
+                    layer_docs_min,
+                    shared_bytes,
+                    limits,
+                }
+            },
+        )
 }
 
 proptest! {
