@@ -206,7 +206,7 @@ fn refused_fields() -> Option<(String, String)> {
 fn many_values() -> Option<(String, String)> {
     let test =
         live_index::bad_input::documents_with_too_many_values_to_index_are_counted_by_field_and_found;
-    first_failure(&[("documents with more values than are indexed", test)])
+    first_failure(&[("documents of too many values", test)])
 }
 
 fn damaged_index() -> Option<(String, String)> {
