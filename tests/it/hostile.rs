@@ -75,6 +75,33 @@ impl Documents {
     }
 }
 
+/// A document of values that are all different: numbers, strings, fields, or arrays in arrays.
+fn different(client: usize, version: usize) -> String {
+    let first = (client * ROUNDS + version) * 1_000_000 + 1_000_000;
+    let listed = |count: usize, item: &dyn Fn(usize) -> String| {
+        let items: Vec<String> = (first..first + count).map(item).collect();
+        items.join(",")
+    };
+    match (client + version) % 4 {
+        0 => format!("{{\"values\":[{}]}}", listed(500_000, &|n| n.to_string())),
+        1 => format!(
+            "{{\"values\":[{}]}}",
+            listed(350_000, &|n| format!("\"{n}\""))
+        ),
+        2 => {
+            let field = |n: usize| {
+                let n = n - first;
+                format!("\"f{n:0300}\":[{n},{},{}]", n + first, n + 2 * first)
+            };
+            format!("{{{}}}", listed(10_000, &field))
+        }
+        _ => {
+            let nested = |n: usize| format!("{}{n}{}", "[".repeat(60), "]".repeat(60));
+            format!("{{\"nested\":[{}]}}", listed(30_000, &nested))
+        }
+    }
+}
+
 /// What a server answered: the status, and the beginning.
 struct Answered {
     status: u16,
@@ -209,6 +236,25 @@ impl Clients<'_> {
         let path = format!("/docs/_doc/numbers-{client}");
         let answer = self.exchange("numbers", "PUT", &path, document.as_bytes());
         assert!(status.contains(&answer.0), "{answer:?}");
+    }
+
+    /// A document of 4 MiB of values that are all different, by each way to write it in turns.
+    fn different(&self, client: usize, version: usize) {
+        let document = different(client, version);
+        let id = format!("different-{client}");
+        let (method, path, body) = match version % 3 {
+            0 => ("PUT", format!("/docs/_doc/{id}"), document),
+            1 => {
+                let body = format!("{{\"doc_as_upsert\":true,\"doc\":{document}}}");
+                ("POST", format!("/docs/_update/{id}"), body)
+            }
+            _ => {
+                let body = format!("{{\"index\":{{\"_id\":\"{id}\"}}}}\n{document}\n");
+                ("POST", "/docs/_bulk".to_string(), body)
+            }
+        };
+        let (status, head) = self.exchange("different", method, &path, body.as_bytes());
+        assert!([200, 201].contains(&status), "{status} {head}");
     }
 
     fn get(&self, client: usize) {
@@ -382,6 +428,7 @@ fn holds(memory_mib: u64, limit_mib: u64) {
             repeat(Box::new(move |version| all.update(client, version)));
             repeat(Box::new(move |version| all.bulk(client, version)));
             repeat(Box::new(move |version| all.numbers(client, version)));
+            repeat(Box::new(move |version| all.different(client, version)));
             repeat(Box::new(move |version| {
                 drop(all.set_and_get(client, version))
             }));

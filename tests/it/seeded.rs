@@ -110,6 +110,7 @@ fn search(bug: Bug, seed: &dyn Fn() -> Option<Seeded>) -> Option<(String, String
         }
         Bug::FrozenChecksumUnchecked => frozen_damage(),
         Bug::RefusedFieldSearched => refused_fields(),
+        Bug::ManyValuesForgotten => many_values(),
         Bug::DamagedIndexUsed => damaged_index(),
         bug if Bug::OF_LIVE_INDEXES.contains(&bug) => live_indexes(),
         Bug::RepairUnmarked => first_failure(&[(
@@ -201,6 +202,12 @@ fn refused_fields() -> Option<(String, String)> {
     let test =
         live_index::bad_input::fields_past_the_limit_are_refused_by_name_and_found_all_the_same;
     first_failure(&[("documents with more fields than an index takes", test)])
+}
+
+fn many_values() -> Option<(String, String)> {
+    let test =
+        live_index::bad_input::documents_with_too_many_values_to_index_are_counted_by_field_and_found;
+    first_failure(&[("documents of too many values", test)])
 }
 
 fn damaged_index() -> Option<(String, String)> {

@@ -216,7 +216,9 @@ impl PartitionView {
         let trees = self.search_trees().iter().rev();
         let mut whole = trees.filter(|tree| tree.fields.includes_all());
         if let Some((tree, built)) = whole.find_map(|tree| Some((tree, self.built(tree)?)))
-            && self.refused_fields(tree)?.is_empty()
+            && let exceptions = self.exceptions(tree, built)?
+            && !exceptions.refused
+            && !exceptions.many
             && let Some(shard) = self.shard(tree, built, true)?
         {
             return Ok(Some(shard.fields()?));

@@ -13,6 +13,7 @@ use crate::{IndexSettings, Partition, PartitionView, Result};
 use quire_env::JobClass;
 use quire_model::{DocId, Position};
 use quire_store::{DerivedTrees, Rebuilt, StoreStats, TreeId, TreeState};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct IndexFigures {
     pub rebuilt: Rebuilt,
     /// Fields that are not in it, as there are at most 10,000: the first hundred.
     pub refused_fields: Vec<String>,
+    /// By field: documents with more values of it than are indexed. At most a hundred fields.
+    pub documents_with_many: BTreeMap<String, u64>,
 }
 
 impl Partition {
@@ -97,6 +100,7 @@ impl Partition {
             error: stats.derive_error.clone(),
             rebuilt: tree.rebuilt.clone().unwrap_or_default(),
             refused_fields: view.refused_fields(&newest).unwrap_or_default(),
+            documents_with_many: view.documents_with_many(&newest).unwrap_or_default(),
         })
     }
 

@@ -7,7 +7,7 @@ use crate::search::{
     COLUMN_BLOCK_BITS, CachedChanges, Change, Changed, Documents, ID, LiveColumns, LiveShard,
     SearchTree,
 };
-use crate::search::{is_listed, refused_fields, refuses_some};
+use crate::search::{Exceptions, count_with_many, fields_with_many, is_listed, refused_fields};
 use crate::types::with_key;
 use crate::{Error, PartitionView, Result};
 use bytes::Bytes;
@@ -59,9 +59,7 @@ impl PartitionView {
     /// Whether a tree has all fields of a query that documents have: it may have refused some.
     fn has_fields(&self, tree: &SearchTree, built: Position, query: &Prepared) -> Result<bool> {
         let shown = self.store_view().tree(tree.id)?;
-        let state = self.search_state();
-        let refuses = state.refuses(tree.id, built, || refuses_some(shown))?;
-        if !refuses || seeded(Bug::RefusedFieldSearched) {
+        if !self.exceptions(tree, built)?.refused || seeded(Bug::RefusedFieldSearched) {
             return Ok(true);
         }
         let mut has_all = Ok(true);
@@ -71,6 +69,28 @@ impl PartitionView {
             }
         });
         has_all
+    }
+
+    pub(crate) fn exceptions(&self, tree: &SearchTree, built: Position) -> Result<Exceptions> {
+        let shown = self.store_view().tree(tree.id)?;
+        let state = self.search_state();
+        state.exceptions(tree.id, built, || Exceptions::of_tree(shown))
+    }
+
+    /// Of how many documents a search tree does not have all values of a field, as there are too
+    /// many; of at most a hundred fields.
+    pub(crate) fn documents_with_many(&self, tree: &SearchTree) -> Result<BTreeMap<String, u64>> {
+        let mut documents = BTreeMap::new();
+        if self.built(tree).is_some() {
+            let shown = self.store_view().tree(tree.id)?;
+            for path in fields_with_many(shown)? {
+                let count = count_with_many(shown, &path)?;
+                if count > 0 {
+                    documents.insert(path, count);
+                }
+            }
+        }
+        Ok(documents)
     }
 
     /// The fields that a search tree has refused; at most a hundred.
@@ -133,6 +153,7 @@ impl PartitionView {
             columns,
         );
         shard.doc_count = Some(totals.documents);
+        shard.has_many = self.exceptions(tree, built)?.many;
         shard.tree = Some(tree.id);
         Ok(Some(shard))
     }

@@ -348,6 +348,9 @@ impl CollectionStats {
         index.refused_fields.extend(figures.refused_fields);
         index.refused_fields.sort();
         index.refused_fields.dedup();
+        for (field, documents) in figures.documents_with_many {
+            *index.documents_with_many.entry(field).or_default() += documents;
+        }
         index.rebuilt += figures.rebuilt.count;
         if figures.rebuilt.count > 0 {
             index.rebuilt_why = Some(figures.rebuilt.why);
@@ -424,6 +427,10 @@ pub struct IndexStats {
     /// Fields that are not in it, by name, at most a hundred of each partition: in a partition
     /// 10,000 are. Queries about them read documents.
     pub refused_fields: Vec<String>,
+    /// By field, at most a hundred of each partition: documents with more different values of it
+    /// than are indexed, 8,192 of a field and 16,384 of a document. Queries about the field read
+    /// them.
+    pub documents_with_many: BTreeMap<String, u64>,
 }
 
 impl IndexStats {

@@ -220,6 +220,8 @@ bugs! {
     LeftOutFieldSearched,
     /// An index answers queries about fields that it refused.
     RefusedFieldSearched,
+    /// An index takes a document with more values than are indexed for one without these values.
+    ManyValuesForgotten,
     /// A damaged index that is built anew is still used.
     DamagedIndexUsed,
 

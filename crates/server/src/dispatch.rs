@@ -32,7 +32,7 @@ use crate::limits::{Over, Share};
 use crate::net::idle::InService;
 use crate::net::lingering::Lingering;
 use crate::routes::{ROUTES, Route};
-use crate::slow::SlowRequest;
+use crate::slow::{CpuTime, SlowRequest};
 use crate::state::Server;
 use crate::tasks::answering::until_sent;
 use crate::tasks::task::Task;
@@ -227,12 +227,13 @@ async fn answer(
             running: Arc::clone(&running),
         })
     };
+    let cpu = CpuTime::default();
     let (format, answer) = match call() {
         Ok(call) => {
             let format = call.format.clone();
             let answer = tokio::select! {
                 biased;
-                answer = (route.handler)(server, call) => answer,
+                answer = cpu.of((route.handler)(server, call)) => answer,
                 // Work that the handler has begun ends as when its caller goes away.
                 () = running.cancelled() => Err(Task::failure()),
             };
@@ -246,7 +247,7 @@ async fn answer(
     let response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
-    note_if_slow(server, route, &running, begun, response.status());
+    note_if_slow(server, route, &running, (begun, cpu), response.status());
     let response = until_sent(response, running).map(|body| Metered::body(body, share, None));
     if route.endpoint.is_audited(&parts.method) {
         audited::admin(audit, &parts, &by, response.status());
@@ -258,7 +259,13 @@ async fn answer(
 }
 
 /// Notes a request that took long until its answer began.
-fn note_if_slow(server: &Server, route: &Route, task: &Task, begun: Duration, status: StatusCode) {
+fn note_if_slow(
+    server: &Server,
+    route: &Route,
+    task: &Task,
+    (begun, cpu): (Duration, CpuTime),
+    status: StatusCode,
+) {
     let Some(log) = &server.options.slow_log else {
         return;
     };
@@ -274,6 +281,7 @@ fn note_if_slow(server: &Server, route: &Route, task: &Task, begun: Duration, st
         request: task.description(),
         status: Some(status.as_u16()),
         took_millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        cpu_micros: Some(u64::try_from(cpu.spent().as_micros()).unwrap_or(u64::MAX)),
         plan: task.plan().map(explain_json),
     };
     log.note(&slow, now);

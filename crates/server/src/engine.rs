@@ -20,6 +20,7 @@ use crate::http::failure::{Failure, Outcome};
 use crate::ids::document_id;
 use crate::options::ServerOptions;
 use crate::search::execute::SEARCH_BYTES_MAX;
+use crate::slow::counted;
 
 /// The database that is served, and the bounds on its use. A clone is another handle to the same.
 #[derive(Clone)]
@@ -131,11 +132,11 @@ impl Engine {
             return Err(no_slot(what, timeout));
         };
         let engine = self.clone();
-        let task = tokio::task::spawn_blocking(move || {
+        let task = tokio::task::spawn_blocking(counted(move || {
             // Released when the work ends, also if the caller no longer waits for it.
             let _slot = slot;
             work(&engine)
-        });
+        }));
         match tokio::time::timeout(timeout, task).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => {

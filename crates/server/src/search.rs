@@ -99,9 +99,10 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     if let Some(lease) = request.scroll {
         return scroll_calls::begin(state, views, request, lease, held, begun).await;
     }
+    let of = buffers.clone();
     let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let id = point.as_ref().map(|(id, _)| ("pit_id", id.as_str()));
-        let mut search = Search::begin(views, request, id, stop, Some(held), begun)?;
+        let mut search = Search::begin(views, request, id, stop, (Some(held), &of), begun)?;
         let first = search.next_piece(false)?;
         Ok((search, first))
     };

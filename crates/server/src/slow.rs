@@ -6,8 +6,10 @@
 //!    the next line.
 //! 2. A line has no secret: of a token it has the name. It has the beginning of a search's body.
 
+mod cpu;
 mod gate;
 mod log;
 
+pub(crate) use cpu::{CpuTime, counted};
 pub use log::SlowLog;
 pub(crate) use log::SlowRequest;

@@ -75,7 +75,7 @@ fn count(query: quire_query::Filter) -> Query {
 }
 
 #[test]
-fn arrays_of_many_elements_are_indexed_element_by_element() {
+pub(crate) fn documents_with_too_many_values_to_index_are_counted_by_field_and_found() {
     let live = Live::new();
     let numbers = |from: u32| -> String {
         let all: Vec<_> = (from..from + 100_000).map(|n| n.to_string()).collect();
@@ -90,11 +90,31 @@ fn arrays_of_many_elements_are_indexed_element_by_element() {
         count(field("a").eq(0)),
         count(field("a").eq(99_995)),
         count(field("a").gt(150_000).and(field("b").exists())),
+        count(field("a").is_in([7, 199_989, 300_000])),
+        count(!field("a").lt(3)),
+        count(field("a").eq("text")),
         find(field("b").gt(0)).aggregate("d", Aggregate::distinct("a")),
         find(field("a").exists()).order_by(field("a").descending()),
     ];
-    let (_, index) = live.check(3, &queries);
+    let (live, index) = live.check(3, &queries);
     assert_eq!(index.refused_fields, [""; 0]);
+    let of_a = [("a".to_string(), 2)];
+    assert_eq!(index.documents_with_many, of_a.clone().into());
+    // Fewer values than there may be, and many in several fields that have few each.
+    live.put(0, r#"{"a":[5,7],"b":1}"#);
+    let several = (0..8_200).map(|n| format!(r#""f{n}":[{n},{}]"#, n + 1));
+    let several: Vec<_> = several.collect();
+    live.put(3, &format!(r#"{{"a":5,{}}}"#, several.join(",")));
+    let mut queries = queries.to_vec();
+    queries.push(count(field("f7").eq(8)));
+    queries.push(count(field("f8199").gt(8_000)));
+    let (live, index) = live.check(4, &queries);
+    assert_eq!(index.documents_with_many.len(), 100, "as many as are kept");
+    assert_eq!(index.documents_with_many["a"], 1);
+    live.put(3, r#"{"a":5}"#);
+    live.collection.delete(&Key::from(1)).unwrap();
+    let (_, index) = live.check(3, &queries);
+    assert_eq!(index.documents_with_many, [].into());
 }
 
 #[test]

@@ -220,6 +220,12 @@ fn index_line(collection: &CollectionStats, index: &IndexStats) -> String {
     if let Some(rate) = index.records_per_second() {
         line.push_str(&format!(", {} records a second", count(rate as u64)));
     }
+    for (field, documents) in &index.documents_with_many {
+        let documents = counted(*documents, "document", "documents");
+        line.push_str(&format!(
+            "\n{documents} not indexed by {field}: too many values"
+        ));
+    }
     for error in &index.errors {
         line.push_str(&format!("\nerror: {error}"));
     }

@@ -199,6 +199,34 @@ fn a_check_finds_what_would_stop_a_server_and_serves_nothing() {
     assert_eq!(server.stop("TERM").code, 0);
 }
 
+/// The mount point of a disk that is not mounted does not become an empty database.
+#[test]
+fn a_database_is_made_by_serve_only_where_it_is_asked_to_and_never_was_one() {
+    let quire = Quire::with_documents("{\"_id\":\"a\"}");
+    let empty = quire.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let listen = ["--listen", "127.0.0.1:0"];
+    for place in ["absent", "empty"] {
+        let serve = [&["serve", place], &listen[..]].concat();
+        quire.fails(&serve, 1, &["--create"]);
+    }
+    assert!(!quire.path("absent").exists());
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+    // What is left of a database whose catalog is gone is no place for a new one.
+    for copy in ["CATALOG", "CATALOG-2"] {
+        std::fs::remove_file(quire.path("db").join(copy)).unwrap();
+    }
+    let files = || std::fs::read_dir(quire.path("db")).unwrap().count();
+    let before = files();
+    for create in [&[][..], &["--create"]] {
+        let serve = [&["serve", "db"], &listen[..], create].concat();
+        quire.fails(&serve, 1, &["CATALOG"]);
+    }
+    assert_eq!(files(), before);
+    let server = Server::start_of(&quire, "empty", &[]);
+    assert_eq!(server.stop("TERM").code, 0);
+}
+
 #[test]
 fn running_requests_are_listed_and_cancelled_by_command() {
     let quire = Quire::with_documents("{\"_id\":\"a\"}");

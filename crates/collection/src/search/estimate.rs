@@ -249,24 +249,26 @@ impl LiveShard<'_> {
         known.is_some()
     }
 
-    /// The documents that must be read, as of their values only hashes are there.
+    /// The documents that must be read, as the index does not have all of their values.
     fn seen_long(&self, field: &[u8], test: &Test) -> Result<Seen> {
-        match test {
-            Test::Range(_) if takes_strings(test) => {
-                let (from, to) = key::long_terms(field);
-                let mut seen = self.seen_between(&from, &to)?;
-                if seen.has_more {
-                    let present = [field, &[key::PRESENT]].concat();
-                    seen.docs = self.seen_under(&present)?.docs.max(seen.docs);
-                }
-                Ok(seen)
-            }
-            Test::Exists | Test::Range(_) => Ok(Seen::default()),
-            Test::Eq(_) | Test::In(_) => Ok(Seen {
-                docs: self.long_candidates(field, test)?.len(),
+        if !matches!(test, Test::Range(_)) {
+            let docs = self.candidates(field, test)?.len();
+            return Ok(Seen {
+                docs,
                 ..Seen::default()
-            }),
+            });
         }
+        let mut seen = Seen::default();
+        if takes_strings(test) {
+            let (from, to) = key::long_terms(field);
+            seen = self.seen_between(&from, &to)?;
+            if seen.has_more {
+                let present = [field, &[key::PRESENT]].concat();
+                seen.docs = self.seen_under(&present)?.docs.max(seen.docs);
+            }
+        }
+        seen.docs += self.many_values(field)?.len();
+        Ok(seen)
     }
 
     /// Looks at the postings of one entry. Their documents are kept for its execution, which comes

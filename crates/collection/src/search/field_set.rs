@@ -1,4 +1,5 @@
-//! [`FieldSet`]: the fields that a search tree has. There is a limit for their number.
+//! [`FieldSet`]: the fields that a search tree has. There is a limit for their number, and for the
+//! bytes of their names: a document may have each of them.
 //!
 //! # Invariants
 //! 1. The tree has a list of its fields, and a field comes to it with the first of its values: the
@@ -6,24 +7,30 @@
 //! 2. A field leaves the list only with the whole tree, and comes to it only while it is not full.
 //!    So a field that was refused once is never indexed in part.
 //! 3. Fields are written to the list in the batch that has their first postings.
+//! 4. A second list has the fields of which some document has more values than are indexed, but
+//!    for those past a limit: it is empty if there are none.
 //!
 //! Queries about a field that was refused read documents.
 
+use super::postings::Postings;
 use super::tree_postings::tree_error;
 use super::{IndexedFields, key};
-use crate::Result;
+use crate::{Error, Result};
 use parking_lot::Mutex;
 use quire_index::{Posting, PostingChange};
 use quire_lsm::TreeSnapshot;
 use quire_store::{TreeBatch, TreeId};
 use std::collections::HashSet;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The most fields of a tree.
 const FIELDS_MAX: usize = 10_000;
 
-/// The most fields that were refused whose names are kept.
+/// The most bytes of their names.
+const NAMES_BYTES_MAX: usize = 1 << 20;
+
+/// The most fields of each of the other lists whose names are kept.
 const REFUSED_MAX: usize = 100;
 
 /// Bytes that are kept of the name of a field that was refused.
@@ -40,7 +47,10 @@ pub(crate) struct FieldSet {
 #[derive(Debug, Default)]
 struct Known {
     listed: HashSet<u128>,
+    /// Bytes of the paths in it.
+    listed_bytes: usize,
     refused: HashSet<u128>,
+    with_many: HashSet<u128>,
     unwritten: Vec<Vec<u8>>,
 }
 
@@ -79,10 +89,14 @@ impl FieldSet {
         }
         let mut loaded = Known::default();
         each_name(tree, &key::listed(), &mut |path| {
+            loaded.listed_bytes += path.len();
             loaded.listed.insert(xxh3_128(path))
         })?;
         each_name(tree, &key::refused(), &mut |name| {
             loaded.refused.insert(xxh3_128(name))
+        })?;
+        each_name(tree, &key::with_many(), &mut |path| {
+            loaded.with_many.insert(xxh3_128(path))
         })?;
         *known = Some(loaded);
         Ok(())
@@ -100,14 +114,30 @@ impl FieldSet {
         if known.listed.contains(&hash) {
             return true;
         }
-        if known.listed.len() >= FIELDS_MAX {
+        let bytes = known.listed_bytes + path.len();
+        if known.listed.len() >= FIELDS_MAX || bytes > NAMES_BYTES_MAX {
             known.refuse(path);
             return false;
         }
+        known.listed_bytes = bytes;
         known.listed.insert(hash);
         let list = [key::listed().as_slice(), path.as_bytes()].concat();
         known.unwritten.push(list);
         true
+    }
+
+    /// Takes a field of which a document has more values than are indexed, by the beginning of its
+    /// keys.
+    pub(crate) fn note_many(&self, field: &[u8]) {
+        let Some(path) = key::path(field) else {
+            return;
+        };
+        let mut known = self.known.lock();
+        let known = known.get_or_insert_default();
+        let path = path.as_bytes();
+        if known.with_many.len() < REFUSED_MAX && known.with_many.insert(xxh3_128(path)) {
+            known.unwritten.push([&key::with_many(), path].concat());
+        }
     }
 
     /// Writes what is new.
@@ -133,17 +163,34 @@ impl Known {
     }
 }
 
-/// Whether the tree has a list of fields that were refused.
-///
-/// # Errors
-/// Damage on disk, by file and offset.
-pub(crate) fn refuses_some(tree: &TreeSnapshot) -> Result<bool> {
-    let mut refuses = false;
-    each_name(tree, &key::refused(), &mut |_| {
-        refuses = true;
-        false
-    })?;
-    Ok(refuses)
+/// What a tree's lists say of all its fields.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Exceptions {
+    /// Some were refused.
+    pub(crate) refused: bool,
+    /// Of some, a document has more values than are indexed.
+    pub(crate) many: bool,
+}
+
+impl Exceptions {
+    /// Those of a tree.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub(crate) fn of_tree(tree: &TreeSnapshot) -> Result<Exceptions> {
+        let is_any = |list: &[u8]| {
+            let mut is_any = false;
+            each_name(tree, list, &mut |_| {
+                is_any = true;
+                false
+            })?;
+            Ok::<_, Error>(is_any)
+        };
+        Ok(Exceptions {
+            refused: is_any(&key::refused())?,
+            many: is_any(&key::with_many())?,
+        })
+    }
 }
 
 /// The names of fields that were refused, the first hundred: their beginnings, if they are long.
@@ -151,8 +198,46 @@ pub(crate) fn refuses_some(tree: &TreeSnapshot) -> Result<bool> {
 /// # Errors
 /// Damage on disk, by file and offset.
 pub(crate) fn refused_fields(tree: &TreeSnapshot) -> Result<Vec<String>> {
+    names(tree, &key::refused())
+}
+
+/// The fields of which a document has, or had, more values than are indexed: the first hundred.
+///
+/// # Errors
+/// Damage on disk, by file and offset.
+pub(crate) fn fields_with_many(tree: &TreeSnapshot) -> Result<Vec<String>> {
+    names(tree, &key::with_many())
+}
+
+/// How many documents have more values of a field than are indexed.
+///
+/// # Errors
+/// Damage on disk, by file and offset.
+pub(crate) fn count_with_many(tree: &TreeSnapshot, path: &str) -> Result<u64> {
+    let entry = [key::field(path), vec![key::MANY]].concat();
+    let end = key::after_prefix(&entry).unwrap_or_default();
+    let (mut count, mut damage) = (0, None);
+    tree.visit(&entry, &end, &mut |_, posting| match posting.len() {
+        Ok(len) => {
+            count += u64::from(len);
+            ControlFlow::Continue(())
+        }
+        Err(damaged) => {
+            damage = Some(damaged);
+            ControlFlow::Break(())
+        }
+    })?;
+    match damage {
+        None => Ok(count),
+        Some(damage) => Err(Error::Index {
+            what: damage.to_string(),
+        }),
+    }
+}
+
+fn names(tree: &TreeSnapshot, list: &[u8]) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    each_name(tree, &key::refused(), &mut |name| {
+    each_name(tree, list, &mut |name| {
         names.push(String::from_utf8_lossy(name).into_owned());
         true
     })?;

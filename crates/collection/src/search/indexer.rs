@@ -3,7 +3,7 @@
 //! A field's path is looked at once for each value, and nothing is copied of it: a consumer of the
 //! values knows the field by its slot.
 
-use super::values::{Slot, Values};
+use super::values::{Limits, Slot, Values};
 use super::{FieldSet, key};
 use crate::id_value::id_value;
 use hashbrown::HashMap;
@@ -43,17 +43,24 @@ pub(crate) struct Indexer {
     known: Vec<Known>,
     by_path: HashMap<Box<str>, usize, BuildHasherDefault<Xxh3Default>>,
     bytes: usize,
+    limits: Limits,
 }
 
 impl Indexer {
     /// One of these fields.
     pub(crate) fn new(indexed: Arc<FieldSet>) -> Indexer {
+        Indexer::with_limits(indexed, Limits::default())
+    }
+
+    /// One of these fields, and of this number of values of a document.
+    pub(crate) fn with_limits(indexed: Arc<FieldSet>, limits: Limits) -> Indexer {
         Indexer {
             indexed,
             fields: Vec::new(),
             known: Vec::new(),
             by_path: HashMap::default(),
             bytes: 0,
+            limits,
         }
     }
 
@@ -66,7 +73,7 @@ impl Indexer {
 
     /// As [`values`](Self::values), in place of others, whose memory is used again.
     pub(crate) fn take_values(&mut self, document: &Document, id: &str, values: &mut Values) {
-        values.begin();
+        values.begin(self.limits);
         let mut last = None;
         let mut add = |path: &str, value: ValueRef<'_>| {
             let at = self.find(path, last);
@@ -82,6 +89,9 @@ impl Indexer {
         });
         add(ID, id_value(id));
         values.finish();
+        for field in values.many().filter_map(|slot| self.field(slot)) {
+            self.indexed.note_many(&field.key);
+        }
     }
 
     /// A field.

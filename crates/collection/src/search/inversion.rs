@@ -98,7 +98,7 @@ impl Inversion {
         if terms.has_value() {
             self.push_present(slot, enters);
         }
-        if terms.len() > 1 {
+        if terms.has_several() {
             self.push(slot, &[SEVERAL], enters);
         }
         let suffixes = terms.suffixes();
@@ -121,8 +121,8 @@ impl Inversion {
             if before.has_value() != after.has_value() {
                 self.push_present(slot, if after.has_value() { enters } else { leaves });
             }
-            if (before.len() > 1) != (after.len() > 1) {
-                let moved = if after.len() > 1 { enters } else { leaves };
+            if before.has_several() != after.has_several() {
+                let moved = if after.has_several() { enters } else { leaves };
                 self.push(slot, &[SEVERAL], moved);
             }
             if before.len() == 0 {

@@ -7,13 +7,15 @@
 //!         a term, from 0x01 on      documents with this value
 //!         0xfd                      documents with several values
 //!         0xfe, then 16 bytes       documents with a long value whose term has this XXH3-128
+//!         0xff                      documents with more values than are indexed
 //! ```
 //! Terms are in the order of values, and no term is a prefix of another, so the postings of a range
 //! of values are neighbours. The empty path, which no query can name, has all documents as `0x00`,
-//! and two lists, whose postings hold docid 0 alone:
+//! and three lists, whose postings hold docid 0 alone:
 //! ```text
 //! | the empty path | 0xf0, then a path | cluster 0 |      fields that are in the tree
 //! | the empty path | 0xf1, then a name | cluster 0 |      fields that were refused
+//! | the empty path | 0xf2, then a path | cluster 0 |      fields with postings of 0xff
 //! ```
 
 use quire_index::term;
@@ -35,8 +37,10 @@ const TEXT_END_BYTES: usize = 2;
 pub(crate) const PRESENT: u8 = 0x00;
 pub(crate) const SEVERAL: u8 = 0xfd;
 pub(crate) const LONG: u8 = 0xfe;
+pub(crate) const MANY: u8 = 0xff;
 const LISTED: u8 = 0xf0;
 const REFUSED: u8 = 0xf1;
+const WITH_MANY: u8 = 0xf2;
 const CLUSTER_BYTES: usize = 2;
 
 /// The beginning of the keys of a field.
@@ -45,6 +49,14 @@ pub(crate) fn field(path: &str) -> Vec<u8> {
     let is_term = term::encode(ValueRef::String(path), &mut key);
     assert!(is_term, "a string has a term");
     key
+}
+
+/// The path of a field, by the beginning of its keys.
+pub(crate) fn path(field: &[u8]) -> Option<Cow<'_, str>> {
+    match OrderedValue::decode(field, Direction::Ascending) {
+        Ok((OrderedValue::String(path), _)) => Some(path),
+        _ => None,
+    }
 }
 
 /// Appends what the documents with a value that is not null are kept under.
@@ -60,9 +72,10 @@ pub(crate) fn of_term(term: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(long_entry(xxh3_128(term)).to_vec())
 }
 
-/// Whether an entry stands for a long value.
+/// Whether an entry stands for a long value, or for more values than are indexed: only the document
+/// says what these are.
 pub(crate) fn is_long(entry: &[u8]) -> bool {
-    entry.first() == Some(&LONG)
+    matches!(entry.first(), Some(&(LONG | MANY)))
 }
 
 /// Appends the entry of a value, as [`of_term`] makes it of the term; false, and nothing appended,
@@ -135,9 +148,16 @@ pub(crate) fn refused() -> Vec<u8> {
     [field(""), vec![REFUSED]].concat()
 }
 
+/// What the keys of the list of fields begin with of which a document has more values than are
+/// indexed.
+pub(crate) fn with_many() -> Vec<u8> {
+    [field(""), vec![WITH_MANY]].concat()
+}
+
 /// Whether an entry is one of the lists, and says nothing of documents.
 pub(crate) fn is_of_list(entry: &[u8]) -> bool {
-    entry.starts_with(&listed()) || entry.starts_with(&refused())
+    let lists = [listed(), refused(), with_many()];
+    lists.iter().any(|list| entry.starts_with(list))
 }
 
 /// A hash of the value of a term, by which values are told apart.
@@ -191,6 +211,7 @@ pub(crate) fn entry_words(entry: &[u8]) -> String {
         [PRESENT] => format!("values of field {path:?}"),
         [SEVERAL] => format!("several values of field {path:?}"),
         [LONG, ..] => format!("a long value of field {path:?}"),
+        [MANY] => format!("more values of field {path:?} than are indexed"),
         _ => value().unwrap_or_else(|| format!("no value of field {path:?}")),
     }
 }

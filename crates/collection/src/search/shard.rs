@@ -5,7 +5,7 @@
 //!    between is in `changed`, as it is at the shard's position: it is taken out of what postings
 //!    say, and tested directly.
 //! 2. A test on long values is decided by reading the documents: a posting of a hash only says
-//!    which to read.
+//!    which to read. So is any test on a field of which a document has more values than are indexed.
 
 use super::changed::Changed;
 use super::live_columns::LiveColumns;
@@ -77,6 +77,8 @@ pub struct LiveShard<'v> {
     estimates: Mutex<Vec<(Leaf, Estimate)>>,
     /// The postings of entries that estimates have read.
     kept: Mutex<Vec<(Vec<u8>, DocSet)>>,
+    /// Whether documents may have more values of a field than are indexed.
+    pub(crate) has_many: bool,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
     damage: OnceLock<String>,
@@ -115,6 +117,7 @@ impl<'v> LiveShard<'v> {
             fields: Mutex::default(),
             estimates: Mutex::default(),
             kept: Mutex::default(),
+            has_many: true,
             tree: None,
             damage: OnceLock::new(),
         }
@@ -297,8 +300,26 @@ impl<'v> LiveShard<'v> {
         self.postings_of(&[field, &*key::of_term(term)].concat())
     }
 
-    /// The documents that a test on long values needs to be read for.
-    pub(super) fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
+    /// The documents with more values of a field than are indexed.
+    pub(super) fn many_values(&self, field: &[u8]) -> Result<DocSet> {
+        match self.has_many && !seeded(Bug::ManyValuesForgotten) {
+            true => self.postings_of(&[field, &[key::MANY]].concat()),
+            false => Ok(DocSet::empty()),
+        }
+    }
+
+    /// The documents that a test needs to be read for: the index has a hash of a long value, or not
+    /// all values.
+    pub(super) fn candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
+        if matches!(test, Test::Exists) {
+            return Ok(DocSet::empty());
+        }
+        let mut docs = self.many_values(field)?;
+        docs |= &self.long_candidates(field, test)?;
+        Ok(docs)
+    }
+
+    fn long_candidates(&self, field: &[u8], test: &Test) -> Result<DocSet> {
         match test {
             Test::Exists => Ok(DocSet::empty()),
             Test::Eq(value) if value.term().len() <= key::TERM_BYTES_MAX => Ok(DocSet::empty()),
@@ -478,7 +499,7 @@ impl<'v> LiveShard<'v> {
         }
         let field = key::field(leaf.path.as_str());
         let mut docs = self.by_postings(&field, leaf)?;
-        let candidates = self.long_candidates(&field, &leaf.test)?;
+        let candidates = self.candidates(&field, &leaf.test)?;
         if !candidates.is_empty() {
             if matches!(&leaf.test, Test::Eq(_) | Test::In(_)) {
                 // What the hash alone found is not decided yet.
@@ -531,7 +552,7 @@ impl<'v> LiveShard<'v> {
     /// that are level with the last of these.
     fn first_docs(&self, order: &Order, docs_min: u64) -> Result<Option<DocSet>> {
         let field = key::field(order.path.as_str());
-        if !self.long_values(&field)?.is_empty() {
+        if !self.long_values(&field)?.is_empty() || !self.many_values(&field)?.is_empty() {
             return Ok(None);
         }
         let (from, to) = key::terms(&field);

@@ -8,9 +8,9 @@
 //! 3. What is cached is of the records between two positions, and of nothing else. All partitions
 //!    together cache as much as their budget has room for.
 
-use super::IndexedFields;
 use super::changed::{Change, Changed};
 use super::shared_reads::SharedReads;
+use super::{Exceptions, IndexedFields};
 use crate::Result;
 use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
@@ -25,8 +25,12 @@ use std::sync::{Arc, OnceLock};
 /// Up to [`PAIRS_MIN`] they are those of programs that knew no columns: none is used.
 const TREE_ID_MIN: u32 = 16;
 
-/// From here on, even ids are search trees, and the next one is that of the columns.
-const PAIRS_MIN: u32 = 1 << 30;
+/// From here on, even ids are search trees, and the next one is that of the columns. From 2^30 on
+/// they are those of programs that indexed all values of each document: none is used.
+const PAIRS_MIN: u32 = 1 << 31;
+
+/// How many pairs there are.
+const PAIRS: u32 = 1 << 29;
 
 /// The search index that a partition is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +43,7 @@ pub struct IndexSettings {
 
 impl IndexSettings {
     pub(crate) fn tree(&self) -> TreeId {
-        let pair = self.generation & (PAIRS_MIN / 2 - 1);
+        let pair = self.generation & (PAIRS - 1);
         TreeId(PAIRS_MIN + 2 * pair)
     }
 
@@ -80,8 +84,8 @@ pub(crate) struct SearchState {
     /// Held while trees of the store are added or dropped by the list.
     pub(crate) changing: Mutex<()>,
     changed: Mutex<Option<(CachedChanges, Charge)>>,
-    /// Whether a tree refused fields, at a position.
-    refuses: Mutex<Option<(TreeId, Position, bool)>>,
+    /// What a tree's lists say of all its fields, at a position.
+    exceptions: Mutex<Option<(TreeId, Position, Exceptions)>>,
     /// What queries have read of the newest tree that they read.
     reads: Mutex<Option<Arc<SharedReads>>>,
     /// The memory that it draws from.
@@ -110,7 +114,7 @@ impl SearchState {
             trees: RwLock::default(),
             changing: Mutex::default(),
             changed: Mutex::default(),
-            refuses: Mutex::default(),
+            exceptions: Mutex::default(),
             reads: Mutex::default(),
             budget,
             changes_budget,
@@ -155,21 +159,21 @@ impl SearchState {
         at > 0
     }
 
-    /// Whether a tree at a position has refused fields, found by `find` if it is not known.
-    pub(crate) fn refuses(
+    /// What the lists of a tree at a position say, found by `find` if it is not known.
+    pub(crate) fn exceptions(
         &self,
         tree: TreeId,
         built: Position,
-        find: impl FnOnce() -> Result<bool>,
-    ) -> Result<bool> {
-        if let Some((id, at, refuses)) = *self.refuses.lock()
+        find: impl FnOnce() -> Result<Exceptions>,
+    ) -> Result<Exceptions> {
+        if let Some((id, at, exceptions)) = *self.exceptions.lock()
             && (id, at) == (tree, built)
         {
-            return Ok(refuses);
+            return Ok(exceptions);
         }
-        let refuses = find()?;
-        *self.refuses.lock() = Some((tree, built, refuses));
-        Ok(refuses)
+        let exceptions = find()?;
+        *self.exceptions.lock() = Some((tree, built, exceptions));
+        Ok(exceptions)
     }
 
     /// The changes after a position up to another. Those after what is known of them are added by

@@ -10,7 +10,7 @@ use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings, SeePosting};
 use super::shard::{Documents, LiveShard};
 use super::shared_reads::SharedReads;
-use super::values::{Slot, Values, each_changed};
+use super::values::{Limits, Slot, Values, each_changed};
 use super::{FieldSet, IndexedFields};
 use crate::Result;
 use proptest::prelude::*;
@@ -129,6 +129,7 @@ fn index(
     after: &Kept,
     batch: usize,
     block_bits: u32,
+    limits: Limits,
 ) {
     let values_of = |indexer: &mut Indexer, kept: &Kept, doc: usize| {
         let document = kept.0.get(doc).and_then(Option::as_ref);
@@ -136,7 +137,8 @@ fn index(
     };
     let docs: Vec<usize> = (0..after.0.len()).collect();
     for docs in docs.chunks(batch) {
-        let mut indexer = Indexer::new(Arc::new(FieldSet::new(IndexedFields::all())));
+        let fields = Arc::new(FieldSet::new(IndexedFields::all()));
+        let mut indexer = Indexer::with_limits(fields, limits);
         let (mut inversion, mut changes) = (Inversion::default(), ColumnChanges::new(block_bits));
         for doc in docs {
             let old = values_of(&mut indexer, before, *doc);
@@ -193,6 +195,8 @@ struct Shape {
     layer_docs_min: u64,
     /// Bytes that queries may share of what they read.
     shared_bytes: u64,
+    /// Values of a document that are indexed.
+    limits: Limits,
 }
 
 /// Compares the answers of a live shard with those of the definition.
@@ -215,7 +219,14 @@ fn check_moments(
     let mut indexed = &Kept(Vec::new());
     for moment in &moments[..3 - shape.lag] {
         let trees = (&mut postings, &mut columns);
-        index(trees, indexed, moment, shape.batch, shape.block_bits);
+        index(
+            trees,
+            indexed,
+            moment,
+            shape.batch,
+            shape.block_bits,
+            shape.limits,
+        );
         indexed = moment;
     }
     let now = &moments[2];
@@ -267,16 +278,38 @@ fn any_shape() -> impl Strategy<Value = Shape> {
     let docs_min = prop_oneof![Just(1u64), 1u64..20];
     let bits = prop_oneof![Just(6u32), Just(16)];
     let shared = prop_oneof![Just(0u64), Just(2_000), Just(1 << 20)];
-    (1usize..300, 0usize..3, bits, broad, docs_min, shared).prop_map(
-        |(batch, lag, block_bits, broad_postings_min, layer_docs_min, shared_bytes)| Shape {
-            batch,
-            lag,
-            block_bits,
-            broad_postings_min,
-            layer_docs_min,
-            shared_bytes,
-        },
+    let limits = prop_oneof![
+        Just(Limits::default()),
+        (1usize..4, 1usize..12).prop_map(|(field, document)| Limits { field, document }),
+    ];
+    (
+        1usize..300,
+        0usize..3,
+        bits,
+        broad,
+        docs_min,
+        (shared, limits),
     )
+        .prop_map(
+            |(
+                batch,
+                lag,
+                block_bits,
+                broad_postings_min,
+                layer_docs_min,
+                (shared_bytes, limits),
+            )| {
+                Shape {
+                    batch,
+                    lag,
+                    block_bits,
+                    broad_postings_min,
+                    layer_docs_min,
+                    shared_bytes,
+                    limits,
+                }
+            },
+        )
 }
 
 proptest! {
@@ -353,6 +386,7 @@ fn check_rising((batch, block_bits): (usize, u32)) {
             broad_postings_min: 0,
             layer_docs_min: 1,
             shared_bytes: 1 << 20,
+            limits: Limits::default(),
         };
         check_moments(&moments, &queries, shape, &|query| format!("{query:?}"));
     }
@@ -382,6 +416,7 @@ fn each_bug_of_columns_is_found() {
                 broad_postings_min: 0,
                 layer_docs_min: 1,
                 shared_bytes: 1 << 20,
+                limits: Limits::default(),
             };
             check(seed as u64, &picks.collect::<Vec<_>>(), shape);
         }
@@ -412,4 +447,50 @@ fn equal_values_of_a_document_take_the_room_of_few() {
     let lengths: Vec<_> = many.fields().map(|(_, terms)| terms.len()).collect();
     assert_eq!(lengths, [82, 83, 1]);
     assert!(many.bytes() < 1 << 20, "{} bytes", many.bytes());
+}
+
+#[test]
+fn which_fields_have_too_many_values_follows_from_the_document_alone() {
+    let limits = Limits {
+        field: 5_000,
+        document: 9_000,
+    };
+    let fields = Arc::new(FieldSet::new(IndexedFields::all()));
+    let mut indexer = Indexer::with_limits(fields, limits);
+    let list = |values: Vec<usize>| -> String {
+        let values: Vec<_> = values.iter().map(usize::to_string).collect();
+        values.join(",")
+    };
+    // Of the counts of different values, each field's terms: one that stands for too many.
+    for (counts, kept) in [
+        ([5_000, 3_998, 1], [5_000, 3_998, 1]),
+        ([5_001, 3_998, 1], [1, 1, 1]),
+        ([5_001, 3_900, 1], [1, 3_900, 1]),
+        ([300_000, 3_998, 0], [1, 3_998, 0]),
+        ([300_000, 300_000, 1], [1, 1, 1]),
+        ([3_000, 3_000, 3_000], [1, 1, 1]),
+    ] {
+        let orders: [&dyn Fn(usize) -> Vec<usize>; 3] = [
+            &|count| (0..count).collect(),
+            &|count| (0..count).rev().chain(0..count).collect(),
+            &|count| (0..count).flat_map(|n| [n, n, n]).collect(),
+        ];
+        let mut all = Vec::new();
+        for order in orders {
+            let [a, b, c] = counts.map(|count| list(order(count)));
+            let json = format!("{{\"a\":[{a}],\"b\":[{b}],\"c\":[{c}]}}");
+            let document = Document::from_json(json.as_bytes()).unwrap();
+            let values = indexer.values(&document, "k");
+            assert!(values.bytes() < 2 << 20, "{} bytes", values.bytes());
+            let of_fields = values.fields().map(|(_, terms)| terms.len());
+            let expected = kept.into_iter().filter(|count| *count > 0).chain([1]);
+            assert_eq!(of_fields.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+            let too_many = counts.iter().zip(kept).filter(|(all, kept)| **all > *kept);
+            assert_eq!(values.many().count(), too_many.count(), "{counts:?}");
+            all.push(values);
+        }
+        for values in &all {
+            each_changed(&all[0], values, |slot, _, _| panic!("{slot:?} differs"));
+        }
+    }
 }

@@ -7,9 +7,12 @@
 //! 3. Values of the same document by the same [`Indexer`](super::Indexer) are equal.
 //! 4. While they are added, equal ones take room twice at most: a document of millions of equal
 //!    values takes little.
+//! 5. A field with more terms than [`Limits`] allow has the one entry that says so
+//!    ([`MANY`](key::MANY)). Which fields have, follows from the document alone.
 
 use super::key;
 use quire_index::term;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A field's number in the [`Indexer`](super::Indexer) that gave it. It means nothing elsewhere.
@@ -34,10 +37,33 @@ pub(crate) struct Values {
     fields: Vec<(Slot, Range<u32>)>,
     /// The number of terms at which equal ones are dropped.
     crowd: usize,
+    limits: Limits,
+    /// Fields with more terms than are kept.
+    many: BTreeSet<Slot>,
+    /// Whether the document has more terms than are kept.
+    has_many: bool,
 }
 
 /// This many terms, equal ones among them, are kept while they are added, however few they are.
 const CROWD_MIN: usize = 4096;
+
+/// How many terms of a document are indexed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Of one field.
+    pub(crate) field: usize,
+    /// Of all fields. In a document with more, those with several terms have too many.
+    pub(crate) document: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            field: 8 << 10,
+            document: 16 << 10,
+        }
+    }
+}
 
 impl Values {
     /// Whether there is a document.
@@ -62,16 +88,27 @@ impl Values {
     }
 
     /// Becomes those of a document without values.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, limits: Limits) {
         self.is_there = true;
         self.bytes.clear();
         self.terms.clear();
         self.fields.clear();
         self.crowd = CROWD_MIN;
+        self.limits = limits;
+        self.many.clear();
+        self.has_many = false;
+    }
+
+    /// The fields with more terms than are kept.
+    pub(super) fn many(&self) -> impl Iterator<Item = Slot> {
+        self.many.iter().copied()
     }
 
     /// Adds a value, whose term `encode` appends, or not if it has none.
     pub(super) fn push(&mut self, slot: Slot, encode: impl FnOnce(&mut Vec<u8>) -> bool) {
+        if !self.many.is_empty() && self.many.contains(&slot) {
+            return;
+        }
         let start = self.bytes.len() as u32;
         if encode(&mut self.bytes) {
             self.terms.push((slot, start..self.bytes.len() as u32));
@@ -84,6 +121,7 @@ impl Values {
     /// Drops terms that are there twice, and their bytes.
     fn drop_equal(&mut self) {
         self.sort();
+        self.drop_many();
         // The bytes are moved to the front in the order in which they lie.
         self.terms.sort_unstable_by_key(|(_, range)| range.start);
         let mut end = 0;
@@ -94,6 +132,41 @@ impl Values {
         }
         self.bytes.truncate(end as usize);
         self.crowd = CROWD_MIN.max(2 * self.terms.len());
+    }
+
+    /// Leaves one entry of each field with more terms than are kept. The terms are sorted.
+    fn drop_many(&mut self) {
+        let Limits { field, document } = self.limits;
+        let by_field = || self.terms.chunk_by(|(a, _), (b, _)| a == b);
+        if !self.has_many {
+            // A field counts as one term more than it may have, at most: so does one whose terms
+            // are gone. Then it does not matter when they went.
+            let count = |terms: &[(Slot, Range<u32>)]| match terms.first() {
+                Some((slot, _)) if self.many.contains(slot) => field + 1,
+                _ => terms.len().min(field + 1),
+            };
+            self.has_many = by_field().map(count).sum::<usize>() > document;
+        }
+        let most = if self.has_many { 1 } else { field };
+        let over = by_field().filter(|terms| terms.len() > most);
+        let over: BTreeSet<Slot> = over.filter_map(|terms| Some(terms.first()?.0)).collect();
+        if over.is_empty() {
+            return;
+        }
+        let mut last = None;
+        let bytes = &mut self.bytes;
+        self.terms.retain_mut(|(slot, range)| {
+            if !over.contains(slot) {
+                return true;
+            }
+            // The first term becomes the entry.
+            if let Some(first) = bytes.get_mut(range.start as usize) {
+                *first = key::MANY;
+            }
+            range.end = range.start + 1;
+            last.replace(*slot) != Some(*slot)
+        });
+        self.many.extend(over);
     }
 
     /// Sorts the terms by field and value, each once.
@@ -109,6 +182,9 @@ impl Values {
         // Fields come in the order of their slots in most documents, with one value each.
         if !self.terms.is_sorted_by(|(a, _), (b, _)| a < b) {
             self.sort();
+        }
+        if self.terms.len() > self.limits.field || !self.many.is_empty() {
+            self.drop_many();
         }
         let mut begin = 0;
         for of_field in self.terms.chunk_by(|(a, _), (b, _)| a == b) {
@@ -164,7 +240,12 @@ impl<'a> Terms<'a> {
         self.iter()
     }
 
-    /// Whether one is of a long value.
+    /// Whether there are several, or more than are kept.
+    pub(crate) fn has_several(self) -> bool {
+        self.len() > 1 || self.iter().next() == Some(&[key::MANY])
+    }
+
+    /// Whether one is of a long value, or there are more than are kept.
     pub(crate) fn has_long(self) -> bool {
         // They come last.
         self.iter().next_back().is_some_and(key::is_long)
@@ -175,7 +256,7 @@ impl<'a> Terms<'a> {
         if self.has_value() {
             see(&[key::PRESENT]);
         }
-        if self.len() > 1 {
+        if self.has_several() {
             see(&[key::SEVERAL]);
         }
         self.suffixes().for_each(see);

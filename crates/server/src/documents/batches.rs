@@ -10,6 +10,7 @@
 //!    each document once. As many batches are done at once as memory was reserved for.
 
 mod manner;
+mod memory;
 mod report;
 mod slice;
 
@@ -20,10 +21,11 @@ use futures_util::future::try_join_all;
 use quiredb::View;
 use quiredb::query::Query;
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub(super) use self::manner::{Manner, batch, rate};
+pub(super) use self::memory::BatchMemory;
+use self::memory::SLICES_AUTO_MAX;
 use self::report::Report;
 pub(super) use self::slice::Act;
 use self::slice::{Job, Part, Slice};
@@ -31,50 +33,29 @@ use crate::collections::coerce::Mappings;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
-use crate::http::buffers::Held;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::execute::failed;
-use crate::search::state::SearchState;
-use crate::search::{hold, hold_now, limit_to};
+use crate::search::limit_to;
 use crate::tasks::listed::id_of;
 use crate::tasks::registry::Running;
-
-/// The most slices of work that has one for each partition.
-const SLICES_AUTO_MAX: u32 = 20;
-
-/// Reserves the memory of a batch, and of one more for each core that slices may keep busy, where
-/// that is free.
-///
-/// # Errors
-/// As [`hold`].
-pub(super) async fn hold_batches(state: &SearchState, manner: &Manner) -> Outcome<Vec<Held>> {
-    let first = hold(&state.buffers, state.memory_timeout).await?;
-    let cores = state.engine.database().env().cores();
-    let slices = manner.slices.unwrap_or(SLICES_AUTO_MAX) as usize;
-    let others = (1..cores.min(slices)).map_while(|_| hold_now(&state.buffers).ok());
-    Ok([first].into_iter().chain(others).collect())
-}
 
 /// The work, in slices that are done side by side.
 pub(super) struct Work {
     slices: Vec<Slice>,
     manner: Manner,
-    /// The memory of each batch that is done at once.
-    held: Vec<Held>,
+    memory: BatchMemory,
 }
 
 impl Work {
-    /// The documents of `selection` that match `query` now. `held` is the memory of the batches
-    /// that may be done at once, at least one. Blocks.
+    /// The documents of `selection` that match `query` now. Blocks.
     pub(super) fn new(
         engine: &Engine,
         selection: &Selection,
         mut query: Query,
         act: Act,
         manner: Manner,
-        held: Vec<Held>,
+        memory: BatchMemory,
     ) -> Outcome<Work> {
-        assert!(!held.is_empty(), "a batch has memory");
         let filter = selection.searched(engine)?.1;
         let collections = selection.plain(engine)?;
         if let Act::Copy { to, .. } = &act
@@ -131,7 +112,7 @@ impl Work {
         Ok(Work {
             slices: slices.collect(),
             manner,
-            held,
+            memory,
         })
     }
 
@@ -174,11 +155,10 @@ impl Work {
     /// # Errors
     /// Of the machine, and how much was done before.
     async fn run(mut self, engine: &Engine, task: &Running) -> Outcome<Report> {
-        let at_once = Semaphore::new(self.held.len());
         if self.slices.len() == 1
             && let Some(only) = self.slices.pop()
         {
-            return only.run(engine, task, &at_once).await;
+            return only.run(engine, task, &self.memory).await;
         }
         let count = self.slices.len();
         let children = self.slices.iter();
@@ -188,7 +168,7 @@ impl Work {
             child.set_rate(shared_rate(task.rate(), count));
         }
         let slices = self.slices.into_iter().zip(&children);
-        let slices = slices.map(|(slice, child)| slice.run(engine, child, &at_once));
+        let slices = slices.map(|(slice, child)| slice.run(engine, child, &self.memory));
         let reports = try_join_all(slices).await?;
         Ok(Report::of_slices(reports, shared_rate(task.rate(), count)))
     }

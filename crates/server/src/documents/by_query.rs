@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::batches::{Act, Manner, Work, batch, hold_batches};
+use super::batches::{Act, BatchMemory, Manner, Work, batch};
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -44,8 +44,8 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     let mut query = query_of(&body)?;
     manner.check_slice(limit_to_slice(&mut query, &body)?)?;
     drop(body);
-    let held = hold_batches(&state, &manner).await?;
-    let begin = move |engine: &Engine| Work::new(engine, &selection, query, act, manner, held);
+    let memory = BatchMemory::reserve(&state, &manner).await?;
+    let begin = move |engine: &Engine| Work::new(engine, &selection, query, act, manner, memory);
     let work = state.engine.read(begin).await??;
     work.answer(state.engine, running, begun).await
 }

@@ -7,7 +7,7 @@ use quiredb::Condition;
 use serde_json::{Map, Value as Json};
 use tokio::time::Instant;
 
-use super::batches::{Act, Manner, Work, batch, hold_batches};
+use super::batches::{Act, BatchMemory, Manner, Work, batch};
 use super::conditions::External;
 use crate::access::named::check_item;
 use crate::access::role::Action;
@@ -46,7 +46,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         versions,
     } = destination(member(&body, "dest")?)?;
     drop(body);
-    let held = hold_batches(&state, &manner).await?;
+    let memory = BatchMemory::reserve(&state, &manner).await?;
     let begin = move |engine: &Engine| {
         for name in &from {
             check_item(&grant, Action::Read, engine, name)?;
@@ -66,7 +66,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
                 versions,
             },
             manner,
-            held,
+            memory,
         )
     };
     let work = state.engine.write(begin).await??;

@@ -136,7 +136,7 @@ impl Buffers {
     }
 
     /// The bytes that handling a document takes: no more than there are.
-    fn large(&self, document_bytes: u64) -> usize {
+    pub(crate) fn large(&self, document_bytes: u64) -> usize {
         let bytes = usize::try_from(document_bytes).unwrap_or(usize::MAX);
         bytes.saturating_mul(COPIES).min(self.bytes())
     }
@@ -188,6 +188,11 @@ impl AsRef<[u8]> for HeldBytes {
 }
 
 impl Held {
+    /// Bytes reserved.
+    pub(crate) fn bytes(&self) -> usize {
+        usize::try_from(self.0.bytes()).unwrap_or(usize::MAX)
+    }
+
     /// Changes the reservation to what handling a document of `document_bytes` takes.
     ///
     /// # Errors

@@ -162,6 +162,7 @@ impl Session {
                 request: task.description(),
                 status: None,
                 took_millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                cpu_micros: None,
                 plan: None,
             };
             log.note(&slow, now);

@@ -25,7 +25,8 @@ pub(crate) struct PageByKey {
 
 /// The first `size` documents after a key that match, or fewer: those that fit in
 /// [`PAGE_BYTES_MAX`], or a larger one alone. They are those of one partition, if one is given. The
-/// page ends before a record whose bytes `has_room` refuses.
+/// page ends before a record that `has_room` refuses, given the bytes of the page so far and those
+/// of the record.
 ///
 /// # Errors
 /// Of damage; and if the caller no longer waits.
@@ -35,7 +36,7 @@ pub(crate) fn page_by_key(
     query: &Prepared,
     after: Option<&Key>,
     size: usize,
-    has_room: &dyn Fn(u64) -> bool,
+    has_room: &dyn Fn(usize, u64) -> bool,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<PageByKey> {
     let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(key.clone()));
@@ -60,7 +61,7 @@ pub(crate) fn page_by_key(
             return Err(failed(quiredb::Error::Query(stopped)));
         }
         let next_bytes = scan.next_record_bytes();
-        if !has_room(next_bytes) {
+        if !has_room(bytes, next_bytes) {
             page.wants = Some(next_bytes);
             return Ok(page);
         }

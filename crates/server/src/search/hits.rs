@@ -4,6 +4,7 @@ use quire_model::ordered::Direction;
 use quiredb::query::{Answer, Filter, Hit, Options, Path, Query, field, find};
 use quiredb::{ID, Key, View};
 use serde_json::Value as Json;
+use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -49,7 +50,7 @@ pub(crate) struct Search {
     /// The next document is large: its bytes.
     longer: Option<u64>,
     /// The memory reserved for the hits.
-    _held: Option<Held>,
+    held: Option<Held>,
 }
 
 impl Search {
@@ -59,14 +60,20 @@ impl Search {
         request: Request,
         id: Option<(&str, &str)>,
         stop: &(dyn Fn() -> bool + Sync),
-        mut held: Option<Held>,
+        (mut held, buffers): (Option<Held>, &Buffers),
         begun: Instant,
     ) -> Outcome<Search> {
         let Found {
             hits,
             answer,
             query,
-        } = find_hits(&views, &request, stop, begun)?;
+        } = find_hits(
+            &views,
+            &request,
+            stop,
+            begun,
+            held.as_mut().map(|held| (held, buffers)),
+        )?;
         if let (Some(held), Hits::Places(hits)) = (&mut held, &hits) {
             held.resize(size_of_val(hits.as_slice()))?;
         }
@@ -94,7 +101,7 @@ impl Search {
             group: Group::new(GROUP_FIRST, GROUP_MAX, PIECE_BYTES),
             is_first: true,
             longer: None,
-            _held: held,
+            held,
         })
     }
 
@@ -140,10 +147,23 @@ impl Search {
                 Hits::Documents(documents) => {
                     let index = self.views.first().map_or("", View::collection_name);
                     for found in documents.by_ref().take(self.group.size()) {
+                        // What it takes was reserved before it was read.
+                        let bytes = found.document.as_bytes().len();
+                        if bytes as u64 > LARGE_BYTES {
+                            out.reserve_exact(bytes + bytes / 8);
+                        }
                         if !std::mem::take(&mut self.is_first) {
                             out.push(b',');
                         }
                         self.writer.write(index, &found, &mut out);
+                        if out.len() >= PIECE_BYTES {
+                            break;
+                        }
+                    }
+                    let left = documents.as_slice().iter();
+                    let left = left.map(|found| found.document.as_bytes().len()).sum();
+                    if let Some(held) = self.held.as_mut().filter(|held| left < held.bytes()) {
+                        held.resize(left)?;
                     }
                     self.group.size()
                 }
@@ -227,12 +247,17 @@ pub(crate) struct Found {
     pub(crate) query: Query,
 }
 
-/// Finds the hits of a search, and what it says of all documents that match.
+/// Finds the hits of a search, and what it says of all documents that match. `held` is its memory:
+/// large documents of a page by key are reserved in it.
+///
+/// # Errors
+/// Also 429 if there is no memory for the first document of such a page.
 pub(crate) fn find_hits(
     views: &[View],
     request: &Request,
     stop: &(dyn Fn() -> bool + Sync),
     begun: Instant,
+    held: Option<(&mut Held, &Buffers)>,
 ) -> Outcome<Found> {
     let mut query = request.query.clone();
     name_whole_texts(views, &mut query, stop)?;
@@ -288,8 +313,21 @@ pub(crate) fn find_hits(
             let size = usize::try_from(of_page.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
             let matching = find(of_page.filter).prepare();
             let matching = matching.map_err(|error| failed(error.into()))?;
-            let page = page_by_key(view, None, &matching, Some(&key), size, &|_| true, stop)?;
-            Hits::Documents(page.found.into_iter())
+            let (held, refused) = (RefCell::new(held), RefCell::new(None));
+            let has_room = |page: usize, bytes: u64| match &mut *held.borrow_mut() {
+                Some((held, of)) if bytes > LARGE_BYTES => {
+                    let grown = held.grow_large(of, page, bytes);
+                    grown
+                        .map_err(|failure| refused.replace(Some(failure)))
+                        .is_ok()
+                }
+                _ => true,
+            };
+            let page = page_by_key(view, None, &matching, Some(&key), size, &has_room, stop)?;
+            match refused.into_inner().filter(|_| page.found.is_empty()) {
+                Some(failure) => return Err(failure),
+                None => Hits::Documents(page.found.into_iter()),
+            }
         }
         None => {
             let has_text = |strings: Filter| {

@@ -174,7 +174,9 @@ fn answer(
             Arc::new(views(&collections)?)
         }
     };
-    let mut search = Search::begin(views, request, None, stop, None, begun)?;
+    // The memory is that of the whole request.
+    let memory = (None, &state.buffers);
+    let mut search = Search::begin(views, request, None, stop, memory, begun)?;
     let first = search.next_piece(false)?;
     search.whole(first, &state.buffers)
 }

@@ -86,7 +86,7 @@ impl Scroll {
             hits,
             answer,
             query,
-        } = find_hits(&views, &request, stop, begun)?;
+        } = find_hits(&views, &request, stop, begun, None)?;
         let (rest, of_places) = match is_ordered {
             true => {
                 let hits = hits.into_places();
@@ -144,7 +144,7 @@ impl Scroll {
                 {
                     let after = next.after.as_ref();
                     let written = out.capacity();
-                    let has_room = |bytes| held.has_large(buffers, written, bytes);
+                    let has_room = |_, bytes| held.has_large(buffers, written, bytes);
                     let page = page_by_key(of, None, query, after, left, &has_room, stop)?;
                     if let Some(bytes) = page.wants.filter(|_| out.is_empty())
                         && page.found.is_empty()

@@ -37,6 +37,9 @@ pub(crate) struct SlowRequest<'a> {
     pub(crate) status: Option<u16>,
     /// Until the answer began.
     pub(crate) took_millis: u64,
+    /// CPU time of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu_micros: Option<u64>,
     /// How a search was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<Value>,

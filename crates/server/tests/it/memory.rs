@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quire_server::ServerOptions;
-use quiredb::Database;
+use quiredb::{CollectionSettings, Database, Document, IndexedFields, Key, Write};
 
 use crate::site::Site;
 
@@ -91,5 +91,61 @@ async fn scrolls_of_large_documents_wait_for_each_other_and_are_not_refused() {
     });
     for scroll in scrolls.collect::<Vec<_>>() {
         scroll.await.unwrap();
+    }
+}
+
+/// Where documents are read in the order of their keys, each large one has its memory reserved
+/// before it is read.
+#[tokio::test]
+async fn pages_by_key_and_changes_by_query_reserve_large_documents_before_they_are_read() {
+    let text = "x".repeat(12 << 20);
+    let all = r#"{"query":{"match_all":{}}}"#;
+    for (line, body) in [
+        (
+            "POST /c/_search",
+            r#"{"size":3,"sort":[{"_id":"asc"}],"search_after":["0"]}"#,
+        ),
+        ("POST /c/_update_by_query", all),
+        ("POST /c/_update_by_query?slices=2", all),
+        ("POST /c/_delete_by_query", all),
+        (
+            "POST /_reindex",
+            r#"{"source":{"index":"c"},"dest":{"index":"d"}}"#,
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::builder(dir.path().join("db"));
+        let database = database.memory(16 << 20).open().unwrap();
+        let settings = CollectionSettings {
+            partitions: 2,
+            index: IndexedFields::none(),
+            ..CollectionSettings::default()
+        };
+        for name in ["c", "d"] {
+            database.create_collection(name, settings.clone()).unwrap();
+        }
+        let writes = (1..4).map(|n| {
+            let json = format!("{{\"n\":{n},\"text\":\"{text}\"}}");
+            Write::put(Key::from(n), Document::from_json(json.as_bytes()).unwrap())
+        });
+        let collection = database.collection("c").unwrap();
+        for written in collection.batch().writes(writes).write() {
+            written.unwrap();
+        }
+        let site = Site::over(database, ServerOptions::default());
+        assert!(site.database.stats().unwrap().work_peak_bytes < 30 << 20);
+        let reply = site.call(line, body.to_string()).await;
+        let beginning = reply.text.get(..300).unwrap_or(&reply.text);
+        assert_eq!(reply.status, 200, "{line}: {beginning}");
+        match line.ends_with("_search") {
+            true => assert!(reply.text.contains(&text), "{line}: {beginning}"),
+            false => assert!(reply.text.contains("\"total\":3"), "{line}: {beginning}"),
+        }
+        let stats = site.database.stats().unwrap();
+        assert!(stats.work_peak_bytes >= 36 << 20, "{line}: {stats:?}");
+        assert!(
+            stats.work_peak_bytes <= stats.work_bytes_max,
+            "{line}: {stats:?}"
+        );
     }
 }

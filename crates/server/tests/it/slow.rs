@@ -68,6 +68,8 @@ async fn a_slow_request_is_noted_with_its_caller_its_body_and_its_plan() {
         (&"".into(), &201.into())
     );
     assert!(first["took_millis"].is_number() && first["time_micros"].is_number());
+    // A document is not written without any work.
+    assert!(first["cpu_micros"].as_u64() > Some(0), "{first}");
     assert!(first["plan"].is_null());
     let left_out: Vec<u64> = lines
         .iter()

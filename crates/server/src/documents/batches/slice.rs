@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use quiredb::query::Prepared;
 use quiredb::{Collection, Condition, Found, Key, View, Write};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::manner::Manner;
+use super::memory::BatchMemory;
 use super::report::Report;
 use crate::engine::Engine;
 use crate::http::failure::Outcome;
@@ -62,8 +62,7 @@ pub(super) struct Part {
 }
 
 impl Slice {
-    /// Does all of it, or what comes before `task` is cancelled: each batch with a permit of
-    /// `at_once`.
+    /// Does all of it, or what comes before `task` is cancelled.
     ///
     /// # Errors
     /// Of the machine, and how much was done before.
@@ -71,28 +70,34 @@ impl Slice {
         mut self,
         engine: &Engine,
         task: &Task,
-        at_once: &Semaphore,
+        memory: &BatchMemory,
     ) -> Outcome<Report> {
         while !self.is_done() {
             if task.is_cancelled() {
                 self.report.is_cancelled = true;
                 break;
             }
-            // The semaphore is never closed.
-            let permit = at_once.acquire().await;
+            let mut turn = memory.turn().await;
             let begun = Instant::now();
             let before = self.report.total;
-            let batch = engine.write(move |_| {
-                let done = self.batch();
-                (self, done)
-            });
-            let done;
-            (self, done) = batch.await?;
-            drop(permit);
-            done.map_err(|failure| {
-                let total = self.report.total;
-                failure.because(&format!("; {total} documents were done before"))
-            })?;
+            loop {
+                let room = turn.room();
+                let batch = engine.write(move |_| {
+                    let done = self.batch(&room);
+                    (self, done)
+                });
+                let done;
+                (self, done) = batch.await?;
+                let wants = done.map_err(|failure| {
+                    let total = self.report.total;
+                    failure.because(&format!("; {total} documents were done before"))
+                })?;
+                match wants {
+                    Some(record) if !task.is_cancelled() => turn.grow(record, task).await,
+                    _ => break,
+                }
+            }
+            drop(turn);
             let (count, took) = (self.report.total - before, begun.elapsed());
             let mut paused = Duration::ZERO;
             while !self.is_done() && !task.is_cancelled() {
@@ -115,15 +120,16 @@ impl Slice {
         is_over || self.left.is_empty()
     }
 
-    /// Does the next documents. Blocks.
-    fn batch(&mut self) -> Outcome<()> {
+    /// Does the next documents. If there is no room for the first of them, nothing is done: gives
+    /// the bytes of its record. Blocks.
+    fn batch(&mut self, room: &dyn Fn(usize, u64) -> bool) -> Outcome<Option<u64>> {
         let Some(Part {
             collection,
             view,
             partition,
         }) = self.left.last()
         else {
-            return Ok(());
+            return Ok(None);
         };
         let Job { query, act, manner } = &*self.job;
         let most = self.most - self.report.total.min(self.most);
@@ -131,7 +137,10 @@ impl Slice {
             .unwrap_or(usize::MAX)
             .min(manner.batch);
         let after = self.after.as_ref();
-        let page = page_by_key(view, *partition, query, after, size, &|_| true, &|| false)?;
+        let page = page_by_key(view, *partition, query, after, size, room, &|| false)?;
+        if let Some(record) = page.wants.filter(|_| page.found.is_empty()) {
+            return Ok(Some(record));
+        }
         let (page, is_last) = (page.found, page.is_last);
         if !page.is_empty() {
             let writes = page.iter().map(|found| act.write(found));
@@ -158,7 +167,7 @@ impl Slice {
             self.left.pop();
             self.after = None;
         }
-        Ok(())
+        Ok(None)
     }
 }
 

@@ -1,0 +1,44 @@
+//! The CPU time of a request: that of the threads that read, search and write for it. Threads that
+//! help a search of many partitions are not counted, nor is taking the request apart.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+
+tokio::task_local! {
+    static OF_REQUEST: CpuTime;
+}
+
+/// See the module. A clone counts for the same request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CpuTime(Arc<AtomicU64>);
+
+impl CpuTime {
+    /// Does `work` for the request: what [`counted`] is done meanwhile is its own.
+    pub(crate) async fn of<T>(&self, work: impl Future<Output = T>) -> T {
+        OF_REQUEST.scope(self.clone(), work).await
+    }
+
+    /// What was counted so far.
+    pub(crate) fn spent(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Work that counts for the request that has it done, on whatever thread.
+pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let of_request = OF_REQUEST.try_with(CpuTime::clone).ok();
+    move || {
+        let begun = ThreadTime::try_now().ok();
+        let done = work();
+        let took = begun.and_then(|begun| begun.try_elapsed().ok());
+        if let (Some(CpuTime(nanos)), Some(took)) = (of_request, took) {
+            let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            nanos.fetch_add(took, Ordering::Relaxed);
+        }
+        done
+    }
+}
