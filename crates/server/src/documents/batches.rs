@@ -34,6 +34,7 @@ use crate::http::answer::Answer;
 use crate::http::buffers::Held;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::execute::failed;
+use crate::search::filter::WholeTexts;
 use crate::search::state::SearchState;
 use crate::search::{hold, hold_now, limit_to};
 use crate::tasks::listed::id_of;
@@ -69,7 +70,7 @@ impl Work {
     pub(super) fn new(
         engine: &Engine,
         selection: &Selection,
-        mut query: Query,
+        (mut query, texts): (Query, WholeTexts),
         act: Act,
         manner: Manner,
         held: Vec<Held>,
@@ -85,7 +86,8 @@ impl Work {
                 to.name()
             )));
         }
-        limit_to(&mut query, filter, &Mappings::of(engine, &collections))?;
+        let mappings = Mappings::of(engine, &collections);
+        limit_to(&mut query, &texts, filter, &mappings)?;
         let views = collections.iter().map(|collection| collection.view());
         let views: Vec<View> = views.collect::<Result<_, _>>().map_err(failed)?;
         let job = Arc::new(Job {
