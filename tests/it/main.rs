@@ -38,6 +38,7 @@ mod node;
 mod one_key;
 mod openapi;
 mod opensearch_py;
+mod parquet;
 mod python;
 mod query;
 mod quire;

@@ -72,7 +72,7 @@ public class HighLevelRestClient {
         Steps.step("query kinds", () -> {
             for (var q : List.of(QueryBuilders.matchAllQuery(), QueryBuilders.existsQuery("make"), QueryBuilders.termsQuery("make", "VW", "Saab")))
                 Steps.check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 1000, q);
-            for (var q : List.of(QueryBuilders.prefixQuery("make", "V"), QueryBuilders.wildcardQuery("make", "S*"), QueryBuilders.matchQuery("make.keyword", "VW")))
+            for (var q : List.of(QueryBuilders.prefixQuery("make", "V"), QueryBuilders.wildcardQuery("make", "S*"), QueryBuilders.matchQuery("make.keyword", "VW"), QueryBuilders.matchQuery("make", "VW")))
                 Steps.check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 500, q);
             for (var q : List.of(QueryBuilders.constantScoreQuery(QueryBuilders.termQuery("n", 5)), QueryBuilders.rangeQuery("n").gt(4).lt(6)))
                 Steps.check(c.search(new SearchRequest("autos").source(new SearchSourceBuilder().query(q)), o).getHits().getTotalHits().value == 1, q);
@@ -126,9 +126,59 @@ public class HighLevelRestClient {
         Steps.step("cluster settings", () -> c.cluster().getSettings(new org.opensearch.action.admin.cluster.settings.ClusterGetSettingsRequest(), o));
         Steps.step("tasks", () -> c.tasks().list(new org.opensearch.action.admin.cluster.node.tasks.list.ListTasksRequest(), o));
         Steps.step("composable template", () -> { var t = new PutComposableIndexTemplateRequest().name("ct").indexTemplate(new org.opensearch.cluster.metadata.ComposableIndexTemplate(List.of("qq-*"), null, null, null, null, null)); Steps.check(c.indices().putIndexTemplate(t, o).isAcknowledged(), ""); Steps.check(c.indices().getIndexTemplate(new GetComposableIndexTemplateRequest("ct"), o).getIndexTemplates().size() == 1, "ct"); c.indices().deleteIndexTemplate(new DeleteComposableIndexTemplateRequest("ct"), o); });
+        Steps.step("sink of Kafka", () -> sink(c, o));
         Steps.step("flush/forcemerge", () -> { c.indices().flush(new org.opensearch.action.admin.indices.flush.FlushRequest("autos"), o); c.indices().forcemerge(new org.opensearch.action.admin.indices.forcemerge.ForceMergeRequest("autos"), o); });
         Steps.step("missing index", () -> { try { c.search(new SearchRequest("none"), o); Steps.check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 404 && e.getDetailedMessage().contains("index_not_found"), e); } });
         Steps.step("delete index", () -> { for (var i : List.of("autos", "copy", "copy2")) Steps.check(c.indices().delete(new DeleteIndexRequest(i), o).isAcknowledged(), ""); });
         c.close();
+    }
+
+    /**
+     * The calls of Aiven's OpenSearch connector for Apache Kafka, which is in no registry, by its defaults: keys are
+     * ids, offsets are external versions.
+     */
+    static void sink(RestHighLevelClient c, RequestOptions o) throws Exception {
+        Steps.check(c.info(o).getVersion().getNumber() != null, "version");
+        Steps.check(!c.indices().exists(new GetIndexRequest("topic"), o), "exists");
+        c.indices().create(new CreateIndexRequest("topic"), o);
+        try {
+            c.indices().create(new CreateIndexRequest("topic"), o);
+            Steps.check(false, "created twice");
+        } catch (org.opensearch.OpenSearchStatusException e) {
+            Steps.check(e.getMessage().contains("resource_already_exists_exception"), e);
+        }
+        var empty = c.indices().getMapping(new GetMappingsRequest().indices("topic"), o).mappings().get("topic");
+        Steps.check(empty != null && empty.sourceAsMap() != null, empty);
+        var mapping = "{\"properties\":{\"name\":{\"type\":\"text\",\"fields\":{\"keyword\":{\"type\":\"keyword\",\"ignore_above\":256}}},\"n\":{\"type\":\"integer\"},\"at\":{\"type\":\"date\"}}}";
+        Steps.check(c.indices().putMapping(new PutMappingRequest("topic").source(mapping, XContentType.JSON), o).isAcknowledged(), "mapping");
+        // Offsets begin at 0. A batch that is sent again after a lost answer conflicts, which the connector ignores.
+        for (int times = 0; times < 2; times++) {
+            var records = new BulkRequest();
+            for (int offset = 0; offset < 500; offset++) {
+                if (offset % 100 == 99) {
+                    records.add(external(new DeleteRequest("topic").id("key-" + (offset - 1) % 50), offset));
+                } else {
+                    records.add(external(new IndexRequest("topic").id("key-" + offset % 50).opType(org.opensearch.action.DocWriteRequest.OpType.INDEX).source("{\"name\":\"n\",\"n\":" + offset + ",\"at\":1700000000000}", XContentType.JSON), offset));
+                }
+            }
+            var answer = c.bulk(records, o);
+            Steps.check(answer.hasFailures() == (times == 1), answer.buildFailureMessage());
+            for (var item : answer.getItems()) {
+                Steps.check(times == 0 || item.getFailure().getStatus() == org.opensearch.core.rest.RestStatus.CONFLICT, item.getFailureMessage());
+            }
+        }
+        Steps.check(c.count(new CountRequest("topic"), o).getCount() == 49, c.count(new CountRequest("topic"), o).getCount());
+        Steps.check(c.get(new GetRequest("topic", "key-7"), o).getVersion() == 457, "version of key-7");
+        // index.write.method=upsert; keys of topics that have none.
+        var upserts = new BulkRequest().add(new UpdateRequest("topic", "key-7").doc("{\"n\":-1}", XContentType.JSON).upsert("{\"n\":-1}", XContentType.JSON).docAsUpsert(true).retryOnConflict(3)).add(new IndexRequest("topic").id("topic+0+12").source("n", 12));
+        Steps.check(!c.bulk(upserts, o).hasFailures(), "upserts");
+        Steps.check(c.get(new GetRequest("topic", "key-7"), o).getSourceAsMap().get("name").equals("n"), "merged");
+        c.indices().delete(new DeleteIndexRequest("topic"), o);
+    }
+
+    static <R extends org.opensearch.action.DocWriteRequest<?>> R external(R request, long offset) {
+        request.versionType(org.opensearch.index.VersionType.EXTERNAL);
+        request.version(offset);
+        return request;
     }
 }

@@ -147,6 +147,7 @@ public class OpensearchJava {
         Steps.step("fieldCaps", () -> Steps.check(c.fieldCaps(f -> f.index("cars").fields("*")).fields().get("n").containsKey("long"), "fc"));
         Steps.step("analyze", () -> Steps.check(c.indices().analyze(x -> x.analyzer("standard").text("Hello World")).tokens().size() == 2, "an"));
         Steps.step("health", () -> Steps.check(c.cluster().health().status() == HealthStatus.Green, "status"));
+        Steps.step("cluster stats", () -> { var r = c.cluster().stats(); Steps.check(r.indices().docs().count() >= 1000 && r.nodes().count().total() == 1 && r.nodes().jvm().mem().heapMaxInBytes() > 0, r); });
         Steps.step("cluster settings", () -> c.cluster().getSettings());
         Steps.step("nodes info", () -> c.nodes().info());
         Steps.step("nodes stats", () -> c.nodes().stats());

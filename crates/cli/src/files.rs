@@ -71,6 +71,29 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     Ok(text)
 }
 
+/// Whether there is a directory at a path.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    path.is_dir()
+}
+
+/// What is in a directory, by name.
+///
+/// # Errors
+/// Of the system.
+pub(crate) fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory)?.map(|entry| Ok(entry?.path()));
+    let mut entries = entries.collect::<io::Result<Vec<_>>>()?;
+    entries.sort();
+    Ok(entries)
+}
+
+/// Whether a file begins with these bytes; false if it can't be read.
+pub(crate) fn begins_with(path: &Path, bytes: &[u8]) -> bool {
+    let mut first = vec![0; bytes.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && first == bytes
+}
+
 /// The subdirectories and the files of a directory, each sorted; empty if it can't be read.
 pub(crate) fn list(directory: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut directories, mut files) = (Vec::new(), Vec::new());

@@ -1,14 +1,16 @@
 //! Inputs of `quire load`: files and standard input, and their formats.
 
 use crate::files;
-use quire_pipeline::{CellType, CsvOptions, Input};
+use crate::folder;
+use quire_pipeline::{CellType, ColumnTypes, CsvOptions, Input, ParquetOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
+
+/// How a Parquet file begins.
+const PARQUET_MAGIC: &[u8] = b"PAR1";
 
 /// How documents are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -19,6 +21,8 @@ pub(crate) enum Format {
     Csv,
     /// The same with tabs in place of commas
     Tsv,
+    /// Columns with types; files only
+    Parquet,
 }
 
 /// How tables are read.
@@ -27,7 +31,7 @@ pub(crate) enum Format {
 pub(crate) struct TableArguments {
     /// The types of columns, as in price=decimal,sku=string: integer, decimal, boolean or string.
     /// A type alone is that of all others [default: inferred from the first rows]
-    #[arg(long, value_name = "TYPES")]
+    #[arg(long, value_name = "TYPES", value_parser = column_types)]
     types: Option<ColumnTypes>,
     /// What is between two cells: a character, or `tab` [default: a comma; a tab in .tsv files]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
@@ -35,49 +39,51 @@ pub(crate) struct TableArguments {
 }
 
 impl TableArguments {
-    fn options(&self, format: Format) -> CsvOptions {
-        let types = self.types.clone().unwrap_or_default();
+    fn csv(&self, format: Format) -> CsvOptions {
         let usual = if format == Format::Tsv { b'\t' } else { b',' };
         CsvOptions {
             delimiter: self.delimiter.unwrap_or(usual),
-            types: types.by_name,
-            other_types: types.others,
+            types: self.types(),
         }
     }
 
-    /// Whether one is given.
-    pub(crate) fn is_some(&self) -> bool {
-        self.types.is_some() || self.delimiter.is_some()
+    fn types(&self) -> ColumnTypes {
+        self.types.clone().unwrap_or_default()
+    }
+
+    /// Checks that some input is one that the arguments are for.
+    ///
+    /// # Errors
+    /// A message for the user.
+    pub(crate) fn check(&self, inputs: &[InputArgument]) -> Result<(), String> {
+        let is_any = |formats: &[Format]| inputs.iter().any(|one| formats.contains(&one.format));
+        if self.delimiter.is_some() && !is_any(&[Format::Csv, Format::Tsv]) {
+            return Err("--delimiter is for CSV and TSV; say --format csv".to_owned());
+        }
+        if self.types.is_some() && !is_any(&[Format::Csv, Format::Tsv, Format::Parquet]) {
+            return Err("--types is for CSV, TSV and Parquet; say --format csv".to_owned());
+        }
+        Ok(())
     }
 }
 
 /// The value of `--types`.
-#[derive(Debug, Clone, Default)]
-struct ColumnTypes {
-    by_name: BTreeMap<String, CellType>,
-    others: Option<CellType>,
-}
-
-impl FromStr for ColumnTypes {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<ColumnTypes, String> {
-        let mut types = ColumnTypes::default();
-        for part in text.split(',') {
-            // A column's name may have an equals sign.
-            let is_new = match part.rsplit_once('=') {
-                Some((name, of)) => {
-                    let before = types.by_name.insert(name.to_owned(), cell_type(of)?);
-                    before.is_none()
-                }
-                None => types.others.replace(cell_type(part)?).is_none(),
-            };
-            if !is_new {
-                return Err(format!("{part:?}: its type is given twice"));
+fn column_types(text: &str) -> Result<ColumnTypes, String> {
+    let mut types = ColumnTypes::default();
+    for part in text.split(',') {
+        // A column's name may have an equals sign.
+        let is_new = match part.rsplit_once('=') {
+            Some((name, of)) => {
+                let before = types.by_name.insert(name.to_owned(), cell_type(of)?);
+                before.is_none()
             }
+            None => types.others.replace(cell_type(part)?).is_none(),
+        };
+        if !is_new {
+            return Err(format!("{part:?}: its type is given twice"));
         }
-        Ok(types)
     }
+    Ok(types)
 }
 
 fn cell_type(name: &str) -> Result<CellType, String> {
@@ -107,18 +113,55 @@ pub(crate) struct InputArgument {
     /// The file; none for standard input.
     file: Option<PathBuf>,
     format: Format,
+    /// The fields in the names of its folders, each with its JSON.
+    fields: Vec<(String, String)>,
 }
 
 impl InputArgument {
-    /// `-` is standard input. If no format is given, the extension decides; standard input is
-    /// NDJSON.
+    /// The inputs at a path: a file, or the Parquet files of a folder.
     ///
     /// # Errors
-    /// A message for the user: the file is compressed, or its format is unknown.
-    pub(crate) fn new(path: &Path, format: Option<Format>) -> Result<InputArgument, String> {
+    /// A message for the user: the folder can't be read or has no such file; as of
+    /// [`new`](InputArgument::new).
+    pub(crate) fn at(path: &Path, format: Option<Format>) -> Result<Vec<InputArgument>, String> {
+        if !files::is_directory(path) || !matches!(format, None | Some(Format::Parquet)) {
+            return Ok(vec![InputArgument::new(path, format)?]);
+        }
+        let shown = path.display();
+        let parts = folder::parts(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+        if parts.is_empty() {
+            return Err(format!(
+                "{shown} is a directory without Parquet files; name files of other formats one \
+                 by one"
+            ));
+        }
+        let part = |part: folder::Part| InputArgument {
+            file: Some(part.file),
+            format: Format::Parquet,
+            fields: part.fields,
+        };
+        Ok(parts.into_iter().map(part).collect())
+    }
+
+    /// `-` is standard input. If no format is given, the extension decides, or that the file
+    /// begins as Parquet does; standard input is NDJSON.
+    ///
+    /// # Errors
+    /// A message for the user: the file is compressed, its format is unknown, or it is Parquet on
+    /// standard input.
+    fn new(path: &Path, format: Option<Format>) -> Result<InputArgument, String> {
+        let of = |file, format| InputArgument {
+            file,
+            format,
+            fields: Vec::new(),
+        };
         if path == Path::new("-") {
-            let format = format.unwrap_or(Format::Ndjson);
-            return Ok(InputArgument { file: None, format });
+            return match format.unwrap_or(Format::Ndjson) {
+                Format::Parquet => Err("Parquet is read from files, not from standard input: its \
+                                        description is at its end"
+                    .to_owned()),
+                format => Ok(of(None, format)),
+            };
         }
         let extension = path
             .extension()
@@ -136,15 +179,16 @@ impl InputArgument {
             (None, "ndjson" | "jsonl" | "json") => Format::Ndjson,
             (None, "csv") => Format::Csv,
             (None, "tsv" | "tab") => Format::Tsv,
+            (None, "parquet" | "pq") => Format::Parquet,
+            (None, _) if files::begins_with(path, PARQUET_MAGIC) => Format::Parquet,
             (None, _) => {
                 return Err(format!(
                     "cannot tell the format of {shown} by its name; \
-                     say --format ndjson, csv or tsv"
+                     say --format ndjson, csv, tsv or parquet"
                 ));
             }
         };
-        let file = Some(path.to_owned());
-        Ok(InputArgument { file, format })
+        Ok(of(Some(path.to_owned()), format))
     }
 
     /// Its name in messages.
@@ -166,21 +210,18 @@ impl InputArgument {
         }
     }
 
-    /// Whether it is a table.
-    pub(crate) fn is_table(&self) -> bool {
-        self.format != Format::Ndjson
-    }
-
     /// What the pipeline reads.
     pub(crate) fn into_input(self, tables: &TableArguments) -> Input {
         let format = match self.format {
             Format::Ndjson => quire_pipeline::Format::Ndjson,
-            table => quire_pipeline::Format::Csv(tables.options(table)),
+            Format::Parquet => quire_pipeline::Format::Parquet(ParquetOptions {
+                types: tables.types(),
+                fields: self.fields.clone(),
+            }),
+            table => quire_pipeline::Format::Csv(tables.csv(table)),
         };
         match self.file.clone() {
-            Some(path) => Input::new(self.name(), format, move || {
-                Ok(Box::new(files::open(&path)?))
-            }),
+            Some(path) => Input::of_file(self.name(), format, move || files::open(&path)),
             None => Input::new(self.name(), format, || Ok(Box::new(io::stdin())))
                 .waiting_with(wait_for_stdin),
         }
@@ -223,6 +264,7 @@ mod tests {
         }
         assert_eq!(format("a.b.csv"), Ok(Format::Csv));
         assert_eq!(format("a.b.tsv"), Ok(Format::Tsv));
+        assert_eq!(format("a.snappy.parquet"), Ok(Format::Parquet));
         assert!(format("a.txt").is_err_and(|message| message.contains("--format")));
         assert!(format("a").is_err_and(|message| message.contains("--format")));
         assert!(

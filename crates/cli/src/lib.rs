@@ -12,6 +12,7 @@ mod documents;
 mod error;
 mod field_names;
 mod files;
+mod folder;
 mod http;
 mod input;
 mod limit;

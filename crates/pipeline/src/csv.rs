@@ -39,7 +39,7 @@ impl<R: Read> CsvSource<R> {
         key_field: &str,
     ) -> io::Result<CsvSource<R>> {
         let mut sample = Vec::new();
-        if options.other_types.is_none() {
+        if options.types.others.is_none() {
             let most = SAMPLE_BYTES as u64;
             reader.by_ref().take(most).read_to_end(&mut sample)?;
         }
@@ -60,7 +60,7 @@ impl<R: Read> CsvSource<R> {
                 )));
             }
             let inferred = types.next().unwrap_or_default().get();
-            let given = options.types.get(name).copied().or(options.other_types);
+            let given = options.types.of(name);
             columns.push(CsvColumn {
                 name: name.to_owned(),
                 cell_type: given.unwrap_or(match inferred {
@@ -74,7 +74,7 @@ impl<R: Read> CsvSource<R> {
             });
         }
         let is_absent = |name: &&String| columns.iter().all(|column| column.name != **name);
-        if let Some(absent) = options.types.keys().find(is_absent)
+        if let Some(absent) = options.types.by_name.keys().find(is_absent)
             && !columns.is_empty()
         {
             return Err(io::Error::other(format!(
@@ -230,11 +230,15 @@ impl<R: Read> Read for Bounded<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::csv_types::ColumnTypes;
     use crate::position::SourcePosition;
 
     fn documents(input: impl Read) -> io::Result<Vec<(u64, Result<String, String>)>> {
         let strings = CsvOptions {
-            other_types: Some(CellType::String),
+            types: ColumnTypes {
+                others: Some(CellType::String),
+                ..ColumnTypes::default()
+            },
             ..CsvOptions::default()
         };
         documents_with(input, &strings)
@@ -325,7 +329,10 @@ mod tests {
     #[test]
     fn a_cell_of_another_type_than_the_given_one_is_bad() {
         let of = |types: [(&str, CellType); 1]| CsvOptions {
-            types: types.map(|(name, of)| (name.to_owned(), of)).into(),
+            types: ColumnTypes {
+                by_name: types.map(|(name, of)| (name.to_owned(), of)).into(),
+                ..ColumnTypes::default()
+            },
             ..CsvOptions::default()
         };
         let input = &b"sku,stock\n1,007\n2,many\n"[..];

@@ -1,4 +1,4 @@
-//! [`CellType`]: what the cells of a CSV column are, given or inferred from its first rows.
+//! [`CellType`]: what the cells of a column are, given or inferred from its first rows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,11 +25,25 @@ pub enum CellType {
 pub struct CsvOptions {
     /// The byte between two cells of a row: a comma.
     pub delimiter: u8,
-    /// The types of columns, by name. A cell that is of another type makes its document bad.
-    pub types: BTreeMap<String, CellType>,
-    /// The type of all other columns. If none, the type of each is inferred from the first rows,
+    /// The types of columns. Where none is given, the type of each is inferred from the first rows,
     /// and a later cell of another type is a string.
-    pub other_types: Option<CellType>,
+    pub types: ColumnTypes,
+}
+
+/// The types that columns are given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ColumnTypes {
+    /// By name. A cell that is of another type makes its document bad.
+    pub by_name: BTreeMap<String, CellType>,
+    /// The type of all other columns.
+    pub others: Option<CellType>,
+}
+
+impl ColumnTypes {
+    /// The type that a column is given.
+    pub(crate) fn of(&self, name: &str) -> Option<CellType> {
+        self.by_name.get(name).copied().or(self.others)
+    }
 }
 
 /// A column of an input.
@@ -47,8 +61,7 @@ impl Default for CsvOptions {
     fn default() -> CsvOptions {
         CsvOptions {
             delimiter: b',',
-            types: BTreeMap::new(),
-            other_types: None,
+            types: ColumnTypes::default(),
         }
     }
 }

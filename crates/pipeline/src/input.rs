@@ -3,8 +3,10 @@
 use crate::csv::CsvSource;
 use crate::csv_types::CsvOptions;
 use crate::ndjson::NdjsonSource;
+use crate::parquet::{self, ParquetOptions};
 use crate::source::Source;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::time::Duration;
 
@@ -20,18 +22,25 @@ pub enum Format {
     Ndjson,
     /// A header row that names the fields, then one document a row.
     Csv(CsvOptions),
+    /// Columns, of a file alone: its description is at its end.
+    Parquet(ParquetOptions),
 }
 
 /// A stream of documents. The pipeline opens an input when the ones before it have been read.
 pub struct Input {
     name: String,
     format: Format,
-    open: Box<Open>,
+    open: Open,
     pub(crate) wait: Option<Box<Wait>>,
 }
 
 /// Opens the bytes of an input.
-type Open = dyn FnOnce() -> io::Result<Box<dyn Read + Send>> + Send;
+enum Open {
+    Stream(Box<Opens<Box<dyn Read + Send>>>),
+    File(Box<Opens<File>>),
+}
+
+type Opens<T> = dyn FnOnce() -> io::Result<T> + Send;
 
 /// Waits until a read would not wait, this long at most; false if it still would.
 pub(crate) type Wait = dyn Fn(Duration) -> bool + Send;
@@ -46,7 +55,21 @@ impl Input {
         Input {
             name: name.into(),
             format,
-            open: Box::new(open),
+            open: Open::Stream(Box::new(open)),
+            wait: None,
+        }
+    }
+
+    /// The documents of a file, in any format.
+    pub fn of_file(
+        name: impl Into<String>,
+        format: Format,
+        open: impl FnOnce() -> io::Result<File> + Send + 'static,
+    ) -> Input {
+        Input {
+            name: name.into(),
+            format,
+            open: Open::File(Box::new(open)),
             wait: None,
         }
     }
@@ -71,9 +94,21 @@ impl Input {
     /// byte-order mark, if there is one. The keys of documents are in the field `key_field`.
     ///
     /// # Errors
-    /// Of the stream, of a CSV header row, and if the bytes are compressed.
+    /// Of the stream, of a CSV header row, of what a Parquet file says of itself, and if the bytes
+    /// are compressed.
     pub(crate) fn open(self, key_field: &str) -> io::Result<(Box<dyn Source>, u64)> {
-        let mut reader = BufReader::with_capacity(BUFFER_BYTES, (self.open)()?);
+        let reader: Box<dyn Read + Send> = match (self.open, &self.format) {
+            (Open::File(open), Format::Parquet(options)) => {
+                return Ok((parquet::open(open()?, options)?, 0));
+            }
+            (Open::Stream(_), Format::Parquet(_)) => {
+                let what = "Parquet is read from a file: its description is at its end";
+                return Err(io::Error::other(what));
+            }
+            (Open::File(open), _) => Box::new(open()?),
+            (Open::Stream(open), _) => open()?,
+        };
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, reader);
         let first = reader.fill_buf()?;
         let tool = match first {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zstd -dc"),
@@ -82,6 +117,10 @@ impl Input {
         };
         if let Some(tool) = tool {
             let what = format!("it is compressed; decompress it first, with {tool}");
+            return Err(io::Error::other(what));
+        }
+        if first.starts_with(parquet::MAGIC) {
+            let what = "it is a Parquet file, which --format parquet reads";
             return Err(io::Error::other(what));
         }
         let mut start = 0;
@@ -93,6 +132,7 @@ impl Input {
         let source: Box<dyn Source> = match self.format {
             Format::Ndjson => Box::new(NdjsonSource::new(reader, start)),
             Format::Csv(options) => Box::new(CsvSource::new(reader, start, &options, key_field)?),
+            Format::Parquet(_) => return Err(io::Error::other("Parquet is read above")),
         };
         Ok((source, start))
     }

@@ -4,6 +4,7 @@ pub(crate) mod cat;
 pub(crate) mod cat_nodes;
 pub(crate) mod cluster;
 pub(crate) mod cluster_settings;
+pub(crate) mod cluster_stats;
 pub(crate) mod nodes;
 pub(crate) mod state;
 pub(crate) mod stats;

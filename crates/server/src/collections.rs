@@ -81,11 +81,12 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
         let (mut all, aliases) = (Map::new(), engine.database().aliases());
-        for collection in selection.collections(engine)? {
+        let (collections, wide) = selection.both(engine)?;
+        for collection in collections {
             let name = collection.name().to_owned();
             all.insert(name, settings::describe(&collection, &aliases));
         }
-        for wide in selection.wide(engine)? {
+        for wide in wide {
             all.insert(wide.name().to_owned(), schema::describe(&wide));
         }
         Ok(Answer::ok(&Value::Object(all)))
@@ -93,11 +94,19 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     call.state.read(work).await?
 }
 
-/// `GET /{collection}/_stats`: as OpenSearch counts, and in `quire` what `quire stats` shows.
+/// `GET /{collection}/_stats`, `/{collection}/_stats/{name}`: as OpenSearch counts, and in `quire`
+/// what `quire stats` shows. Of the figures that OpenSearch has, there are `docs` and `store`.
 pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
+    let wanted = call.path_param("name").unwrap_or("_all");
+    let is_known = |name: &str| matches!(name, "_all" | "docs" | "store");
+    if let Some(unknown) = wanted.split(',').find(|name| !is_known(name)) {
+        return Err(Failure::illegal_argument(format!(
+            "statistics [{unknown}] are not kept: known are docs and store"
+        )));
+    }
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
-        let collections = selection.collections(engine)?;
+        let (collections, wide) = selection.both(engine)?;
         let (mut indices, mut documents, mut bytes) = (Map::new(), 0, 0);
         for collection in &collections {
             let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
@@ -110,7 +119,7 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
                 json!({"primaries": figures, "total": figures, "quire": stats}),
             );
         }
-        for wide in selection.wide(engine)? {
+        for wide in wide {
             let stats = wide.stats();
             let stats = stats.map_err(|error| Failure::engine(&error, Some(wide.name())))?;
             documents += stats.documents;
@@ -189,7 +198,8 @@ async fn on_each(
     let running = Arc::clone(&call.running);
     let work = move |engine: &Engine| {
         let mut done = Vec::new();
-        for collection in selection.collections(engine)? {
+        let (collections, wide) = selection.both(engine)?;
+        for collection in collections {
             running.check()?;
             match run(&collection, &|| !running.is_cancelled()) {
                 Ok(()) => done.push(collection),
@@ -198,7 +208,7 @@ async fn on_each(
                 Err(error) => return Err(Failure::engine(&error, Some(collection.name()))),
             }
         }
-        for wide in selection.wide(engine)? {
+        for wide in wide {
             running.check()?;
             let ran = run_wide(&wide);
             ran.map_err(|error| Failure::engine(&error, Some(wide.name())))?;

@@ -179,56 +179,24 @@ async fn answer(
     });
     let (grant, (body, rest)) = match body {
         Ok(both) => both,
-        Err(failure) => {
-            let answer = Answer::from(failure);
-            let response = answer.into_response(&AnswerFormat::default(), &server.buffers);
-            return match is_body_left {
-                true => closing(response, &parts),
-                false => response,
-            };
-        }
+        Err(failure) => return without_body(failure, &parts, server, is_body_left),
     };
     let grant = Arc::new(AuditedGrant::http(grant, audit, &parts));
     let by = Arc::clone(&grant);
     let running = Arc::new(server.begin_task(&route.endpoint, &parts, &grant));
-    let call = || {
-        product::check(server.options.compat, &parts.headers)?;
-        let path_params = path_params(path)?;
-        if !path_params.iter().any(is_api) {
-            let named = path_params.iter().find(|(name, _)| name == "collection");
-            let named = named.map(|(_, text)| text.as_str());
-            let needs = route.endpoint.needs;
-            let allowed = match (needs.check(&grant, named), needs) {
-                (Ok(()), Needs::Named(action)) => {
-                    let named = named.unwrap_or_default();
-                    check_aliases(&grant, action, &server.engine, named)
-                }
-                (allowed, _) => allowed,
-            };
-            allowed.map_err(Failure::forbidden)?;
-        }
-        if route.endpoint.changes_documents(&parts.method) {
-            server.check_writable()?;
-        }
-        if path_params.iter().any(is_api) {
-            return Err(Failure::no_handler(&parts.method, parts.uri.path()));
-        }
-        let params = Params::parse(&parts.uri, route.endpoint.params)?;
-        let format = AnswerFormat::of(&params)?;
-        Ok(Call {
-            state: (),
-            grant,
-            path_params,
-            params,
-            body,
-            format,
-            buffers: server.buffers.clone(),
-            body_timeout: server.options.request_timeout,
-            running: Arc::clone(&running),
-        })
+    let call = Call {
+        state: (),
+        grant,
+        path_params: Vec::new(),
+        params: Params::default(),
+        body,
+        format: AnswerFormat::default(),
+        buffers: server.buffers.clone(),
+        body_timeout: server.options.request_timeout,
+        running: Arc::clone(&running),
     };
     let cpu = CpuTime::default();
-    let (format, answer) = match call() {
+    let (format, answer) = match checked(server, route, &parts, path, call) {
         Ok(call) => {
             let format = call.format.clone();
             let answer = tokio::select! {
@@ -256,6 +224,55 @@ async fn answer(
         true => response,
         false => closing(response, &parts),
     }
+}
+
+/// The answer to a request whose body is not read.
+fn without_body(failure: Failure, parts: &Parts, server: &Server, is_body_left: bool) -> Response {
+    let answer = Answer::from(failure);
+    let response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+    match is_body_left {
+        true => closing(response, parts),
+        false => response,
+    }
+}
+
+/// A call with its parameters, once its caller may make it.
+fn checked(
+    server: &Server,
+    route: &Route,
+    parts: &Parts,
+    path: Result<RawPathParams, RawPathParamsRejection>,
+    call: Call<()>,
+) -> Outcome<Call<()>> {
+    product::check(server.options.compat, &parts.headers)?;
+    let path_params = path_params(path)?;
+    let is_api = path_params.iter().any(is_api);
+    if !is_api {
+        let named = path_params.iter().find(|(name, _)| name == "collection");
+        let named = named.map(|(_, text)| text.as_str());
+        let needs = route.endpoint.needs;
+        let allowed = match (needs.check(&call.grant, named), needs) {
+            (Ok(()), Needs::Named(action)) => {
+                let named = named.unwrap_or_default();
+                check_aliases(&call.grant, action, &server.engine, named)
+            }
+            (allowed, _) => allowed,
+        };
+        allowed.map_err(Failure::forbidden)?;
+    }
+    if route.endpoint.changes_documents(&parts.method) {
+        server.check_writable()?;
+    }
+    if is_api {
+        return Err(Failure::no_handler(&parts.method, parts.uri.path()));
+    }
+    let params = Params::parse(&parts.uri, route.endpoint.params)?;
+    Ok(Call {
+        path_params,
+        format: AnswerFormat::of(&params)?,
+        params,
+        ..call
+    })
 }
 
 /// Notes a request that took long until its answer began.

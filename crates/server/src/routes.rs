@@ -6,7 +6,9 @@ use axum::http::Method;
 use futures_util::future::BoxFuture;
 
 use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
-use crate::admin::{cat, cat_nodes, cluster, cluster_settings, nodes, stats, tokens};
+use crate::admin::{
+    cat, cat_nodes, cluster, cluster_settings, cluster_stats, nodes, stats, tokens,
+};
 use crate::collections::{
     aliases, drop, mapping_calls as mapping, resolve, settings_calls as settings,
     template_calls as templates,
@@ -427,7 +429,7 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Settings that hold until the server stops";
     Whole(Manage), &[Method::PUT], "/_cluster/settings", CLUSTER_SETTINGS, cluster_settings::put,
         "Change settings that hold until the server stops";
-    Whole(Read), GET, "/_cluster/stats", NODES, nodes::cluster_stats,
+    Whole(Read), GET, "/_cluster/stats", NODES, cluster_stats::cluster_stats,
         "What the database holds, as of a cluster";
     Whole(Read), GET, "/_cluster/state", STATE, nodes::cluster_state,
         "A part of what OpenSearch says of its cluster";
@@ -632,6 +634,10 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "What collections hold";
     Named(Read), GET, "/{collection}/_stats", STATS, collections::stats,
         "What a collection holds";
+    Whole(Read), GET, "/_stats/{name}", STATS, collections::stats,
+        "Some figures of what collections hold";
+    Named(Read), GET, "/{collection}/_stats/{name}", STATS, collections::stats,
+        "Some figures of what a collection holds";
     Named(Read), GET, "/{collection}/_changes", CHANGES, changes::changes,
         "Changes after a cursor, and new ones while the caller waits; lines of JSON";
     Named(Read), GET, "/{collection}/_quire", &[], describe::describe,

@@ -35,6 +35,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use self::execute::{SEARCH_BYTES_MAX, failed, options};
+use self::filter::WholeTexts;
 use self::hits::Search;
 use self::request::Request;
 use self::state::SearchState;
@@ -78,7 +79,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
             let of = Arc::clone(&views);
             let mappings = move |engine: &Engine| Mappings::of_views(engine, &of);
             let mappings = engine.read(mappings).await?;
-            limit_to(&mut request.query, Filter::All, &mappings)?;
+            limit_to(&mut request.query, &request.texts, Filter::All, &mappings)?;
             views
         }
         None => {
@@ -92,7 +93,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
                 Ok::<_, Failure>((views(&collections)?, filter, mappings))
             };
             let (views, filter, mappings) = engine.read(open).await??;
-            limit_to(&mut request.query, filter, &mappings)?;
+            limit_to(&mut request.query, &request.texts, filter, &mappings)?;
             Arc::new(views)
         }
     };
@@ -184,7 +185,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
     let noted = call.state.notes_plans.then(|| Arc::clone(&call.running));
     let body = call.take_small_body().await?;
-    let mut query = Request::count(&body.bytes)?;
+    let (mut query, texts) = Request::count(&body.bytes)?;
     drop(body);
     let select = move |engine: &Engine| {
         let (collections, filter) = selection.searched(engine)?;
@@ -192,7 +193,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         Ok::<_, Failure>((collections, filter, mappings))
     };
     let (collections, filter, mappings) = engine.read(select).await??;
-    limit_to(&mut query, filter, &mappings)?;
+    limit_to(&mut query, &texts, filter, &mappings)?;
     if matches!(query.filter, Filter::All) {
         let work = move |_: &Engine| {
             let count: Outcome<u64> = collections.iter().map(Searched::count).sum();
@@ -223,8 +224,14 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
 /// the collections.
 ///
 /// # Errors
-/// 400 for a value that can't be one of its field.
-pub(crate) fn limit_to(query: &mut Query, filter: Filter, mappings: &Mappings) -> Outcome<()> {
+/// 400 for a value that can't be one of its field, and for a text that would be analyzed.
+pub(crate) fn limit_to(
+    query: &mut Query,
+    texts: &WholeTexts,
+    filter: Filter,
+    mappings: &Mappings,
+) -> Outcome<()> {
+    texts.check(|field| mappings.is_whole(field))?;
     let own = std::mem::replace(&mut query.filter, Filter::All);
     let both = match (own, filter) {
         (own, Filter::All) => own,

@@ -31,6 +31,7 @@ Examples:
   quire load ./db papers papers.ndjson
   quire load ./db products a.csv b.csv --key sku --types zip=string,price=decimal
   quire load ./db events events.csv --key auto --resume events.state
+  quire load ./db trips ./trips.parquet ./more-trips/ --key trip_id
   zstd -dc papers.ndjson.zst | quire load ./db papers -
   quire load ./db papers *.ndjson --durability none --resume papers.state
   quire load ./db papers dump.ndjson --on-error skip --bad-report bad.ndjson
@@ -44,8 +45,8 @@ pub(crate) struct Load {
     place: Place,
     /// The collection
     collection: String,
-    /// The files; `-` or none is standard input. The name gives the format: .ndjson, .jsonl, .json,
-    /// .csv or .tsv
+    /// The files, and folders of Parquet files; `-` or none is standard input. The name gives the
+    /// format: .ndjson, .jsonl, .json, .csv, .tsv or .parquet
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The field that holds the key of each document, fixed when the collection is created; or
@@ -225,15 +226,11 @@ impl Load {
                 "standard input can be read once; `-` is given twice".to_owned(),
             ));
         }
-        let inputs: Vec<InputArgument> = files
-            .iter()
-            .map(|file| InputArgument::new(file, self.format).map_err(Error::Usage))
-            .collect::<Result<_>>()?;
-        if self.tables.is_some() && !inputs.iter().any(InputArgument::is_table) {
-            return Err(Error::Usage(
-                "--types and --delimiter are for CSV and TSV; say --format csv".to_owned(),
-            ));
+        let mut inputs: Vec<InputArgument> = Vec::new();
+        for file in files {
+            inputs.extend(InputArgument::at(file, self.format).map_err(Error::Usage)?);
         }
+        self.tables.check(&inputs).map_err(Error::Usage)?;
         Ok(inputs)
     }
 

@@ -4,8 +4,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_pipeline::{
-    CellType, CsvOptions, Error, Event, Format, Input, OnBad, Options, Progress, SourcePosition,
-    load,
+    CellType, ColumnTypes, CsvOptions, Error, Event, Format, Input, OnBad, Options, Progress,
+    SourcePosition, load,
 };
 use quiredb::Key;
 use quiredb::{Collection, CollectionSettings, Database, Durability, Position, SimEnv};
@@ -41,7 +41,10 @@ struct Inputs {
 /// Values that look like numbers stay what they are in NDJSON.
 fn strings() -> CsvOptions {
     CsvOptions {
-        other_types: Some(CellType::String),
+        types: ColumnTypes {
+            others: Some(CellType::String),
+            ..ColumnTypes::default()
+        },
         ..CsvOptions::default()
     }
 }

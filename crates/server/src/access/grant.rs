@@ -3,6 +3,7 @@
 use super::pattern::{ALL, includes};
 use super::role::{Action, Role};
 use super::secret::Hash;
+use crate::http::fields::added;
 use crate::limits::Limit;
 
 /// What a caller may do: the role of its token, in the token's collections.
@@ -73,7 +74,7 @@ impl Grant {
             let mut patterns = self.collections.iter();
             patterns.any(|pattern| includes(pattern, named))
         };
-        match self.role.allows(action) && named.split(',').all(is_included) {
+        match self.role.allows(action) && added(named).all(is_included) {
             true => Ok(()),
             false => Err(Refused {
                 action,

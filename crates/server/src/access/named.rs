@@ -10,7 +10,7 @@ use super::role::Action;
 use crate::audit::AuditedGrant;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::glob;
+use crate::http::fields::{added, glob};
 
 /// Checks that this may be done with what an item of a request names: names and patterns between
 /// commas.
@@ -61,7 +61,7 @@ fn check_resolved(
     aliases: &Aliases,
     named: &str,
 ) -> Result<(), Refused> {
-    for one in named.split(',') {
+    for one in added(named) {
         let matched = aliases
             .iter()
             .filter(|(alias, _)| glob(one.as_bytes(), alias.as_bytes()));

@@ -1,9 +1,9 @@
-//! The one node that there is, and the cluster that it is: `_nodes`, `_cluster/stats`,
-//! `_cluster/state`.
+//! The one node that there is, and the cluster that it is: `_nodes`, `_cluster/state`.
 
 use serde_json::{Map, Value, json};
 
-use super::cluster::{status, uuid};
+use super::cluster::uuid;
+use super::cluster_stats::totals;
 use super::state::ClusterState;
 use crate::collections::selection::Selection;
 use crate::collections::settings;
@@ -74,62 +74,6 @@ pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
     node.insert("indices".into(), indices);
     node.insert("timestamp".into(), now.into());
     Ok(answer(node))
-}
-
-/// What collections hold together.
-struct Totals {
-    collections: u64,
-    partitions: u64,
-    documents: u64,
-    bytes: u64,
-}
-
-fn totals(engine: &Engine, selection: &Selection) -> Outcome<Totals> {
-    let mut totals = Totals {
-        collections: 0,
-        partitions: 0,
-        documents: 0,
-        bytes: 0,
-    };
-    for collection in selection.collections(engine)? {
-        let stats = collection
-            .stats()
-            .map_err(|error| Failure::engine(&error, Some(collection.name())))?;
-        totals.collections += 1;
-        totals.partitions += u64::from(collection.settings().partitions);
-        totals.documents += stats.documents;
-        totals.bytes += stats.disk_bytes;
-    }
-    Ok(totals)
-}
-
-/// `GET /_cluster/stats`
-pub(crate) async fn cluster_stats(call: Call<ClusterState>) -> Outcome<Answer> {
-    let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
-    let (cluster_uuid, compat) = (uuid(&engine).await?, call.state.compat);
-    let work = move |engine: &Engine| {
-        let totals = totals(engine, &selection)?;
-        let (micros, _) = engine.clock();
-        Ok(Answer::ok(&json!({
-            "_nodes": {"total": 1, "successful": 1, "failed": 0},
-            "cluster_name": "quire",
-            "cluster_uuid": cluster_uuid,
-            "timestamp": micros.div_euclid(1000),
-            "status": status(engine),
-            "indices": {
-                "count": totals.collections,
-                "shards": {"total": totals.partitions, "primaries": totals.partitions,
-                    "replication": 0.0},
-                "docs": {"count": totals.documents, "deleted": 0},
-                "store": {"size_in_bytes": totals.bytes, "reserved_in_bytes": 0},
-            },
-            "nodes": {
-                "count": {"total": 1, "data": 1, "cluster_manager": 1, "ingest": 0},
-                "versions": [compat.version()],
-            },
-        })))
-    };
-    engine.read(work).await?
 }
 
 /// `GET /_cluster/state`, `/_cluster/state/{name}`, `/_cluster/state/{name}/{collection}`: of the

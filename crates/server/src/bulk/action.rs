@@ -66,6 +66,9 @@ struct Meta<'a> {
     // A document's place follows from its id alone.
     #[serde(default, rename = "routing", alias = "_routing")]
     _routing: Option<Id>,
+    // What shippers for servers of any age send: the only type that there ever is.
+    #[serde(borrow, rename = "_type")]
+    document_type: Option<Cow<'a, str>>,
     #[serde(borrow)]
     op_type: Option<Cow<'a, str>>,
     if_seq_no: Option<u64>,
@@ -131,6 +134,13 @@ impl Action {
             Line::Update(meta) => (Op::Update, meta),
             Line::Delete(meta) => (Op::Delete, meta),
         };
+        if meta
+            .document_type
+            .as_ref()
+            .is_some_and(|name| name != "_doc")
+        {
+            return Err(malformed(&"_type must be [_doc]: there are no other types"));
+        }
         let op = match (op, meta.op_type.as_deref()) {
             (op, None) => op,
             (Op::Index, Some("index")) => Op::Index,

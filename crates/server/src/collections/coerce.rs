@@ -22,6 +22,8 @@ const AFTER_ALL: char = '\u{10ffff}';
 #[derive(Default)]
 pub(crate) struct Mappings {
     mappings: Vec<Mapping>,
+    /// Whether each collection has one.
+    is_of_all: bool,
     /// The current time, for date math: milliseconds since 1970 UTC.
     now: i64,
 }
@@ -29,7 +31,10 @@ pub(crate) struct Mappings {
 impl Mappings {
     /// Those of collections. A wide one has none: it has a schema.
     pub(crate) fn of_searched(engine: &Engine, collections: &[Searched]) -> Mappings {
-        Mappings::of(engine, collections.iter().filter_map(Searched::plain))
+        let plain = collections.iter().filter_map(Searched::plain);
+        let mut mappings = Mappings::of(engine, plain);
+        mappings.is_of_all &= collections.iter().all(|one| one.plain().is_some());
+        mappings
     }
 
     pub(crate) fn of<'a>(
@@ -38,8 +43,11 @@ impl Mappings {
     ) -> Mappings {
         let mappings = collections.into_iter();
         let mappings = mappings.map(|collection| collection.settings().mapping.clone());
+        let (mappings, empty): (Vec<Mapping>, Vec<Mapping>) =
+            mappings.partition(|mapping| !mapping.is_empty());
         Mappings {
-            mappings: mappings.filter(|mapping| !mapping.is_empty()).collect(),
+            is_of_all: !mappings.is_empty() && empty.is_empty(),
+            mappings,
             now: engine.now_millis(),
         }
     }
@@ -49,7 +57,18 @@ impl Mappings {
         let collections = views.iter();
         let collections = collections.map(|view| engine.collection_named(view.collection_name()));
         let collections: Vec<Collection> = collections.flatten().collect();
-        Mappings::of(engine, &collections)
+        let mut mappings = Mappings::of(engine, &collections);
+        mappings.is_of_all &= collections.len() == views.len();
+        mappings
+    }
+
+    /// Whether the mapping of each collection gives a field a type whose values are compared whole.
+    pub(crate) fn is_whole(&self, path: &str) -> bool {
+        let is_whole = |mapping: &Mapping| {
+            let kind = mapping.kind(path);
+            kind.is_some_and(|kind| kind != FieldKind::Text)
+        };
+        self.is_of_all && self.mappings.iter().all(is_whole)
     }
 
     /// The type of a field, if all that name it agree.

@@ -23,7 +23,8 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
-        for collection in selection.collections(engine)? {
+        let (collections, wide) = selection.both(engine)?;
+        for collection in collections {
             let fields = fields(&collection, stop)?;
             let described = mapping::describe(&fields, &collection.settings().mapping);
             let mut shown = json!({"mappings": described});
@@ -32,7 +33,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
             }
             all.insert(collection.name().to_owned(), shown);
         }
-        for wide in selection.wide(engine)? {
+        for wide in wide {
             let shown = json!({"mappings": schema::mapping(&wide)});
             all.insert(wide.name().to_owned(), shown);
         }

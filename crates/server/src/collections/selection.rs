@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::engine::Engine;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::glob;
+use crate::http::fields::{Named, glob, named};
 use crate::http::params::Params;
 use crate::search::filter::filter;
 use crate::wide;
 
-/// The collections that a request names: names and patterns between commas. All collections if it
-/// names none.
+/// The collections that a request names: names and patterns between commas, of which `-NAME` behind
+/// a pattern takes out what it matches. All collections if it names none.
 pub(crate) struct Selection {
     names: Vec<String>,
     ignore_missing: bool,
@@ -52,30 +52,28 @@ impl Selection {
         }
     }
 
-    /// The collections, sorted by name, each once. Filters of aliases are for those that search.
+    /// The collections, sorted by name, each once; wide ones are left out. Filters of aliases are for
+    /// those that search.
     ///
     /// # Errors
     /// 404 for a name without a collection. A pattern may match none.
     pub(crate) fn collections(&self, engine: &Engine) -> Outcome<Vec<Collection>> {
-        let plain = self.searched(engine)?.0.into_iter();
-        let plain = plain.filter_map(|one| match one {
-            Searched::Plain(collection) => Some(collection),
-            Searched::Wide(_) => None,
-        });
-        Ok(plain.collect())
+        Ok(self.both(engine)?.0)
     }
 
-    /// The wide ones among them, sorted by name.
+    /// As [`collections`](Selection::collections), and the wide ones, sorted by name.
     ///
     /// # Errors
-    /// As [`collections`](Selection::collections).
-    pub(crate) fn wide(&self, engine: &Engine) -> Outcome<Vec<WideCollection>> {
-        let wide = self.searched(engine)?.0.into_iter();
-        let wide = wide.filter_map(|one| match one {
-            Searched::Plain(_) => None,
-            Searched::Wide(collection) => Some(collection),
-        });
-        Ok(wide.collect())
+    /// As there.
+    pub(crate) fn both(&self, engine: &Engine) -> Outcome<(Vec<Collection>, Vec<WideCollection>)> {
+        let (mut plain, mut wide) = (Vec::new(), Vec::new());
+        for one in self.searched(engine)?.0 {
+            match one {
+                Searched::Plain(collection) => plain.push(collection),
+                Searched::Wide(collection) => wide.push(collection),
+            }
+        }
+        Ok((plain, wide))
     }
 
     /// As [`collections`](Selection::collections), for what is done with plain ones alone.
@@ -119,10 +117,17 @@ impl Selection {
     /// 404 for a pattern that matches none, where one must be.
     pub(crate) fn named(&self, engine: &Engine) -> Outcome<BTreeSet<String>> {
         let mut found = BTreeSet::new();
-        for name in &self.names {
+        for one in named(self.names.iter().map(String::as_str)) {
+            let name = match one {
+                Named::Of(name) => name,
+                Named::Without(pattern) => {
+                    found.retain(|name: &String| !glob(pattern.as_bytes(), name.as_bytes()));
+                    continue;
+                }
+            };
             let pattern = if name == "_all" { "*" } else { name };
             if !pattern.contains('*') {
-                found.insert(name.clone());
+                found.insert(name.to_owned());
                 continue;
             }
             let all = engine.collections().into_iter();
@@ -141,7 +146,11 @@ impl Selection {
         let aliases = engine.database().aliases();
         let all = engine.collections();
         let mut chosen: BTreeMap<String, Option<Vec<Value>>> = BTreeMap::new();
-        for name in &self.names {
+        for one in named(self.names.iter().map(String::as_str)) {
+            let (name, is_without) = match one {
+                Named::Of(name) => (name, false),
+                Named::Without(name) => (name, true),
+            };
             let pattern = if name == "_all" { "*" } else { name };
             let is_pattern = pattern.contains('*');
             let mut matched = all
@@ -159,6 +168,11 @@ impl Selection {
                 .peekable();
             if matched.peek().is_none() && aliased.peek().is_none() && !may_be_none {
                 return Err(Failure::index_not_found(name));
+            }
+            if is_without {
+                let without: Vec<&String> = matched.chain(aliased.map(|(name, _)| name)).collect();
+                chosen.retain(|name, _| !without.contains(&name));
+                continue;
             }
             for name in matched {
                 chosen.insert(name.clone(), None);

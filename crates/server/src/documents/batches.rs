@@ -35,6 +35,7 @@ use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::execute::failed;
+use crate::search::filter::WholeTexts;
 use crate::search::limit_to;
 use crate::tasks::listed::id_of;
 use crate::tasks::registry::Running;
@@ -51,7 +52,7 @@ impl Work {
     pub(super) fn new(
         engine: &Engine,
         selection: &Selection,
-        mut query: Query,
+        (mut query, texts): (Query, WholeTexts),
         act: Act,
         manner: Manner,
         memory: BatchMemory,
@@ -66,7 +67,8 @@ impl Work {
                 to.name()
             )));
         }
-        limit_to(&mut query, filter, &Mappings::of(engine, &collections))?;
+        let mappings = Mappings::of(engine, &collections);
+        limit_to(&mut query, &texts, filter, &mappings)?;
         let views = collections.iter().map(|collection| collection.view());
         let views: Vec<View> = views.collect::<Result<_, _>>().map_err(failed)?;
         let job = Arc::new(Job {

@@ -41,11 +41,12 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     if matches!(act, Act::Delete) && !body.contains_key("query") {
         return Err(Failure::validation("query is missing"));
     }
-    let mut query = query_of(&body)?;
+    let (mut query, texts) = query_of(&body)?;
     manner.check_slice(limit_to_slice(&mut query, &body)?)?;
     drop(body);
     let memory = BatchMemory::reserve(&state, &manner).await?;
-    let begin = move |engine: &Engine| Work::new(engine, &selection, query, act, manner, memory);
+    let begin =
+        move |engine: &Engine| Work::new(engine, &selection, (query, texts), act, manner, memory);
     let work = state.engine.read(begin).await??;
     work.answer(state.engine, running, begun).await
 }

@@ -51,20 +51,57 @@ pub(crate) fn unsupported(what: impl Into<String>) -> Failure {
     )
 }
 
-/// Translates a query to a filter. Recursion is as deep as the JSON is nested, which the JSON
-/// parser bounds.
+/// The texts of `match` clauses that are about fields whose texts might be analyzed. As filters
+/// they are about the whole text, which is right where a mapping says that the field is a keyword.
+#[derive(Debug, Default)]
+pub(crate) struct WholeTexts(Vec<WholeText>);
+
+#[derive(Debug)]
+struct WholeText {
+    clause: String,
+    field: String,
+}
+
+impl WholeTexts {
+    /// Refuses the first whose field may be analyzed.
+    ///
+    /// # Errors
+    /// 400.
+    pub(crate) fn check(&self, is_whole: impl Fn(&str) -> bool) -> Outcome<()> {
+        match self.0.iter().find(|text| !is_whole(&text.field)) {
+            None => Ok(()),
+            Some(WholeText { clause, field }) => Err(unsupported(format!(
+                "[{clause}] on [{field}] would analyze its text, and there are no analyzers; use \
+                 [term], or [{field}.keyword], for the whole value, or [wildcard] for a part of \
+                 it; where the mapping says that [{field}] is a keyword, it is [term]"
+            ))),
+        }
+    }
+}
+
+/// Translates a query to a filter, where no mapping is known.
 pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
+    let mut texts = WholeTexts::default();
+    let filter = filter_with(query, &mut texts)?;
+    texts.check(|_| false)?;
+    Ok(filter)
+}
+
+/// Translates a query to a filter, which holds once `texts` are checked. Recursion is as deep as
+/// the JSON is nested, which the JSON parser bounds.
+pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts) -> Outcome<Filter> {
     let object = object(query, "query")?;
     let (name, body) = only_entry(object, "query")?;
     match name {
         "match_all" => known_query(self::object(body, name)?, name, &[]).map(|()| Filter::All),
         "match_none" => known_query(self::object(body, name)?, name, &[]).map(|()| Filter::none()),
-        "bool" => boolean(self::object(body, name)?),
+        "bool" => boolean(self::object(body, name)?, texts),
         "constant_score" => {
             let body = self::object(body, name)?;
             known_query(body, name, &["filter"])?;
             let inner = body.get("filter");
-            filter(inner.ok_or_else(|| unsupported("[constant_score] needs a [filter]"))?)
+            let needs = || unsupported("[constant_score] needs a [filter]");
+            filter_with(inner.ok_or_else(needs)?, texts)
         }
         "term" => {
             let (at, value, ignores_case) = on_field(body, name, &["value"], &[])?;
@@ -78,10 +115,10 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
             let (at, value, _) = on_field(body, name, &["query"], MATCH_OPTIONS)?;
             let is_whole = at == ID || whole_text(at).is_some();
             if value.is_string() && !is_whole {
-                return Err(unsupported(format!(
-                    "[{name}] on [{at}] would analyze its text, and there are no analyzers; use \
-                     [term], or [{at}.keyword], for the whole value, or [wildcard] for a part of it"
-                )));
+                texts.0.push(WholeText {
+                    clause: name.to_owned(),
+                    field: at.to_owned(),
+                });
             }
             let values = values(at, [value], name)?;
             on(at, |field| field.is_in(values.clone()))
@@ -126,7 +163,7 @@ pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
 
 /// `bool`: without scores, `must` is the same as `filter`. `should` selects documents if there is
 /// neither `filter` nor `must`, or if `minimum_should_match` says so.
-fn boolean(body: &Object) -> Outcome<Filter> {
+fn boolean(body: &Object, texts: &mut WholeTexts) -> Outcome<Filter> {
     let name = "bool";
     let clauses = ["filter", "must", "must_not", "should"];
     // The Java clients send that the clauses of `must_not` count alone, which they do.
@@ -138,11 +175,14 @@ fn boolean(body: &Object) -> Outcome<Filter> {
     {
         return Err(unsupported("[adjust_pure_negative] of [bool] must be true"));
     }
-    let of = |clause: &str| -> Outcome<Vec<Filter>> {
+    let mut of = |clause: &str| -> Outcome<Vec<Filter>> {
         match body.get(clause) {
             None | Some(Json::Null) => Ok(Vec::new()),
-            Some(Json::Array(queries)) => queries.iter().map(filter).collect(),
-            Some(query) => Ok(vec![filter(query)?]),
+            Some(Json::Array(queries)) => {
+                let filters = queries.iter().map(|query| filter_with(query, texts));
+                filters.collect()
+            }
+            Some(query) => Ok(vec![filter_with(query, texts)?]),
         }
     };
     let (mut all, should) = ([of("filter")?, of("must")?].concat(), of("should")?);

@@ -158,7 +158,7 @@ fn answer(
         Some((id, lease)) => {
             let views = point::views_of(&state.contexts, id, *lease)?;
             let mappings = Mappings::of_views(engine, &views);
-            limit_to(&mut request.query, Filter::All, &mappings)?;
+            limit_to(&mut request.query, &request.texts, Filter::All, &mappings)?;
             views
         }
         None => {
@@ -170,7 +170,7 @@ fn answer(
             let selection = Selection::of_names(names, ignores);
             let (collections, filter) = selection.searched(engine)?;
             let mappings = Mappings::of_searched(engine, &collections);
-            limit_to(&mut request.query, filter, &mappings)?;
+            limit_to(&mut request.query, &request.texts, filter, &mappings)?;
             Arc::new(views(&collections)?)
         }
     };

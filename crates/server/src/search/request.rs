@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::aggregations::{Aggregation, aggregations};
 use super::execute::Limits;
-use super::filter::{filter, known, object, text, unsupported};
+use super::filter::{WholeTexts, filter_with, known, object, text, unsupported};
 use super::lease::lease;
 use super::sort::{orders, orders_of_text};
 use crate::documents::source::{Source, SourceBody};
@@ -40,6 +40,8 @@ const WITHOUT_EFFECT: [(&str, &[&str]); 9] = [
 pub(crate) struct Request {
     /// Which documents, in which order, and the facets of the aggregations.
     pub(crate) query: Query,
+    /// What of the query holds only with some mappings.
+    pub(crate) texts: WholeTexts,
     pub(crate) aggregations: Vec<Aggregation>,
     /// Which part of a hit's document is shown.
     pub(crate) source: Source,
@@ -102,7 +104,7 @@ impl Request {
         params.only("search_type", &["query_then_fetch"], "it is not supported")?;
         params.only("stored_fields", &["", "_none_"], "no field is stored apart")?;
         params.flag("ccs_minimize_roundtrips")?;
-        let mut query = query_of(&body)?;
+        let (mut query, texts) = query_of(&body)?;
         let is_sliced = limit_to_slice(&mut query, &body)?;
         let point = point(&body)?;
         let search_after = search_after(&body)?;
@@ -152,6 +154,7 @@ impl Request {
         };
         Ok(Request {
             query,
+            texts,
             aggregations,
             source,
             limits: limits(&body, params)?,
@@ -167,10 +170,11 @@ impl Request {
     }
 
     /// The query of a count: all documents that it matches.
-    pub(crate) fn count(body: &[u8]) -> Outcome<Query> {
+    pub(crate) fn count(body: &[u8]) -> Outcome<(Query, WholeTexts)> {
         let body = parse(body)?;
         known(&body, "count", &["query"])?;
-        Ok(query_of(&body)?.limit(0).with_count())
+        let (query, texts) = query_of(&body)?;
+        Ok((query.limit(0).with_count(), texts))
     }
 }
 
@@ -184,11 +188,14 @@ pub(crate) fn parse(body: &[u8]) -> Outcome<Map<String, Json>> {
     object(&body, "body").cloned()
 }
 
-pub(crate) fn query_of(body: &Map<String, Json>) -> Outcome<Query> {
-    match body.get("query") {
-        None | Some(Json::Null) => Ok(find_all()),
-        Some(query) => Ok(find(filter(query)?)),
-    }
+/// The query of a body, which holds once the texts are checked against the mappings.
+pub(crate) fn query_of(body: &Map<String, Json>) -> Outcome<(Query, WholeTexts)> {
+    let mut texts = WholeTexts::default();
+    let query = match body.get("query") {
+        None | Some(Json::Null) => find_all(),
+        Some(query) => find(filter_with(query, &mut texts)?),
+    };
+    Ok((query, texts))
 }
 
 /// Limits a query to one slice of the documents, by their keys, if the body has a `slice`. All

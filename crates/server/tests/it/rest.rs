@@ -94,6 +94,9 @@ folders! {
     documents: "documents";
     scroll: "scroll";
     search: "search";
+    search_names: "search.names";
+    search_match: "search.match";
+    shippers: "shippers";
     versions: "versions";
     indices_analyze: "indices.analyze";
     indices_delete: "indices.delete";
