@@ -156,7 +156,9 @@ impl std::fmt::Display for PostgresOptions {
 }
 
 fn cut(mut name: String) -> String {
-    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
+    while name.len() > NAME_BYTES_MAX {
+        name.pop();
+    }
     name
 }
 

@@ -100,7 +100,7 @@ impl Server {
             .await?;
         let Some(row) = rows.first() else {
             let how = match table.is_partitioned {
-                true => format!("SET (publish_via_partition_root = true)"),
+                true => "SET (publish_via_partition_root = true)".to_owned(),
                 false => format!("ADD TABLE {}", table.from(options)),
             };
             return Err(Fault::Stop(format!(

@@ -198,3 +198,26 @@ fn a_commit_that_the_stream_has_before_readers_see_it_is_not_undone_by_the_snaps
     run(&server, folder.path(), None, Duration::ZERO);
     check(&server, folder.path());
 }
+
+#[test]
+fn a_table_with_partitions_is_one_table() {
+    let Some(server) = Postgres::start() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    server.sql(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, s TEXT) PARTITION BY RANGE (id);
+         CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (1000);
+         CREATE TABLE high PARTITION OF t FOR VALUES FROM (1000) TO (5000);
+         ALTER TABLE t OWNER TO repl; GRANT CREATE ON DATABASE app TO repl;
+         INSERT INTO t SELECT g, 0, 'x' FROM generate_series(1, 3000) g",
+    );
+    run(&server, folder.path(), None, Duration::ZERO);
+    check(&server, folder.path());
+    server.sql(
+        "UPDATE t SET v = 1 WHERE id % 3 = 0; UPDATE t SET id = id + 3000 WHERE id < 500;
+         DELETE FROM t WHERE id % 7 = 0",
+    );
+    run(&server, folder.path(), None, Duration::ZERO);
+    check(&server, folder.path());
+}
