@@ -9,6 +9,7 @@
 use crate::fields::takes;
 use crate::options::MysqlOptions;
 use crate::row;
+use crate::stream::Images;
 use crate::table::Layout;
 use crate::value::{Kind, sql};
 use mysql_async::Value;
@@ -33,10 +34,7 @@ pub(crate) struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
-    pub(crate) fn new(
-        layout: &'a Layout,
-        images: &'a (Option<Vec<Value>>, Option<Vec<Value>>),
-    ) -> Self {
+    pub(crate) fn new(layout: &'a Layout, images: &'a Images) -> Self {
         Changed {
             columns: &layout.columns,
             key: &layout.key,

@@ -35,7 +35,10 @@ const CHECKSUM_BYTES: usize = 4;
 /// Servers tell replicas apart by their ids: one at random of the upper half.
 const REPLICA_ID_MIN: u32 = 1 << 31;
 
-/// The rows of a table that a change has, before and after it.
+/// The values of a row before and after a change.
+pub(crate) type Images = (Option<Vec<Value>>, Option<Vec<Value>>);
+
+/// The rows of a table that a change has.
 #[derive(Debug)]
 pub(crate) struct Rows {
     /// The number of the table in the options.
@@ -44,7 +47,7 @@ pub(crate) struct Rows {
     /// Where the event begins.
     pub(crate) start: Offset,
     pub(crate) time_micros: i64,
-    pub(crate) images: Vec<(Option<Vec<Value>>, Option<Vec<Value>>)>,
+    pub(crate) images: Vec<Images>,
 }
 
 /// What an event was.

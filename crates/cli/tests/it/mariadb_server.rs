@@ -55,6 +55,8 @@ impl MariaDb {
         drop(listener);
         let mut install = Command::new("mariadb-install-db");
         install
+            // A server that starts removes what others have in its folder of temporary files.
+            .env("TMPDIR", directory.path())
             .arg("--no-defaults")
             .arg(format!("--datadir={}", directory.path().display()))
             .arg(format!("--user={}", user()))
@@ -80,6 +82,7 @@ impl MariaDb {
         let path = self.directory.path();
         let log = std::fs::File::create(path.join("log")).unwrap();
         let child = Command::new("mariadbd")
+            .env("TMPDIR", path)
             .args(SETTINGS)
             .arg(format!("--datadir={}", path.display()))
             .arg(format!("--socket={}", socket(path).display()))
