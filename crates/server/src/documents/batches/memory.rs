@@ -60,14 +60,17 @@ impl BatchMemory {
     }
 
     /// Waits until a batch may be done.
-    pub(super) async fn turn(&self) -> Turn<'_> {
+    pub(super) async fn turn(&self, task: &Task) -> Turn<'_> {
         // The semaphore is never closed.
         let permit = self.turns.acquire().await.ok();
-        Turn {
+        let held = self.free.lock().pop();
+        let mut turn = Turn {
             memory: self,
-            held: self.free.lock().pop(),
+            held,
             _permit: permit,
-        }
+        };
+        turn.hold(SEARCH_BYTES_MAX, task).await;
+        turn
     }
 }
 
@@ -87,14 +90,21 @@ impl Turn<'_> {
     /// Waits for the memory of a record; while it waits it holds none. Ends when the task is
     /// cancelled.
     pub(super) async fn grow(&mut self, record: u64, task: &Task) {
-        let (memory, wanted) = (self.memory, self.memory.buffers.large(record));
+        let wanted = self.memory.buffers.large(record);
         drop(self.held.take());
+        // Nor is memory kept for batches that are not being done.
+        self.memory.free.lock().clear();
+        self.hold(wanted.max(SEARCH_BYTES_MAX), task).await;
+    }
+
+    /// Waits for memory, if it has none.
+    async fn hold(&mut self, bytes: usize, task: &Task) {
+        let BatchMemory {
+            buffers, timeout, ..
+        } = self.memory;
         while self.held.is_none() && !task.is_cancelled() {
             // Others have it: that is no reason to end half-way.
-            let held = memory
-                .buffers
-                .hold(wanted.max(SEARCH_BYTES_MAX), memory.timeout);
-            self.held = held.await.ok();
+            self.held = buffers.hold(bytes, *timeout).await.ok();
         }
     }
 }

@@ -77,7 +77,7 @@ impl Slice {
                 self.report.is_cancelled = true;
                 break;
             }
-            let mut turn = memory.turn().await;
+            let mut turn = memory.turn(task).await;
             let begun = Instant::now();
             let before = self.report.total;
             loop {
