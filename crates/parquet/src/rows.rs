@@ -116,12 +116,16 @@ impl<R: ChunkReader + 'static> Rows<R> {
             bad: None,
         };
         let before = self.rows_read - 1;
-        let written = self.fields.iter().enumerate().try_for_each(|(index, field)| {
-            if index > 0 {
-                out.push(b',');
-            }
-            row.write_field(&field.node, field.cast.as_ref(), out)
-        });
+        let written = self
+            .fields
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, field)| {
+                if index > 0 {
+                    out.push(b',');
+                }
+                row.write_field(&field.node, field.cast.as_ref(), out)
+            });
         written.map_err(|what| Error::contradiction(before, what))?;
         let bad = row.bad;
         // A further level of this row would be taken for the next one.

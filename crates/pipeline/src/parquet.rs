@@ -22,16 +22,20 @@ pub struct ParquetOptions {
 ///
 /// # Errors
 /// If the file is none of Parquet, is cut or damaged, or does not have a column that a type is
-/// given for; if this program was built without Parquet.
+/// given for.
+#[cfg(feature = "parquet")]
 pub(crate) fn open(file: File, options: &ParquetOptions) -> io::Result<Box<dyn Source>> {
-    #[cfg(feature = "parquet")]
-    return rows::open(file, options);
-    #[cfg(not(feature = "parquet"))]
-    {
-        let _ = (file, options);
-        let what = "this program was built without the feature `parquet`";
-        Err(io::Error::other(what))
-    }
+    rows::open(file, options)
+}
+
+/// Says that this program can't read them.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn open(_: File, _: &ParquetOptions) -> io::Result<Box<dyn Source>> {
+    let what = "this program was built without the feature `parquet`";
+    Err(io::Error::other(what))
 }
 
 #[cfg(feature = "parquet")]
@@ -117,7 +121,10 @@ mod rows {
             batch.text.push(b'}');
             let is_long = batch.text.len() - start > TEXT_BYTES_MAX;
             let json = json.and_then(|()| match is_long {
-                true => Err(format!("the row is longer than {} MiB", TEXT_BYTES_MAX >> 20)),
+                true => Err(format!(
+                    "the row is longer than {} MiB",
+                    TEXT_BYTES_MAX >> 20
+                )),
                 false => Ok(start..batch.text.len()),
             });
             if json.is_err() {

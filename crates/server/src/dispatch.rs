@@ -226,12 +226,7 @@ async fn answer(
 }
 
 /// The answer to a request whose body is not read.
-fn without_body(
-    failure: Failure,
-    parts: &Parts,
-    server: &Server,
-    is_body_left: bool,
-) -> Response {
+fn without_body(failure: Failure, parts: &Parts, server: &Server, is_body_left: bool) -> Response {
     let answer = Answer::from(failure);
     let response = answer.into_response(&AnswerFormat::default(), &server.buffers);
     match is_body_left {

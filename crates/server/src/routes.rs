@@ -6,7 +6,9 @@ use axum::http::Method;
 use futures_util::future::BoxFuture;
 
 use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
-use crate::admin::{cat, cat_nodes, cluster, cluster_settings, cluster_stats, nodes, stats, tokens};
+use crate::admin::{
+    cat, cat_nodes, cluster, cluster_settings, cluster_stats, nodes, stats, tokens,
+};
 use crate::collections::{
     aliases, drop, mapping_calls as mapping, resolve, settings_calls as settings,
     template_calls as templates,

@@ -4,8 +4,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use quire_pipeline::{
-    CellType, ColumnTypes, CsvOptions, Error, Event, Format, Input, OnBad, Options, Progress, SourcePosition,
-    load,
+    CellType, ColumnTypes, CsvOptions, Error, Event, Format, Input, OnBad, Options, Progress,
+    SourcePosition, load,
 };
 use quiredb::Key;
 use quiredb::{Collection, CollectionSettings, Database, Durability, Position, SimEnv};

@@ -134,7 +134,11 @@ impl Action {
             Line::Update(meta) => (Op::Update, meta),
             Line::Delete(meta) => (Op::Delete, meta),
         };
-        if meta.document_type.as_ref().is_some_and(|name| name != "_doc") {
+        if meta
+            .document_type
+            .as_ref()
+            .is_some_and(|name| name != "_doc")
+        {
             return Err(malformed(&"_type must be [_doc]: there are no other types"));
         }
         let op = match (op, meta.op_type.as_deref()) {

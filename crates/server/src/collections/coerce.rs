@@ -125,8 +125,11 @@ impl Mappings {
     fn moment(&self, bound: Bound<Value>, is_lower: bool) -> Outcome<Bound<Value>> {
         let is_excluded = matches!(bound, Bound::Excluded(_));
         let computed = |value: Value| -> Outcome<Value> {
+            // Formats are many, but a date without a digit is none of them.
+            let is_computed =
+                |text: &&str| is_date_math(text) || !text.bytes().any(|byte| byte.is_ascii_digit());
             let text = value.as_str();
-            let Some(text) = text.as_deref().filter(|text| is_date_math(text)) else {
+            let Some(text) = text.as_deref().filter(is_computed) else {
                 return Ok(value);
             };
             let how = Moment {

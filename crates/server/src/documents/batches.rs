@@ -35,6 +35,7 @@ use crate::http::buffers::Held;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::execute::failed;
 use crate::search::filter::WholeTexts;
+use crate::search::objects::find_objects;
 use crate::search::state::SearchState;
 use crate::search::{hold, hold_now, limit_to};
 use crate::tasks::listed::id_of;
@@ -90,6 +91,7 @@ impl Work {
         limit_to(&mut query, &texts, filter, &mappings)?;
         let views = collections.iter().map(|collection| collection.view());
         let views: Vec<View> = views.collect::<Result<_, _>>().map_err(failed)?;
+        find_objects(&mut query.filter, &views, &|| false)?;
         let job = Arc::new(Job {
             query: query.prepare().map_err(|error| failed(error.into()))?,
             act,

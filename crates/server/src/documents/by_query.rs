@@ -45,9 +45,8 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     manner.check_slice(limit_to_slice(&mut query, &body)?)?;
     drop(body);
     let held = hold_batches(&state, &manner).await?;
-    let begin = move |engine: &Engine| {
-        Work::new(engine, &selection, (query, texts), act, manner, held)
-    };
+    let begin =
+        move |engine: &Engine| Work::new(engine, &selection, (query, texts), act, manner, held);
     let work = state.engine.read(begin).await??;
     work.answer(state.engine, running, begun).await
 }
