@@ -63,10 +63,11 @@ impl Mappings {
     }
 
     /// Whether the mapping of each collection gives a field a type whose values are compared whole.
+    /// One date may be written in many ways.
     pub(crate) fn is_whole(&self, path: &str) -> bool {
         let is_whole = |mapping: &Mapping| {
             let kind = mapping.kind(path);
-            kind.is_some_and(|kind| kind != FieldKind::Text)
+            kind.is_some_and(|kind| kind != FieldKind::Text && !kind.is_date())
         };
         self.is_of_all && self.mappings.iter().all(is_whole)
     }
