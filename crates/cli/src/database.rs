@@ -2,6 +2,7 @@
 
 use crate::Context;
 use crate::error::{Error, Result, causes};
+use crate::files;
 use crate::size::Size;
 use quiredb::{Collection, Database, DatabaseOptions, ErrorKind, Medium};
 use std::path::Path;
@@ -128,17 +129,28 @@ fn refuse_file(context: &Context, path: &Path) -> Result<()> {
     if !is_file {
         return Ok(());
     }
-    let shown = path.display();
-    let is_frozen = path
-        .extension()
-        .is_some_and(|extension| extension == "quire");
-    Err(match is_frozen {
-        true => Error::Usage(format!(
-            "{shown} is a frozen file, and this command works on a database; query it: quire query \
-             {shown} --where \"_id = 'KEY'\""
+    Err(match is_frozen_file(path) {
+        true => refused_frozen(path),
+        false => Error::Failed(format!(
+            "{} is a file, and no directory of a database",
+            path.display()
         )),
-        false => Error::Failed(format!("{shown} is a file, and no directory of a database")),
     })
+}
+
+/// Whether there is a file at a path that is named as frozen files are.
+pub(crate) fn is_frozen_file(path: &Path) -> bool {
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension == "quire") && files::is_file(path)
+}
+
+/// What to say of a frozen file where a database is needed.
+pub(crate) fn refused_frozen(path: &Path) -> Error {
+    let shown = path.display();
+    Error::Usage(format!(
+        "{shown} is a frozen file, and this command works on a database; query it: quire query \
+         {shown} --where \"_id = 'KEY'\", or --count"
+    ))
 }
 
 fn open(

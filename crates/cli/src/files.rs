@@ -76,6 +76,11 @@ pub(crate) fn is_directory(path: &Path) -> bool {
     path.is_dir()
 }
 
+/// Whether there is a file at a path.
+pub(crate) fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
 /// What is in a directory, by name.
 ///
 /// # Errors

@@ -33,10 +33,13 @@ mod table;
 mod time;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use commands::Command;
 use error::Error;
 use output::Output;
 use quiredb::{Env, OsEnv};
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -79,12 +82,27 @@ pub fn main() -> ExitCode {
             let mut out = Output::new(false);
             return out.line(text.trim_end()).and_then(|()| out.flush());
         }
-        run(Cli::parse_from(arguments))
+        run(parse(&arguments)?)
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(),
     }
+}
+
+/// Reads the command line. A wrong one ends the process, but where a frozen file stands for a
+/// database: then nothing is missing but another command.
+fn parse(arguments: &[OsString]) -> error::Result<Cli> {
+    Cli::try_parse_from(arguments).or_else(|error| {
+        let frozen = arguments.iter().map(Path::new);
+        let frozen = frozen.skip(1).find(|path| database::is_frozen_file(path));
+        match frozen {
+            Some(path) if error.kind() == ErrorKind::MissingRequiredArgument => {
+                Err(database::refused_frozen(path))
+            }
+            _ => error.exit(),
+        }
+    })
 }
 
 fn run(cli: Cli) -> error::Result<()> {

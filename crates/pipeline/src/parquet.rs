@@ -22,16 +22,20 @@ pub struct ParquetOptions {
 ///
 /// # Errors
 /// If the file is none of Parquet, is cut or damaged, or does not have a column that a type is
-/// given for; if this program was built without Parquet.
+/// given for.
+#[cfg(feature = "parquet")]
 pub(crate) fn open(file: File, options: &ParquetOptions) -> io::Result<Box<dyn Source>> {
-    #[cfg(feature = "parquet")]
-    return rows::open(file, options);
-    #[cfg(not(feature = "parquet"))]
-    {
-        let _ = (file, options);
-        let what = "this program was built without the feature `parquet`";
-        Err(io::Error::other(what))
-    }
+    rows::open(file, options)
+}
+
+/// Says that this program can't read them.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "parquet"))]
+pub(crate) fn open(_: File, _: &ParquetOptions) -> io::Result<Box<dyn Source>> {
+    let what = "this program was built without the feature `parquet`";
+    Err(io::Error::other(what))
 }
 
 #[cfg(feature = "parquet")]

@@ -15,6 +15,7 @@ mod hit_writer;
 mod hits;
 mod lease;
 pub(crate) mod multi;
+pub(crate) mod objects;
 pub(crate) mod point;
 pub(crate) mod request;
 mod scroll;
@@ -37,6 +38,7 @@ use tokio::time::Instant;
 use self::execute::{SEARCH_BYTES_MAX, failed, options};
 use self::filter::WholeTexts;
 use self::hits::Search;
+use self::objects::find_objects;
 use self::request::Request;
 use self::state::SearchState;
 use crate::access::role::Action;
@@ -205,6 +207,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let _held = held;
         let views = views(&collections)?;
+        find_objects(&mut query.filter, &views, stop)?;
         let query = query.prepare().map_err(|error| failed(error.into()))?;
         let clock = || engine.now();
         let options = Options {

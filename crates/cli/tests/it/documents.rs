@@ -282,9 +282,18 @@ fn a_frozen_file_is_named_as_one() {
     quire.ok(&["create", "db", "c"]);
     quire.ok(&["put", "db", "c", "k", "{}"]);
     quire.ok(&["freeze", "db", "c", "c.quire"]);
-    let done = quire.run(&["get", "c.quire", "c", "k"]);
-    assert_eq!(done.code, 2, "{done:?}");
-    assert!(done.stderr.contains("frozen file"), "{done:?}");
+    for arguments in [
+        &["get", "c.quire", "c", "k"][..],
+        &["get", "c.quire", "k"],
+        &["count", "c.quire"],
+        &["scan", "c.quire"],
+    ] {
+        let done = quire.run(arguments);
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.stderr.contains("frozen file"), "{done:?}");
+    }
+    let done = quire.run(&["get", "nothing.quire", "k"]);
+    assert!(done.stderr.contains("<KEY>"), "{done:?}");
 }
 
 #[test]

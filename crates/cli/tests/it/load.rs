@@ -564,7 +564,7 @@ fn inputs_that_can_not_be_read_are_refused_before_anything_is_created() {
     std::fs::create_dir(quire.path("folder.json")).unwrap();
     let table: [(&[&str], i32, &str); 8] = [
         (&["absent.ndjson"], 1, "absent.ndjson"),
-        (&["folder.json"], 1, "directory"),
+        (&["folder.json"], 2, "directory"),
         (&["a.txt"], 2, "--format"),
         (&["a.ndjson.zst"], 2, "zstd -dc a.ndjson.zst | quire load"),
         (&["a.csv.gz"], 2, "gunzip -c a.csv.gz | quire load"),

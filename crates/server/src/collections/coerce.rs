@@ -63,10 +63,11 @@ impl Mappings {
     }
 
     /// Whether the mapping of each collection gives a field a type whose values are compared whole.
+    /// One date may be written in many ways.
     pub(crate) fn is_whole(&self, path: &str) -> bool {
         let is_whole = |mapping: &Mapping| {
             let kind = mapping.kind(path);
-            kind.is_some_and(|kind| kind != FieldKind::Text)
+            kind.is_some_and(|kind| kind != FieldKind::Text && !kind.is_date())
         };
         self.is_of_all && self.mappings.iter().all(is_whole)
     }
@@ -125,8 +126,11 @@ impl Mappings {
     fn moment(&self, bound: Bound<Value>, is_lower: bool) -> Outcome<Bound<Value>> {
         let is_excluded = matches!(bound, Bound::Excluded(_));
         let computed = |value: Value| -> Outcome<Value> {
+            // Formats are many, but a date without a digit is none of them.
+            let is_computed =
+                |text: &&str| is_date_math(text) || !text.bytes().any(|byte| byte.is_ascii_digit());
             let text = value.as_str();
-            let Some(text) = text.as_deref().filter(|text| is_date_math(text)) else {
+            let Some(text) = text.as_deref().filter(is_computed) else {
                 return Ok(value);
             };
             let how = Moment {

@@ -37,6 +37,7 @@ use crate::http::failure::{Failure, Outcome};
 use crate::search::execute::failed;
 use crate::search::filter::WholeTexts;
 use crate::search::limit_to;
+use crate::search::objects::find_objects;
 use crate::tasks::listed::id_of;
 use crate::tasks::registry::Running;
 
@@ -71,6 +72,7 @@ impl Work {
         limit_to(&mut query, &texts, filter, &mappings)?;
         let views = collections.iter().map(|collection| collection.view());
         let views: Vec<View> = views.collect::<Result<_, _>>().map_err(failed)?;
+        find_objects(&mut query.filter, &views, &|| false)?;
         let job = Arc::new(Job {
             query: query.prepare().map_err(|error| failed(error.into()))?,
             act,

@@ -14,6 +14,7 @@ use super::by_key::page_by_key;
 use super::execute::{failed, options};
 use super::filter::{unsupported, whole_text};
 use super::hit_writer::HitWriter;
+use super::objects::find_objects;
 use super::request::Request;
 use crate::documents::lookup::Group;
 use crate::engine::timed_out;
@@ -261,6 +262,7 @@ pub(crate) fn find_hits(
 ) -> Outcome<Found> {
     let mut query = request.query.clone();
     name_whole_texts(views, &mut query, stop)?;
+    find_objects(&mut query.filter, views, stop)?;
     let limits = request.limits;
     let is_over = || {
         let mut timeout = limits.timeout.iter();

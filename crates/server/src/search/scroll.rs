@@ -80,7 +80,6 @@ impl Scroll {
         }
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let is_ordered = !request.query.order.is_empty();
-        let filter = request.query.filter.clone();
         request.query.limit = if is_ordered { None } else { Some(0) };
         let Found {
             hits,
@@ -93,7 +92,7 @@ impl Scroll {
                 held.resize(size_of_val(hits.as_slice()))?;
                 (Rest::Places(hits), Some(held))
             }
-            false => (Rest::of_keys(find(filter))?, None),
+            false => (Rest::of_keys(find(query.filter))?, None),
         };
         Ok(Scroll {
             writer: HitWriter {

@@ -95,6 +95,7 @@ folders! {
     scroll: "scroll";
     search: "search";
     search_names: "search.names";
+    search_exists: "search.exists";
     search_match: "search.match";
     shippers: "shippers";
     versions: "versions";

@@ -73,7 +73,7 @@ async fn queries_match_the_right_documents() {
         ),
         (json!({"range": {"mark": {"gte": "b"}}}), &["2"]),
         (json!({"range": {"price": {}}}), &["1", "2", "c"]),
-        (json!({"exists": {"field": "at"}}), &[]),
+        (json!({"exists": {"field": "at"}}), &["1", "2"]),
         (json!({"exists": {"field": "at.city"}}), &["1", "2"]),
         (json!({"exists": {"field": "note"}}), &[]),
         (json!({"prefix": {"at.city": "B"}}), &["2"]),
