@@ -321,7 +321,8 @@ fn readers_beside_moves_see_each_row_once_with_all_of_its_cells() -> Tested {
     const ROWS: u32 = 40;
     let dir = tempfile::tempdir()?;
     let hdd = dir.path().join("hdd");
-    let builder = Database::builder(dir.path().join("db")).env(OsEnv::new()?);
+    let env = OsEnv::new()?;
+    let builder = Database::builder(dir.path().join("db")).env(env.clone());
     let database = builder.volume("cold", hdd, Medium::Hdd).open()?;
     let two = TIERS.replace("1h", "1s");
     let pages = database.create_wide_collection("pages", schema(&two), Default::default())?;
@@ -351,7 +352,7 @@ fn readers_beside_moves_see_each_row_once_with_all_of_its_cells() -> Tested {
     };
     let moved = std::thread::scope(|scope| {
         let reader = scope.spawn(read);
-        std::thread::sleep(Duration::from_millis(1100));
+        env.sleep(Duration::from_millis(1100));
         let moves = || -> quiredb::Result<u64> {
             let mut moved = 0;
             for round in 0..12 {
