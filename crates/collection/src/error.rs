@@ -74,6 +74,12 @@ pub enum Error {
         /// The partition.
         partition: u32,
     },
+    /// A query by the search index would hold too many values of documents at once.
+    #[error("the values of some documents take more than {bytes_max} bytes of memory")]
+    ValuesTooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
     /// A batch that is to be written whole has too many bytes.
     #[error("an atomic batch has records of {bytes_max} bytes at most; write it in parts")]
     BatchTooLarge {
@@ -92,7 +98,7 @@ impl Error {
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Corrupt { .. } | Error::Index { .. } => ErrorKind::Corrupt,
             Error::DocIdsExhausted { .. } => ErrorKind::Full,
-            Error::BatchTooLarge { .. } => ErrorKind::TooLarge,
+            Error::BatchTooLarge { .. } | Error::ValuesTooLarge { .. } => ErrorKind::TooLarge,
         }
     }
 }

@@ -191,7 +191,8 @@ fn documents_by<T: Clone>(
 }
 
 /// The answer by the search indexes of all partitions; `None` if one of them has none that can be
-/// used. One that turns out to be damaged is built anew in the background.
+/// used, or if too many values would be in memory. An index that turns out to be damaged is built
+/// anew in the background.
 fn answer_by_indexes(
     views: &[View],
     query: &Prepared,
@@ -243,7 +244,7 @@ fn answer_by_indexes(
         let damaged = shards
             .iter()
             .filter(|(partition, shard)| partition.index_is_damaged(shard));
-        if damaged.count() > 0 {
+        if damaged.count() > 0 || shards.iter().any(|(_, shard)| shard.needs_scan()) {
             return Ok(None);
         }
     }

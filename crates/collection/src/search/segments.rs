@@ -10,9 +10,8 @@
 use super::column::{LayerColumn, ListedColumn};
 use super::column_blocks::{FieldBlock, damaged};
 use super::shard::LiveShard;
-use crate::Result;
+use crate::{Error, Result};
 use quire_index::{DocSet, term};
-use quire_model::Document;
 use quire_query::{Column, End, Ordinals, Path, Segment, Shard, TermRange};
 use smallvec::SmallVec;
 use std::ops::{Bound, ControlFlow, Range};
@@ -116,19 +115,15 @@ impl LiveShard<'_> {
     }
 
     /// The segment of documents whose values are brought into memory.
+    ///
+    /// # Errors
+    /// `ValuesTooLarge` if those of marked documents, which are read, are more than may be.
     pub(crate) fn listed(&self, paths: &[&Path], docs: DocSet) -> Result<Segment<'_>> {
         let mut columns: Vec<Option<Box<dyn Column + '_>>> = Vec::with_capacity(paths.len());
+        let bytes_max = self.values_bytes_max;
+        let mut left = Some(bytes_max);
         for path in paths {
             let mut pairs: Vec<(u32, Vec<u8>)> = Vec::new();
-            let mut push = |doc: u32, document: &Document| {
-                let _ = path.visit(document.root(), &mut |value| {
-                    let mut bytes = Vec::new();
-                    if term::encode(value, &mut bytes) {
-                        pairs.push((doc, bytes));
-                    }
-                    ControlFlow::Continue(())
-                });
-            };
             let unchanged = &docs - self.changed_docs();
             let mut marked = DocSet::empty();
             let blocks = self.columns.blocks_of(&unchanged);
@@ -136,7 +131,23 @@ impl LiveShard<'_> {
                 marked |= &self.columns.block(path, *block)?.marked;
             }
             marked &= &unchanged;
-            self.read(&marked, &mut push)?;
+            self.read(&marked, &mut |doc, document| {
+                path.visit(document.root(), &mut |value| {
+                    let mut bytes = Vec::new();
+                    if term::encode(value, &mut bytes) {
+                        let taken = size_of::<(u32, Vec<u8>)>() + bytes.len();
+                        left = left.and_then(|left| left.checked_sub(taken));
+                        pairs.push((doc, bytes));
+                    }
+                    match left {
+                        Some(_) => ControlFlow::Continue(()),
+                        None => ControlFlow::Break(()),
+                    }
+                })
+            })?;
+            if left.is_none() {
+                return Err(Error::ValuesTooLarge { bytes_max });
+            }
             for block in blocks {
                 let block = self.columns.block(path, block)?;
                 let see = &mut |doc: u32, term: &[u8]| pairs.push((doc, term.to_vec()));

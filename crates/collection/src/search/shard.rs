@@ -44,6 +44,9 @@ const LONG_LIST: usize = 8;
 const ESTIMATES_KEPT_MAX: usize = 32;
 const POSTINGS_KEPT_MAX: usize = 32;
 
+/// See [`LiveShard::values_bytes_max`].
+const VALUES_BYTES_MAX: usize = 4 << 20;
+
 /// What an estimate says of a broad range.
 pub(super) const BROAD: Found = Found(Some([1, 0]));
 pub(super) const NARROW: Found = Found(Some([0, 0]));
@@ -82,6 +85,10 @@ pub struct LiveShard<'v> {
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
     damage: OnceLock<String>,
+    /// Bytes of values that a query may bring into memory at once, of documents that are read as
+    /// the index does not have these values.
+    pub(crate) values_bytes_max: usize,
+    needs_scan: OnceLock<()>,
 }
 
 /// Shown the key of a posting without its cluster, the cluster, and the posting.
@@ -120,6 +127,8 @@ impl<'v> LiveShard<'v> {
             has_many: true,
             tree: None,
             damage: OnceLock::new(),
+            values_bytes_max: VALUES_BYTES_MAX,
+            needs_scan: OnceLock::new(),
         }
     }
 
@@ -166,10 +175,18 @@ impl<'v> LiveShard<'v> {
 
     /// Keeps what is wrong with the index.
     pub(crate) fn failed(&self, error: Error) -> quire_query::Error {
-        if let Error::Index { what } = &error {
-            let _ = self.damage.set(what.clone());
+        match &error {
+            Error::Index { what } => drop(self.damage.set(what.clone())),
+            Error::ValuesTooLarge { .. } => drop(self.needs_scan.set(())),
+            _ => {}
         }
         quire_query::Error::shard(error)
+    }
+
+    /// Whether an answer failed because it would have held too many values at once. Reading the
+    /// documents one after the other holds those of one.
+    pub fn needs_scan(&self) -> bool {
+        self.needs_scan.get().is_some()
     }
 
     /// What postings say, with those of the changed documents instead that are found in `changed`.
@@ -356,12 +373,17 @@ impl<'v> LiveShard<'v> {
             if leaf.accepts(document.root(), &mut scratch) {
                 kept.insert(doc);
             }
+            ControlFlow::Continue(())
         })?;
         Ok(kept)
     }
 
-    /// Shows the documents of docids that did not change, batch by batch.
-    pub(crate) fn read(&self, docs: &DocSet, see: &mut dyn FnMut(u32, &Document)) -> Result<()> {
+    /// Shows the documents of docids that did not change, batch by batch, until `see` breaks.
+    pub(crate) fn read(
+        &self,
+        docs: &DocSet,
+        see: &mut dyn FnMut(u32, &Document) -> ControlFlow<()>,
+    ) -> Result<()> {
         let unchanged = docs - self.changed_docs();
         let (mut batch, mut left) = ([0; 256], unchanged.iter());
         loop {
@@ -375,7 +397,9 @@ impl<'v> LiveShard<'v> {
                 let documents = self.documents.documents(rest)?;
                 let (read, others) = rest.split_at(documents.len().clamp(1, rest.len()));
                 for (doc, document) in read.iter().zip(&documents) {
-                    see(doc.0, document);
+                    if see(doc.0, document).is_break() {
+                        return Ok(());
+                    }
                 }
                 rest = others;
             }

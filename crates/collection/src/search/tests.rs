@@ -197,6 +197,8 @@ struct Shape {
     shared_bytes: u64,
     /// Values of a document that are indexed.
     limits: Limits,
+    /// Bytes of values of marked documents that a query may hold.
+    values_bytes_max: usize,
 }
 
 /// Compares the answers of a live shard with those of the definition.
@@ -248,8 +250,12 @@ fn check_moments(
         shard.columns.layer_docs_min = shape.layer_docs_min;
         shard.broad_postings_min = shape.broad_postings_min;
         let prepared = query.clone().prepare().unwrap();
-        let found = prepared.answer(&[&shard], &Options::default()).unwrap();
-        assert_eq!(found, right(now, query), "{}", text(query));
+        shard.values_bytes_max = shape.values_bytes_max;
+        match prepared.answer(&[&shard], &Options::default()) {
+            Ok(found) => assert_eq!(found, right(now, query), "{}", text(query)),
+            // Documents are read instead.
+            Err(error) => assert!(shard.needs_scan(), "{error}"),
+        }
     }
     assert!(budget.used() <= budget.limit());
 }
@@ -282,13 +288,14 @@ fn any_shape() -> impl Strategy<Value = Shape> {
         Just(Limits::default()),
         (1usize..4, 1usize..12).prop_map(|(field, document)| Limits { field, document }),
     ];
+    let values = prop_oneof![3 => Just(4usize << 20), 1 => 0usize..2_000];
     (
         1usize..300,
         0usize..3,
         bits,
         broad,
         docs_min,
-        (shared, limits),
+        (shared, limits, values),
     )
         .prop_map(
             |(
@@ -297,7 +304,7 @@ fn any_shape() -> impl Strategy<Value = Shape> {
                 block_bits,
                 broad_postings_min,
                 layer_docs_min,
-                (shared_bytes, limits),
+                (shared_bytes, limits, values_bytes_max),
             )| {
                 Shape {
                     batch,
@@ -307,6 +314,7 @@ fn any_shape() -> impl Strategy<Value = Shape> {
                     layer_docs_min,
                     shared_bytes,
                     limits,
+                    values_bytes_max,
                 }
             },
         )
@@ -387,6 +395,7 @@ fn check_rising((batch, block_bits): (usize, u32)) {
             layer_docs_min: 1,
             shared_bytes: 1 << 20,
             limits: Limits::default(),
+            values_bytes_max: 4 << 20,
         };
         check_moments(&moments, &queries, shape, &|query| format!("{query:?}"));
     }
@@ -417,6 +426,7 @@ fn each_bug_of_columns_is_found() {
                 layer_docs_min: 1,
                 shared_bytes: 1 << 20,
                 limits: Limits::default(),
+                values_bytes_max: 4 << 20,
             };
             check(seed as u64, &picks.collect::<Vec<_>>(), shape);
         }
