@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cpu_time::ThreadTime;
+use rustix::time::{ClockId, clock_gettime};
 
 tokio::task_local! {
     static OF_REQUEST: CpuTime;
@@ -32,13 +32,19 @@ impl CpuTime {
 pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let of_request = OF_REQUEST.try_with(CpuTime::clone).ok();
     move || {
-        let begun = ThreadTime::try_now().ok();
+        let begun = of_thread();
         let done = work();
-        let took = begun.and_then(|begun| begun.try_elapsed().ok());
-        if let (Some(CpuTime(nanos)), Some(took)) = (of_request, took) {
-            let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-            nanos.fetch_add(took, Ordering::Relaxed);
+        if let Some(CpuTime(nanos)) = of_request {
+            let took = of_thread().saturating_sub(begun).as_nanos();
+            nanos.fetch_add(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
         done
     }
+}
+
+/// The CPU time of this thread.
+fn of_thread() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }
