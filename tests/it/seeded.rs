@@ -205,8 +205,8 @@ fn refused_fields() -> Option<(String, String)> {
 }
 
 fn many_values() -> Option<(String, String)> {
-    let test =
-        live_index::bad_input::documents_with_too_many_values_to_index_are_counted_by_field_and_found;
+    use live_index::bad_input;
+    let test = bad_input::documents_with_too_many_values_to_index_are_counted_by_field_and_found;
     first_failure(&[("documents of too many values", test)])
 }
 

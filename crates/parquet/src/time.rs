@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp};
+use jiff::{SignedDuration, Timestamp};
 use std::fmt::Write;
 
 const NANOSECONDS_A_DAY: i128 = 86_400_000_000_000;
@@ -17,8 +17,8 @@ const EPOCH: Date = Date::constant(1970, 1, 1);
 /// # Errors
 /// If its year is not one of four digits.
 pub(crate) fn write_date(days: i32, out: &mut String) -> Result<(), String> {
-    let span = Span::new().try_days(i64::from(days));
-    let date = span.and_then(|span| EPOCH.checked_add(span));
+    let after = SignedDuration::from_hours(24 * i64::from(days));
+    let date = EPOCH.checked_add(after);
     let date = date.map_err(|_| format!("the day {days} from 1970 has no date"))?;
     let _ = write!(out, "{date}");
     Ok(())

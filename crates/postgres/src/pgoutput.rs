@@ -302,7 +302,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_decoded_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..99)) {
+        fn any_bytes_are_decoded_without_a_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..99),
+        ) {
             let _ = decode(&bytes);
             for kind in b"BCRIUDT" {
                 let mut message = vec![*kind];

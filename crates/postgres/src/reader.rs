@@ -1,5 +1,5 @@
-//! Reads numbers (big-endian), text and names from the bytes of a message. Each read checks that its
-//! bytes are there.
+//! Reads numbers (big-endian), text and names from the bytes of a message. Each read checks that
+//! its bytes are there.
 
 /// Reads from the beginning to the end.
 pub(crate) struct Reader<'a> {

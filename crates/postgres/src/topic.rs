@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// How long a reader that waits for its chunk's place does not look whether the server is there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A stream that is silent for longer than this is dead: the server asks more often whether its
+/// A stream that is silent for longer than this is dead: the server looks more often whether its
 /// reader is there (wal_sender_timeout).
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 

@@ -12,6 +12,7 @@ pub(crate) mod fields;
 pub(crate) mod framing;
 pub(crate) mod lines;
 pub(crate) mod metered;
+pub(crate) mod names;
 pub(crate) mod openapi;
 pub(crate) mod params;
 mod pretty;

@@ -71,8 +71,8 @@ pub trait Topic: Send {
         None
     }
 
-    /// This place is stored: no later reader needs what is before it. A place that is never reported
-    /// so is of a reader that nobody takes up again.
+    /// This place is stored: no later reader needs what is before it. A place that is never
+    /// reported so is of a reader that nobody takes up again.
     fn stored(&mut self, _place: &Value) {}
 
     /// Where the topic ends at the moment; none if that is unknown.

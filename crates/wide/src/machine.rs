@@ -1,7 +1,8 @@
 //! The state machine of a partition: records of rows applied to their trees. It reads nothing.
 
 use crate::record::{self, CellChange, CellOp, Head, Kind};
-use crate::row::{Row, groups_of};
+use crate::row::Row;
+use crate::tiers::groups_of;
 use crate::{GROUPS_MAX, Schema, cell_key};
 use crate::{merging::CellMerger, schema::Group};
 use bytes::Bytes;

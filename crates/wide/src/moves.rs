@@ -12,8 +12,9 @@
 
 use crate::machine::{ROWS, tree_of};
 use crate::record::{CellChange, CellOp, Head, Kind};
-use crate::row::{Row, groups_of};
+use crate::row::Row;
 use crate::tier_work::TierFigures;
+use crate::tiers::groups_of;
 use crate::{CELL_BYTES_MAX, Error, GROUPS_MAX, Result, Schema, WidePartition, WideView, cell_key};
 use quire_env::{IoClass, IoScope, Medium};
 use quire_lsm::SmallBytes;

@@ -1,8 +1,8 @@
 //! One partition of a wide collection.
 
 use crate::machine::{KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
-use crate::row::groups_of;
 use crate::tier_work::TierWork;
+use crate::tiers::groups_of;
 use crate::write::Decider;
 use crate::{GROUPS_MAX, Result, RowWrite, Schema, WideView, Written};
 use quire_env::{Env, Gate, IoClass, Medium, Volume, VolumeId, Volumes};

@@ -60,8 +60,3 @@ impl Row {
         self.tiers.time_of(group).unwrap_or(self.time_micros)
     }
 }
-
-/// The groups of a mask, by number.
-pub(crate) fn groups_of(mask: u16) -> impl Iterator<Item = u8> {
-    (0..16u8).filter(move |group| mask & (1 << group) != 0)
-}

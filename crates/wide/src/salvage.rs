@@ -12,7 +12,8 @@
 
 use crate::machine::{KEYS, NAMES, ROWS, WideRows, tree_of};
 use crate::record::{self, CellChange, CellOp, Head, Kind};
-use crate::row::{Row, groups_of};
+use crate::row::Row;
+use crate::tiers::groups_of;
 use crate::{Cell, Change, Error, Operand, Result, RowWrite, Schema, cell_key};
 use quire_lsm::{SmallBytes, TreeSnapshot};
 use quire_model::{DocId, Key, Position};

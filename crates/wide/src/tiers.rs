@@ -9,7 +9,6 @@
 //! ```
 
 use crate::GROUPS_MAX;
-use crate::row::groups_of;
 
 /// What a row says of groups with two tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,4 +65,9 @@ impl Tiers {
         *bytes = rest;
         Some(tiers)
     }
+}
+
+/// The groups of a mask, by number.
+pub(crate) fn groups_of(mask: u16) -> impl Iterator<Item = u8> {
+    (0..16u8).filter(move |group| mask & (1 << group) != 0)
 }

@@ -3,9 +3,10 @@
 
 use crate::document::Assembly;
 use crate::machine::{KEYS, NAMES, ROWS, Totals, tree_of};
-use crate::row::{Row, groups_of};
+use crate::row::Row;
 use crate::schema::{Column, Schema};
 use crate::tier_work::TierWork;
+use crate::tiers::groups_of;
 use crate::{Cell, Error, Result, cell_key};
 use quire_lsm::TreeSnapshot;
 use quire_model::{DocId, Document, Key, Position};

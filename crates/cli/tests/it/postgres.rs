@@ -37,7 +37,8 @@ fn snapshot(quire: &Quire, server: &Postgres, name: &str) -> BTreeMap<String, Va
     documents(&quire.path(name))
 }
 
-const TYPES: &str = r"CREATE TYPE mood AS ENUM ('sad', 'gr,oß'); CREATE TYPE pair AS (a INT, b TEXT);
+const TYPES: &str = r"CREATE TYPE mood AS ENUM ('sad', 'gr,oß');
+    CREATE TYPE pair AS (a INT, b TEXT);
     CREATE DOMAIN cents AS BIGINT CHECK (VALUE >= 0); CREATE DOMAIN many AS cents[];
     CREATE TABLE t (
     id BIGINT, sub TEXT, i2 SMALLINT, i4 INT, n NUMERIC, n0 NUMERIC(5,0), f REAL, db FLOAT8,
@@ -136,7 +137,8 @@ fn rows_are_the_same_documents_in_the_snapshot_and_in_the_stream_and_after_alter
     server.sql(&format!(
         "UPDATE t SET sub = 'moved', tx = {LARGE} WHERE id = 1;
          ALTER TABLE t ADD COLUMN new INT DEFAULT 7, DROP COLUMN c; UPDATE t SET i4 = 5;
-         ALTER TABLE t RENAME COLUMN i4 TO renamed; ALTER TABLE t ALTER i2 TYPE BIGINT, ADD j2 JSONB;
+         ALTER TABLE t RENAME COLUMN i4 TO renamed;
+         ALTER TABLE t ALTER i2 TYPE BIGINT, ADD j2 JSONB;
          UPDATE t SET i2 = 1::BIGINT << 40, j2 = '{{\"a\":1}}'; DELETE FROM t WHERE id = 0;
          UPDATE t SET i2 = 3 WHERE id = 1"
     ));

@@ -201,7 +201,7 @@ fn a_check_finds_what_would_stop_a_server_and_serves_nothing() {
 
 /// The mount point of a disk that is not mounted does not become an empty database.
 #[test]
-fn a_database_is_made_by_serve_only_where_it_is_asked_to_and_never_was_one() {
+fn a_database_is_made_by_serve_only_where_create_says_so_and_never_was_one() {
     let quire = Quire::with_documents("{\"_id\":\"a\"}");
     let empty = quire.path("empty");
     std::fs::create_dir(&empty).unwrap();

@@ -5,7 +5,8 @@
 //!    between is in `changed`, as it is at the shard's position: it is taken out of what postings
 //!    say, and tested directly.
 //! 2. A test on long values is decided by reading the documents: a posting of a hash only says
-//!    which to read. So is any test on a field of which a document has more values than are indexed.
+//!    which to read. So is any test on a field of which a document has more values than are
+//!    indexed.
 
 use super::changed::Changed;
 use super::live_columns::LiveColumns;

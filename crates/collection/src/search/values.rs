@@ -7,8 +7,8 @@
 //! 3. Values of the same document by the same [`Indexer`](super::Indexer) are equal.
 //! 4. While they are added, equal ones take room twice at most: a document of millions of equal
 //!    values takes little.
-//! 5. A field with more terms than [`Limits`] allow has the one entry that says so
-//!    ([`MANY`](key::MANY)). Which fields have, follows from the document alone.
+//! 5. A field with more terms than [`Limits`] allow has one entry instead of them, of
+//!    [`MANY`](key::MANY). Which fields have it follows from the document alone.
 
 use super::key;
 use quire_index::term;

@@ -3,7 +3,7 @@
 use super::pattern::{ALL, includes};
 use super::role::{Action, Role};
 use super::secret::Hash;
-use crate::http::fields::added;
+use crate::http::names::added;
 use crate::limits::Limit;
 
 /// What a caller may do: the role of its token, in the token's collections.

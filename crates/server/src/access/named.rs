@@ -10,7 +10,8 @@ use super::role::Action;
 use crate::audit::AuditedGrant;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::{added, glob};
+use crate::http::fields::glob;
+use crate::http::names::added;
 
 /// Checks that this may be done with what an item of a request names: names and patterns between
 /// commas.

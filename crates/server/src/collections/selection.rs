@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::engine::Engine;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::{Named, glob, named};
+use crate::http::fields::glob;
+use crate::http::names::{Named, named};
 use crate::http::params::Params;
 use crate::search::filter::filter;
 use crate::wide;
@@ -52,8 +53,8 @@ impl Selection {
         }
     }
 
-    /// The collections, sorted by name, each once; wide ones are left out. Filters of aliases are for
-    /// those that search.
+    /// The collections, sorted by name, each once; wide ones are left out. Filters of aliases are
+    /// for those that search.
     ///
     /// # Errors
     /// 404 for a name without a collection. A pattern may match none.

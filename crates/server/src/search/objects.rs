@@ -63,7 +63,8 @@ fn expand(filter: &mut Filter, names: &BTreeSet<String>) -> Outcome<()> {
             let below = below(path, names);
             if below.len() > FIELDS_MAX {
                 return Err(Failure::illegal_argument(format!(
-                    "[exists] of [{}] would be about more than {FIELDS_MAX} fields: name one of them",
+                    "[exists] of [{}] would be about more than {FIELDS_MAX} fields: name one of \
+                     them",
                     path.as_str()
                 )));
             }
