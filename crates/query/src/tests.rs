@@ -91,10 +91,13 @@ proptest! {
                 let mut shared = answer(&shards, query, &options);
                 if let (Ok(shared), Some(alone)) = (&mut shared, &explain) {
                     let shared = shared.explain.take().unwrap();
-                    prop_assert_eq!(
-                        (shared.pruned, shared.filter.expected),
-                        (alone.pruned, alone.filter.expected)
-                    );
+                    // Passes execute parts of the query, which may need fewer figures.
+                    if shared.passes == 0 {
+                        prop_assert_eq!(
+                            (shared.pruned, shared.filter.expected),
+                            (alone.pruned, alone.filter.expected)
+                        );
+                    }
                 }
                 match (shared, expected) {
                     (Ok(mut shared), Ok(mut expected)) => {
