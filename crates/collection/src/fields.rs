@@ -5,7 +5,7 @@
 
 mod distinct;
 
-use crate::search::term_hash;
+use crate::search::{add_listed_below, term_hash};
 use crate::{PartitionView, Result};
 use distinct::DistinctValues;
 use quire_index::term;
@@ -204,6 +204,37 @@ impl Fields {
 }
 
 impl PartitionView {
+    /// The paths with one of some prefixes that its documents have values at, and perhaps some that
+    /// they had; `None` if only the documents tell.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn paths_below(&self, prefixes: &[String]) -> Result<Option<BTreeSet<String>>> {
+        let trees = self.search_trees().iter().rev();
+        let mut whole = trees.filter(|tree| tree.fields.includes_all());
+        let Some((tree, built)) = whole.find_map(|tree| Some((tree, self.built(tree)?))) else {
+            return Ok(None);
+        };
+        if self.exceptions(tree, built)?.refused {
+            return Ok(None);
+        }
+        let Some(changed) = self.changed_after(built, false)? else {
+            return Ok(None);
+        };
+        let (shown, mut paths) = (self.store_view().tree(tree.id)?, BTreeSet::new());
+        for prefix in prefixes {
+            add_listed_below(shown, prefix, &mut paths)?;
+        }
+        for document in changed.documents() {
+            Path::each_in(document.root(), &mut |path| {
+                if prefixes.iter().any(|prefix| path.starts_with(prefix)) {
+                    paths.insert(path.to_owned());
+                }
+            });
+        }
+        Ok(Some(paths))
+    }
+
     /// The fields of its documents. Where documents are read for it, `progress` is shown their
     /// number from time to time; the result is `None` if it breaks.
     ///

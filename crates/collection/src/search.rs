@@ -42,7 +42,8 @@ mod values;
 pub(crate) use changed::{Change, Changed};
 pub(crate) use column_blocks::{COLUMN_BLOCK_BITS, ColumnBlocks, FieldBlock, damaged};
 pub(crate) use field_set::{
-    Exceptions, FieldSet, count_with_many, fields_with_many, is_listed, refused_fields,
+    Exceptions, FieldSet, add_listed_below, count_with_many, fields_with_many, is_listed,
+    refused_fields,
 };
 pub use fields::IndexedFields;
 pub(crate) use index::SearchIndex;

@@ -160,7 +160,11 @@ impl PartitionView {
 
     /// The documents that changed after a position, as they are in this view; `None` if they take
     /// too much memory.
-    fn changed_after(&self, after: Position, with_keys: bool) -> Result<Option<Arc<Changed>>> {
+    pub(crate) fn changed_after(
+        &self,
+        after: Position,
+        with_keys: bool,
+    ) -> Result<Option<Arc<Changed>>> {
         let find = |known: &CachedChanges| self.changes_since(known);
         let state = self.search_state();
         state.changes(after, self.position(), with_keys, find)

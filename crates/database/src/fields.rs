@@ -6,6 +6,7 @@ use crate::{Error, Result};
 pub use quire_collection::FieldType;
 use quire_collection::{FieldFigures, Fields};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// The fields of a collection's documents.
@@ -91,6 +92,32 @@ impl Collection {
 }
 
 impl View {
+    /// The paths with one of some prefixes that its documents have values at, and perhaps some that
+    /// they had. Where the search index does not have them, documents are read; `progress` is shown
+    /// their number from time to time, and can end it.
+    ///
+    /// # Errors
+    /// As of [`Collection::fields_with`].
+    pub fn paths_below(
+        &self,
+        prefixes: &[String],
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<BTreeSet<String>> {
+        let mut paths = BTreeSet::new();
+        for partition in self.partitions()? {
+            if let Some(listed) = partition.paths_below(prefixes)? {
+                paths.extend(listed);
+                continue;
+            }
+            let read = partition.fields(progress)?;
+            let read = read.ok_or(Error::Query(quire_query::Error::Stopped))?;
+            let read = read.by_path.into_keys();
+            paths
+                .extend(read.filter(|path| prefixes.iter().any(|prefix| path.starts_with(prefix))));
+        }
+        Ok(paths)
+    }
+
     /// The fields of its documents. Bytes of the index are those before compression.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use quire_index::{Posting, PostingChange};
 use quire_lsm::TreeSnapshot;
 use quire_store::{TreeBatch, TreeId};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::{Bound, ControlFlow};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -252,6 +252,24 @@ pub(crate) fn is_listed(tree: &TreeSnapshot, path: &str) -> Result<bool> {
     let mut name = [key::listed().as_slice(), path.as_bytes()].concat();
     key::push_cluster(&mut name, 0);
     Ok(tree.get(&name).map_err(tree_error)?.is_some())
+}
+
+/// Adds the fields in the list of the tree that begin with a prefix.
+///
+/// # Errors
+/// Damage on disk, by file and offset.
+pub(crate) fn add_listed_below(
+    tree: &TreeSnapshot,
+    prefix: &str,
+    to: &mut BTreeSet<String>,
+) -> Result<()> {
+    let list = [key::listed().as_slice(), prefix.as_bytes()].concat();
+    to.extend(
+        names(tree, &list)?
+            .into_iter()
+            .map(|rest| format!("{prefix}{rest}")),
+    );
+    Ok(())
 }
 
 /// Shows the names of a list until `see` says false.

@@ -24,7 +24,9 @@ pub(crate) fn find_objects(
     views: &[View],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<()> {
-    if !is_about_existence(filter) {
+    let mut prefixes = Vec::new();
+    add_prefixes(filter, &mut prefixes);
+    if prefixes.is_empty() {
         return Ok(());
     }
     let mut names = BTreeSet::new();
@@ -33,8 +35,8 @@ pub(crate) fn find_objects(
         false => ControlFlow::Continue(()),
     };
     for view in views {
-        match view.fields(&mut go_on) {
-            Ok(found) => names.extend(found.fields.into_iter().map(|field| field.path)),
+        match view.paths_below(&prefixes, &mut go_on) {
+            Ok(found) => names.extend(found),
             // Its columns are declared, and no objects.
             Err(quiredb::Error::IsWide { .. }) => {}
             Err(error) => return Err(failed(error)),
@@ -43,14 +45,22 @@ pub(crate) fn find_objects(
     expand(filter, &names)
 }
 
+/// Adds how the paths of fields begin that are in an object which `filter` wants to exist.
 /// Recursion is as deep as the filter, which parsing bounds; so it is in [`expand`].
-fn is_about_existence(filter: &Filter) -> bool {
+fn add_prefixes(filter: &Filter, to: &mut Vec<String>) {
     match filter {
-        Filter::Exists(_) => true,
-        Filter::And(filters) | Filter::Or(filters) => filters.iter().any(is_about_existence),
-        Filter::Not(one) => is_about_existence(one),
-        _ => false,
+        Filter::Exists(path) => to.push(prefix(path)),
+        Filter::And(filters) | Filter::Or(filters) => {
+            filters.iter().for_each(|one| add_prefixes(one, to));
+        }
+        Filter::Not(one) => add_prefixes(one, to),
+        _ => {}
     }
+}
+
+/// How the paths of an object's fields begin.
+fn prefix(path: &Path) -> String {
+    format!("{}.", path.as_str())
 }
 
 fn expand(filter: &mut Filter, names: &BTreeSet<String>) -> Outcome<()> {
@@ -80,7 +90,7 @@ fn expand(filter: &mut Filter, names: &BTreeSet<String>) -> Outcome<()> {
 
 /// A filter for each field of the object at a path.
 fn below(path: &Path, names: &BTreeSet<String>) -> Vec<Filter> {
-    let prefix = format!("{}.", path.as_str());
+    let prefix = prefix(path);
     let below = names.range(prefix.clone()..);
     let below = below.take_while(|name| name.starts_with(&prefix));
     below.map(|name| Filter::Exists(Path::new(name))).collect()
