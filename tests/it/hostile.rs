@@ -395,8 +395,8 @@ const ALL: &[Act] = &[
 const DIFFERENT: &[Act] = &[|all, client, version| all.different(client, version)];
 
 /// Runs clients against a server with this memory, in a cgroup with this limit. `is_fair`: a small
-/// client is answered beside them, within its patience. Gives how many answers there were, by
-/// kind and status.
+/// client is answered beside them, within its patience, and what was acknowledged is there. Gives
+/// how many answers there were, by kind and status.
 fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act], is_fair: bool) -> Answers {
     let dir = tempfile::tempdir_in(quire::target_dir()).unwrap();
     let cgroup = Cgroup::new(&memory_mib.to_string(), limit_mib << 20);
@@ -476,7 +476,9 @@ fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act], is_fair: bool) -> Answer
         clients.answers.lock().unwrap()
     );
     drop(idle);
-    check_documents(&server, &clients);
+    if is_fair {
+        check_documents(&server, &clients);
+    }
     assert!(peak <= bound, "{peak} bytes of {bound}");
     server.stop();
     clients.answers.into_inner().unwrap()
