@@ -3,7 +3,7 @@
 //! # Invariants
 //! 1. Rows come in the order of the file, each whole or with the reason why it can't be JSON.
 //! 2. A file that is cut, damaged or of an unknown kind is an error, never fewer rows.
-//! 3. In memory are the rows of one step ([`rows`]) and a page of each column.
+//! 3. In memory are the rows of one step (`rows.rs`) and a page of each column.
 //!
 //! # Values
 //! Numbers of up to 17 digits and booleans are JSON's; longer decimals are text. Dates, times and
