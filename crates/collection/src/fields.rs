@@ -5,12 +5,12 @@
 
 mod distinct;
 
-use crate::search::{add_listed_below, term_hash};
+use crate::search::{SearchTree, add_listed_below, term_hash};
 use crate::{PartitionView, Result};
 use distinct::DistinctValues;
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
-use quire_model::{Document, ValueRef};
+use quire_model::{Document, Position, ValueRef};
 use quire_query::Path;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,15 +204,20 @@ impl Fields {
 }
 
 impl PartitionView {
+    /// The newest search tree of all fields that is built, and up to which position it is.
+    fn whole_tree(&self) -> Option<(&SearchTree, Position)> {
+        let trees = self.search_trees().iter().rev();
+        let mut whole = trees.filter(|tree| tree.fields.includes_all());
+        whole.find_map(|tree| Some((tree, self.built(tree)?)))
+    }
+
     /// The paths with one of some prefixes that its documents have values at, and perhaps some that
     /// they had; `None` if only the documents tell.
     ///
     /// # Errors
     /// Damage on disk, by file and offset.
     pub fn paths_below(&self, prefixes: &[String]) -> Result<Option<BTreeSet<String>>> {
-        let trees = self.search_trees().iter().rev();
-        let mut whole = trees.filter(|tree| tree.fields.includes_all());
-        let Some((tree, built)) = whole.find_map(|tree| Some((tree, self.built(tree)?))) else {
+        let Some((tree, built)) = self.whole_tree() else {
             return Ok(None);
         };
         if self.exceptions(tree, built)?.refused {
@@ -244,9 +249,7 @@ impl PartitionView {
         &self,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<Option<Fields>> {
-        let trees = self.search_trees().iter().rev();
-        let mut whole = trees.filter(|tree| tree.fields.includes_all());
-        if let Some((tree, built)) = whole.find_map(|tree| Some((tree, self.built(tree)?)))
+        if let Some((tree, built)) = self.whole_tree()
             && let exceptions = self.exceptions(tree, built)?
             && !exceptions.refused
             && !exceptions.many
