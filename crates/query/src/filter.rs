@@ -1,6 +1,6 @@
 //! [`Filter`]: which documents match, and [`field`], which makes filters.
 
-use crate::{Order, Path, Pattern, Value};
+use crate::{Cast, Order, Path, Pattern, Value};
 use quire_model::ordered::Direction;
 use std::ops::{Bound, Not, RangeBounds};
 
@@ -29,8 +29,8 @@ pub enum Filter {
     Prefix(Path, String),
     /// A string that a pattern matches as a whole.
     Like(Path, Pattern),
-    /// A number between both bounds, or a string that holds one: `"17.5"`. The bounds are numbers.
-    Number(Path, Bound<Value>, Bound<Value>),
+    /// A value that lies between both bounds once all are cast.
+    Cast(Cast, Path, Bound<Value>, Bound<Value>),
     /// A value whose hash belongs to one of `max` slices, the one of this number from 0 on. Each
     /// value belongs to one slice, and slices are about equally large.
     Slice {
@@ -182,7 +182,7 @@ impl Field {
     /// It has a number in a range of Rust, such as `10..20`, or a string that holds one.
     pub fn number_within<V: Into<Value> + Clone>(self, range: impl RangeBounds<V>) -> Filter {
         match self.within(range) {
-            Filter::Range(path, lower, upper) => Filter::Number(path, lower, upper),
+            Filter::Range(path, lower, upper) => Filter::Cast(Cast::Number, path, lower, upper),
             other => other,
         }
     }

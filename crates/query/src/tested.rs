@@ -2,7 +2,7 @@
 //! each is then tested.
 
 use crate::slice::Slice;
-use crate::{Bounds, Filter, Leaf, Path, Pattern, TermRange, Test, Value};
+use crate::{Bounds, Cast, Filter, Leaf, Path, Pattern, TermRange, Test};
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
 use quire_model::{ObjectRef, ValueRef};
@@ -30,8 +30,12 @@ pub(crate) struct Tested {
 enum ValueTest {
     /// A string that the pattern matches.
     Pattern(Pattern),
-    /// A string that is a number between both bounds.
-    Number { range: TermRange, bounds: Bounds },
+    /// A string that lies in the range once it is cast. The bounds are as they were given.
+    Cast {
+        cast: Cast,
+        range: TermRange,
+        bounds: Bounds,
+    },
     /// A value of this slice; null is of none.
     Slice(Slice),
     /// What shards find.
@@ -45,10 +49,20 @@ impl Tested {
         Tested::new(path, Test::Range(range), ValueTest::Pattern(pattern))
     }
 
-    /// Strings that are a number in `range`, which `bounds` were made to.
-    pub(crate) fn of_number(path: Path, range: TermRange, bounds: Bounds) -> Tested {
-        let strings = Test::Range(TermRange::of_prefix(""));
-        Tested::new(path, strings, ValueTest::Number { range, bounds })
+    /// Those of `strings` that lie in `range` once they are cast; `bounds` were made to it.
+    pub(crate) fn of_cast(
+        path: Path,
+        cast: Cast,
+        strings: TermRange,
+        range: TermRange,
+        bounds: Bounds,
+    ) -> Tested {
+        let test = ValueTest::Cast {
+            cast,
+            range,
+            bounds,
+        };
+        Tested::new(path, Test::Range(strings), test)
     }
 
     /// Values of a slice.
@@ -124,8 +138,9 @@ impl ValueTest {
     fn accepts_text(&self, text: &str) -> bool {
         match self {
             ValueTest::Pattern(pattern) => pattern.matches(text),
-            ValueTest::Number { range, .. } => {
-                Value::from_numeral(text).is_some_and(|number| range.contains(number.term()))
+            ValueTest::Cast { cast, range, .. } => {
+                let value = cast.read(text);
+                value.is_some_and(|value| range.contains(value.term()))
             }
             // They are about values of all types, by their terms.
             ValueTest::Slice(_) | ValueTest::Base => false,
@@ -143,7 +158,7 @@ impl fmt::Display for Tested {
                 return Leaf { path, test }.fmt(f);
             }
             ValueTest::Pattern(pattern) => Filter::Like(path, pattern),
-            ValueTest::Number { bounds, .. } => Filter::Number(path, bounds.0, bounds.1),
+            ValueTest::Cast { cast, bounds, .. } => Filter::Cast(cast, path, bounds.0, bounds.1),
             ValueTest::Slice(Slice { number, of }) => Filter::Slice {
                 path,
                 number,
@@ -157,6 +172,7 @@ impl fmt::Display for Tested {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Value;
 
     #[test]
     fn each_value_belongs_to_one_slice_and_slices_are_about_equally_large() {

@@ -6,9 +6,10 @@
 //! 2. `All` and `None` occur at the root alone.
 //! 3. Nesting is at most [`DEPTH_MAX`], so recursion over the tree is bounded.
 
+use crate::cast::Target;
 use crate::leaf::is_nan;
 use crate::tested::Tested;
-use crate::{Bounds, Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
+use crate::{Bounds, Cast, Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
 use quire_model::ObjectRef;
 use quire_model::ordered::OrderedValue;
 use std::collections::BTreeMap;
@@ -134,10 +135,11 @@ impl TreeBuilder {
                     None => Node::Tested(Tested::of_pattern(path, pattern)),
                 }
             }
-            Filter::Number(path, lower, upper) => {
+            Filter::Cast(cast, path, lower, upper) => {
                 self.values(&path, &[])?;
-                match TermRange::of_numbers(lower.as_ref(), upper.as_ref())? {
-                    Some(range) => either_number(path, range, (lower, upper)),
+                let bounds = (lower, upper);
+                match cast.target(&bounds)? {
+                    Some(target) => cast_node(cast, path, target, bounds),
                     None => Node::None,
                 }
             }
@@ -249,11 +251,16 @@ fn same_key(path: &Path, value: &Value) -> Option<Value> {
     }
 }
 
-/// Numbers in `range`, which `bounds` were made to, and strings that hold one.
-fn either_number(path: Path, range: TermRange, bounds: Bounds) -> Node {
-    let number = leaf(path.clone(), Some(Test::Range(range.clone())));
-    let text = Tested::of_number(path, range, bounds);
-    Node::Or(vec![number, Node::Tested(text)])
+/// Numbers of the target, and strings that are of it once they are cast.
+fn cast_node(cast: Cast, path: Path, target: Target, bounds: Bounds) -> Node {
+    let text = Tested::of_cast(path.clone(), cast, target.strings, target.range, bounds);
+    match target.numbers {
+        Some(numbers) => Node::Or(vec![
+            leaf(path, Some(Test::Range(numbers))),
+            Node::Tested(text),
+        ]),
+        None => Node::Tested(text),
+    }
 }
 
 fn leaf(path: Path, test: Option<Test>) -> Node {

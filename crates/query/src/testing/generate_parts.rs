@@ -1,8 +1,21 @@
 //! Filters and measures of seeds.
 
 use super::seeded::Seeded;
-use crate::{Expression, Filter, Function, Measure, Pattern, Value};
+use crate::{Cast, Expression, Filter, Function, Measure, Pattern, Value};
 use std::ops::Bound;
+
+/// Bounds of dates: some are one moment.
+const DATES: [&str; 6] = [
+    "2025-12-31T23:59:59.999Z",
+    "2026",
+    "2026-01-31T23:00:00",
+    "2026-02-01",
+    "2026-02-02T23:00:00.250Z",
+    "0000-01-01",
+];
+
+/// Bounds of addresses: some are one address.
+const ADDRESSES: [&str; 5] = ["::", "10.0.0.7", "0:0::ffff:10.0.0.7", "10.0.1.0", "ffff::"];
 
 pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
     let parts = |words: &mut Seeded| -> Vec<Filter> {
@@ -51,10 +64,23 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
         8 if words.one_in(3) => match range(words) {
             // Strings that hold no number are among the bounds of ranges.
             Filter::Range(path, lower, upper) => {
-                Filter::Number(path, numeral(lower), numeral(upper))
+                Filter::Cast(Cast::Number, path, numeral(lower), numeral(upper))
             }
             other => other,
         },
+        8 if words.one_in(2) => {
+            let (cast, bounds): (_, &[&str]) = match words.one_in(2) {
+                true => (Cast::Date, &DATES),
+                false => (Cast::Address, &ADDRESSES),
+            };
+            let path = words.tested_path();
+            let mut bound = || match words.below(3) {
+                0 => Bound::Included(Value::from(words.pick(bounds))),
+                1 => Bound::Excluded(Value::from(words.pick(bounds))),
+                _ => Bound::Unbounded,
+            };
+            Filter::Cast(cast, path, bound(), bound())
+        }
         9 if words.one_in(4) => Filter::Slice {
             path: words.tested_path(),
             number: u32::from(words.one_in(2)),

@@ -2,10 +2,11 @@
 
 use crate::element::Element;
 use crate::mix::hash;
-use crate::{Filter, Path, Value};
+use crate::{Cast, Filter, Path, Value};
 use quire_model::ordered::OrderedValue;
 use quire_model::{Document, ValueRef};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::ops::{Bound, RangeBounds};
 
 /// Whether a document matches.
@@ -42,12 +43,30 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
         Filter::Slice { path, number, max } => any(path, &|value| {
             *value != Value::null() && hash(value.term()) % u64::from(*max) == u64::from(*number)
         }),
-        Filter::Number(path, lower, upper) => any(path, &|value| {
+        Filter::Cast(Cast::Number, path, lower, upper) => any(path, &|value| {
             let number = match value.as_str() {
                 Some(text) => Value::from_numeral(&text),
                 None => value.as_f64().map(|_| value.clone()),
             };
             number.is_some_and(|number| (lower.clone(), upper.clone()).contains(&number))
+        }),
+        Filter::Cast(Cast::Date, path, lower, upper) => any(path, &|value| {
+            let millis = |value: Value| value.as_date_millis();
+            let bounds = (lower.clone().map(millis), upper.clone().map(millis));
+            let date = millis(value.clone());
+            date.is_some() && bounds.contains(&date)
+        }),
+        Filter::Cast(Cast::Address, path, lower, upper) => any(path, &|value| {
+            let parts = |value: Value| {
+                let address: Option<IpAddr> = value.as_str()?.parse().ok();
+                Some(match address? {
+                    IpAddr::V4(address) => address.to_ipv6_mapped().segments(),
+                    IpAddr::V6(address) => address.segments(),
+                })
+            };
+            let bounds = (lower.clone().map(parts), upper.clone().map(parts));
+            let address = parts(value.clone());
+            address.is_some() && bounds.contains(&address)
         }),
         Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
             any(path, &|value| *value != Value::null())

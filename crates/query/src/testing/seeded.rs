@@ -18,7 +18,7 @@ pub const PATHS: [&str; 10] = [
 ];
 
 /// Values as they stand in JSON. Some are equal and written in different ways.
-const VALUES: [&str; 36] = [
+const VALUES: [&str; 42] = [
     "null",
     "true",
     "false",
@@ -55,6 +55,12 @@ const VALUES: [&str; 36] = [
     "\"2026-02-01\"",
     "\"2026-02-01T01:00:00+02:00\"",
     "1769900000000",
+    "\"2026\"",
+    "\"2026-02-01T23:30:00.250-23:30\"",
+    "\"10.0.0.7\"",
+    "\"::ffff:10.0.0.7\"",
+    "\"10.0.1.0\"",
+    "\"2001:DB8:0::1\"",
 ];
 
 /// Words that decide their own numbers (Vigna's splitmix64).

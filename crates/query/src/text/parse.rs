@@ -3,8 +3,8 @@
 use super::tokens::Tokens;
 use crate::expression::OPERATIONS_MAX;
 use crate::{
-    Aggregate, Comparison, DEPTH_MAX, Error, Expression, Filter, Function, GroupOrder, Grouping,
-    Having, Measure, Order, Path, Pattern, Result, Value, field,
+    Aggregate, Cast, Comparison, DEPTH_MAX, Error, Expression, Filter, Function, GroupOrder,
+    Grouping, Having, Measure, Order, Path, Pattern, Result, Value, field,
 };
 use quire_model::ordered::Direction;
 use sqlparser::tokenizer::Token;
@@ -166,9 +166,9 @@ impl Parser {
         if self.tokens.is_word(0, "RANGE") && self.tokens.peek_at(1) == Some(&Token::LParen) {
             return self.range();
         }
-        if self.is_number_of() {
-            let path = self.number_of()?;
-            return self.number_test(path);
+        if let Some(cast) = self.cast() {
+            let path = self.cast_path()?;
+            return self.cast_test(cast, path);
         }
         if self.tokens.is_word(0, "SLICE") && self.tokens.peek_at(1) == Some(&Token::LParen) {
             return self.slice();
@@ -224,14 +224,18 @@ impl Parser {
     fn range(&mut self) -> Result<Filter> {
         self.tokens.advance();
         self.sign(&Token::LParen, "an opening bracket")?;
-        let (path, range): (_, fn(_, _, _) -> Filter) = match self.is_number_of() {
-            true => (self.number_of()?, Filter::Number),
-            false => (self.tested_path()?, Filter::Range),
+        let cast = self.cast();
+        let path = match cast {
+            Some(_) => self.cast_path()?,
+            None => self.tested_path()?,
         };
         let lower = self.bound(">", ">=")?;
         let upper = self.bound("<", "<=")?;
         self.sign(&Token::RParen, "a closing bracket")?;
-        Ok(range(path, lower, upper))
+        Ok(match cast {
+            Some(cast) => Filter::Cast(cast, path, lower, upper),
+            None => Filter::Range(path, lower, upper),
+        })
     }
 
     fn slice(&mut self) -> Result<Filter> {
@@ -244,13 +248,15 @@ impl Parser {
         Ok(Filter::Slice { path, number, max })
     }
 
-    /// Whether `NUMBER(` comes next.
-    fn is_number_of(&self) -> bool {
-        self.tokens.is_word(0, "NUMBER") && self.tokens.peek_at(1) == Some(&Token::LParen)
+    /// The cast whose function comes next, as in `NUMBER(field)`.
+    fn cast(&self) -> Option<Cast> {
+        let is_function = self.tokens.peek_at(1) == Some(&Token::LParen);
+        let mut casts = Cast::ALL.into_iter();
+        casts.find(|cast| is_function && self.tokens.is_word(0, cast.name()))
     }
 
-    /// The field of `NUMBER(field)`.
-    fn number_of(&mut self) -> Result<Path> {
+    /// The field of a cast.
+    fn cast_path(&mut self) -> Result<Path> {
         self.tokens.advance();
         self.sign(&Token::LParen, "an opening bracket")?;
         let path = self.tested_path()?;
@@ -258,33 +264,33 @@ impl Parser {
         Ok(path)
     }
 
-    /// The test that follows `NUMBER(field)`.
-    fn number_test(&mut self, path: Path) -> Result<Filter> {
+    /// The test that follows a cast.
+    fn cast_test(&mut self, cast: Cast, path: Path) -> Result<Filter> {
         use Bound::{Excluded, Included, Unbounded};
         let equal =
-            |path, value: Value| Filter::Number(path, Included(value.clone()), Included(value));
+            |path, value: Value| Filter::Cast(cast, path, Included(value.clone()), Included(value));
         if let Ok(comparison) = self.comparison() {
             let value = self.value()?;
             return Ok(match comparison {
                 Comparison::Equal => equal(path, value),
                 Comparison::NotEqual => !equal(path, value),
-                Comparison::Less => Filter::Number(path, Unbounded, Excluded(value)),
-                Comparison::LessOrEqual => Filter::Number(path, Unbounded, Included(value)),
-                Comparison::Greater => Filter::Number(path, Excluded(value), Unbounded),
-                Comparison::GreaterOrEqual => Filter::Number(path, Included(value), Unbounded),
+                Comparison::Less => Filter::Cast(cast, path, Unbounded, Excluded(value)),
+                Comparison::LessOrEqual => Filter::Cast(cast, path, Unbounded, Included(value)),
+                Comparison::Greater => Filter::Cast(cast, path, Excluded(value), Unbounded),
+                Comparison::GreaterOrEqual => Filter::Cast(cast, path, Included(value), Unbounded),
             });
         }
         if self.tokens.take_word("IS") {
             let is_there = self.tokens.take_word("NOT");
             self.word("NULL")?;
-            let exists = Filter::Number(path, Unbounded, Unbounded);
+            let exists = Filter::Cast(cast, path, Unbounded, Unbounded);
             return Ok(if is_there { exists } else { !exists });
         }
         let is_not = self.tokens.take_word("NOT");
         let filter = if self.tokens.take_word("BETWEEN") {
             let lower = Included(self.value()?);
             self.word("AND")?;
-            Filter::Number(path, lower, Included(self.value()?))
+            Filter::Cast(cast, path, lower, Included(self.value()?))
         } else if self.tokens.take_word("IN") {
             let values = self.list()?.into_iter();
             Filter::Or(values.map(|value| equal(path.clone(), value)).collect())

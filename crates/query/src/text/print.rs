@@ -34,13 +34,13 @@ impl Display for Filter {
                 Filter::Exists(path) | Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
                     write!(f, "{} IS NULL", Name(path))
                 }
-                Filter::Number(path, Bound::Unbounded, Bound::Unbounded) => {
-                    write!(f, "NUMBER({}) IS NULL", Name(path))
+                Filter::Cast(cast, path, Bound::Unbounded, Bound::Unbounded) => {
+                    write!(f, "{cast}({}) IS NULL", Name(path))
                 }
                 one @ (Filter::In(..)
                 | Filter::Prefix(..)
                 | Filter::Like(..)
-                | Filter::Number(..)
+                | Filter::Cast(..)
                 | Filter::Range(..))
                     if !is_comparison(one) =>
                 {
@@ -70,7 +70,7 @@ fn peel(filter: &Filter) -> &Filter {
 /// Whether it is a range that is written with a sign, which has no opposite, or as a function.
 fn is_comparison(filter: &Filter) -> bool {
     match filter {
-        Filter::Range(_, lower, upper) | Filter::Number(_, lower, upper) => {
+        Filter::Range(_, lower, upper) | Filter::Cast(_, _, lower, upper) => {
             !matches!((lower, upper), (Bound::Included(_), Bound::Included(_)))
         }
         _ => false,
@@ -88,8 +88,8 @@ fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result 
             f.write_str(")")
         }
         Filter::Range(path, lower, upper) => write_range(&Name(path), lower, upper, not, f),
-        Filter::Number(path, lower, upper) => {
-            let name = format!("NUMBER({})", Name(path));
+        Filter::Cast(cast, path, lower, upper) => {
+            let name = format!("{cast}({})", Name(path));
             write_range(&name, lower, upper, not, f)
         }
         // A pattern may have fewer letters than a prefix.

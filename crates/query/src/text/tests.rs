@@ -63,11 +63,27 @@ fn the_words_of_sql_are_read_as_filters() {
                 .element(2)
                 .eq(1)
                 .and(!field("b.c[0]").element(0).element(1).field("d").exists())
-                .and(Filter::Number(
+                .and(Filter::Cast(
+                    crate::Cast::Number,
                     crate::Path::new("e").element(3),
                     std::ops::Bound::Excluded(4.into()),
                     std::ops::Bound::Unbounded,
                 )),
+        ),
+        (
+            "date(at) < '2026-01-31T12:00+01:00' and address(ip) = '10.0.0.0/8'",
+            Filter::Cast(
+                crate::Cast::Date,
+                "at".into(),
+                std::ops::Bound::Unbounded,
+                std::ops::Bound::Excluded("2026-01-31T12:00+01:00".into()),
+            )
+            .and(Filter::Cast(
+                crate::Cast::Address,
+                "ip".into(),
+                std::ops::Bound::Included("10.0.0.0/8".into()),
+                std::ops::Bound::Included("10.0.0.0/8".into()),
+            )),
         ),
     ];
     for (text, filter) in same {

@@ -341,7 +341,7 @@ fn dsl(filter: &Filter) -> Option<Json> {
         // The query DSL has another sign for the letter that escapes.
         Filter::Like(..) => return None,
         // It has no words for these.
-        Filter::Number(..) | Filter::Slice { .. } => return None,
+        Filter::Cast(..) | Filter::Slice { .. } => return None,
         Filter::Exists(path) => json!({"exists": {"field": name(path)?}}),
         Filter::And(filters) => json!({"bool": {"filter": all(filters)?}}),
         Filter::Or(filters) if filters.is_empty() => json!({"match_none": {}}),
