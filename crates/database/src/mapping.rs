@@ -14,6 +14,7 @@ mod error;
 mod field;
 mod merge;
 mod parse;
+mod point;
 mod violation;
 
 use std::collections::BTreeMap;

@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use quire_model::ordered::OrderedValue;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-/// Milliseconds after which a day has begun that a text of the moment can't name: an offset is of
-/// less than 26 hours.
-const DAYS_MARGIN: i64 = 3 * 86_400_000;
+/// The local time of a text is by less than this before or after UTC, in milliseconds.
+const OFFSET_MAX: i64 = 26 * 3_600_000;
+
+const DAY: i64 = 24 * 3_600_000;
 
 /// As what a value is compared. A value that is none of it doesn't match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,10 +121,10 @@ fn dates(bounds: &Bounds) -> Result<Option<Target>> {
         let date = at.to_zoned(TimeZone::UTC).date();
         (date.year() >= 0).then(|| Value::from(date.to_string()))
     };
-    let lower = day(from.saturating_sub(DAYS_MARGIN));
-    let upper = day(to.saturating_add(DAYS_MARGIN));
+    let lower = day(from.saturating_sub(OFFSET_MAX));
+    let upper = day(to.saturating_add(OFFSET_MAX + DAY));
     let lower = lower.unwrap_or_else(|| Value::from(""));
-    let upper = upper.as_ref().map_or(Unbounded, Included);
+    let upper = upper.as_ref().map_or(Unbounded, Excluded);
     let strings = TermRange::between(Included(&lower), upper)?;
     Ok(numbers.clone().zip(strings).map(|(range, strings)| Target {
         range,

@@ -21,9 +21,9 @@
 
 pub use quire_query::{
     Access, AccessCost, Aggregate, Aggregated, Answer, Bounds, Bucket, BucketKey, BucketOrder,
-    BucketOrderBy, Buckets, CalendarUnit, Clock, Comparison, DEPTH_MAX, Error, ErrorKind, Explain,
-    Facet, FacetKind, Faceted, Field, Filter, GROUP_FIELDS_MAX, Group, GroupOrder, Grouping,
-    Having, Hit, IN_VALUES_MAX, Measure, Metric, Missing, Options, Order, PREDICATES_MAX, Path,
-    Pattern, Prepared, Query, Result, Rounding, Source, Statistic, Stats, Stop, TextFilter, Trace,
-    UnknownFields, Value, field, find, find_all, write_fields,
+    BucketOrderBy, Buckets, CalendarUnit, Cast, Clock, Comparison, DEPTH_MAX, Error, ErrorKind,
+    Explain, Facet, FacetKind, Faceted, Field, Filter, GROUP_FIELDS_MAX, Group, GroupOrder,
+    Grouping, Having, Hit, IN_VALUES_MAX, Measure, Metric, Missing, Options, Order, PREDICATES_MAX,
+    Path, Pattern, Prepared, Query, Result, Rounding, Source, Statistic, Stats, Stop, TextFilter,
+    Trace, UnknownFields, Value, field, find, find_all, write_fields,
 };

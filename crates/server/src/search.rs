@@ -236,13 +236,12 @@ pub(crate) fn limit_to(
 ) -> Outcome<()> {
     texts.check(|field| mappings.is_whole(field))?;
     let own = std::mem::replace(&mut query.filter, Filter::All);
-    let both = match (own, filter) {
+    query.filter = match (own, filter) {
         (own, Filter::All) => own,
         (Filter::All, filter) => filter,
         (own, filter) => own.and(filter),
     };
-    query.filter = mappings.convert(both)?;
-    Ok(())
+    mappings.convert_query(query)
 }
 
 fn counted(count: u64, collections: &[Searched]) -> Answer {

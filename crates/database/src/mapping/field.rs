@@ -1,9 +1,14 @@
 //! [`FieldKind`]: the types that a field can be given.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as STANDARD;
 use quire_model::ValueRef;
 use quire_query::Value;
+
+use super::point;
 
 /// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +17,8 @@ pub enum FieldKind {
     Keyword,
     /// Text, which is compared as a whole too: there is no analysis.
     Text,
+    /// As `Text`.
+    MatchOnlyText,
     /// As `Keyword`.
     Wildcard,
     /// 64 bits, signed.
@@ -40,11 +47,19 @@ pub enum FieldKind {
     DateNanos,
     /// An object with any fields.
     FlatObject,
+    /// Bytes, as text of base64. Only whether there are some can be searched.
+    Binary,
+    /// An address of IPv4 or IPv6, compared as an address.
+    Ip,
+    /// A place: `{"lat": 52.5, "lon": 13.4}`, `[13.4, 52.5]`, `"52.5,13.4"` or
+    /// `"POINT (13.4 52.5)"`. Only whether there is one can be searched.
+    GeoPoint,
 }
 
-const ALL: [(FieldKind, &str); 16] = [
+const ALL: [(FieldKind, &str); 20] = [
     (FieldKind::Keyword, "keyword"),
     (FieldKind::Text, "text"),
+    (FieldKind::MatchOnlyText, "match_only_text"),
     (FieldKind::Wildcard, "wildcard"),
     (FieldKind::Long, "long"),
     (FieldKind::Integer, "integer"),
@@ -59,6 +74,9 @@ const ALL: [(FieldKind, &str); 16] = [
     (FieldKind::Date, "date"),
     (FieldKind::DateNanos, "date_nanos"),
     (FieldKind::FlatObject, "flat_object"),
+    (FieldKind::Binary, "binary"),
+    (FieldKind::Ip, "ip"),
+    (FieldKind::GeoPoint, "geo_point"),
 ];
 
 impl FieldKind {
@@ -82,8 +100,19 @@ impl FieldKind {
 
     /// Whether its values are text.
     pub fn is_text(self) -> bool {
-        use FieldKind::{Keyword, Text, Wildcard};
-        matches!(self, Keyword | Text | Wildcard)
+        use FieldKind::{Keyword, MatchOnlyText, Text, Wildcard};
+        matches!(self, Keyword | MatchOnlyText | Text | Wildcard)
+    }
+
+    /// Whether OpenSearch analyzes its values: searches each word of them.
+    pub fn is_analyzed(self) -> bool {
+        matches!(self, FieldKind::Text | FieldKind::MatchOnlyText)
+    }
+
+    /// Whether documents can be found, sorted and grouped by its values, and not only by whether
+    /// there is one.
+    pub fn is_searchable(self) -> bool {
+        !matches!(self, FieldKind::Binary | FieldKind::GeoPoint)
     }
 
     /// Whether its values are dates.
@@ -118,6 +147,9 @@ impl FieldKind {
         if self == FieldKind::FlatObject {
             let what = || format!("{} is no object", value.type_name());
             return (!matches!(value, ValueRef::Object(_))).then(what);
+        }
+        if self == FieldKind::GeoPoint {
+            return point::refuses(value);
         }
         if matches!(value, ValueRef::Object(_)) {
             return Some("Can't get text on a START_OBJECT".to_owned());
@@ -155,6 +187,16 @@ impl FieldKind {
                     )
                 })
             }
+            FieldKind::Ip => {
+                let is_address = matches!(value, ValueRef::String(text) if is_address(text));
+                let what = || format!("'{}' is not an IP string literal.", shown(value));
+                (!is_address).then(what)
+            }
+            FieldKind::Binary => {
+                let is_base64 =
+                    matches!(value, ValueRef::String(text) if STANDARD.decode(text).is_ok());
+                (!is_base64).then(|| "the value is not text of base64".to_owned())
+            }
             _ => None,
         }
     }
@@ -186,6 +228,10 @@ impl FieldKind {
             Err(_) => format!("For input string: \"{what}\""),
         }
     }
+}
+
+fn is_address(text: &str) -> bool {
+    text.parse::<IpAddr>().is_ok()
 }
 
 /// The number, or what is there in its place.

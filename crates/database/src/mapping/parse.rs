@@ -36,19 +36,27 @@ const OPTIONS: [&str; 7] = [
     "fields",
 ];
 
+/// The analyzers that OpenSearch has by itself. No text is analyzed here: what a query can only
+/// answer by analyzing is refused, so they are kept and shown.
+const ANALYZERS: [&str; 9] = [
+    "default",
+    "english",
+    "fingerprint",
+    "keyword",
+    "pattern",
+    "simple",
+    "standard",
+    "stop",
+    "whitespace",
+];
+
 /// Types of OpenSearch that are known and refused, and why.
-const REFUSED: [(&str, &str); 8] = [
+const REFUSED: [(&str, &str); 5] = [
     (
         "nested",
         "objects of an array are not told apart; use [object]",
     ),
-    ("ip", "addresses are compared as text; use [keyword]"),
-    ("geo_point", "there are no geographic queries; use [object]"),
     ("geo_shape", "there are no geographic queries; use [object]"),
-    (
-        "binary",
-        "there are no binary values; use [keyword] with index false",
-    ),
     ("alias", "a field has one name"),
     ("join", "documents have no parents"),
     ("knn_vector", "there is no search by vectors"),
@@ -211,18 +219,23 @@ fn check_option(
         option if OPTIONS.contains(&option) => true,
         "ignore_above" => kind.is_text() && value.as_u64().is_some(),
         "norms" | "index_options" | "split_queries_on_whitespace" => kind.is_text(),
-        "analyzer" | "search_analyzer" if kind == FieldKind::Text => {
+        "analyzer" | "search_analyzer" | "search_quote_analyzer" if kind.is_analyzed() => {
             let analyzer = value.as_str().unwrap_or_default();
-            if !matches!(analyzer, "standard" | "keyword") {
+            if !ANALYZERS.contains(&analyzer) {
                 return wrong(format!(
                     "analyzer [{analyzer}] has not been configured in mappings"
                 ));
             }
             true
         }
-        "similarity" => *value == "BM25",
-        "term_vector" => *value == "no",
-        "index_phrases" | "fielddata" => kind == FieldKind::Text,
+        "similarity" => matches!(value.as_str(), Some("BM25" | "boolean")),
+        // No query here is about single words, so what is kept of them changes no answer.
+        "term_vector"
+        | "index_phrases"
+        | "index_prefixes"
+        | "fielddata"
+        | "fielddata_frequency_filter"
+        | "position_increment_gap" => kind.is_analyzed(),
         "scaling_factor" => {
             kind == FieldKind::ScaledFloat && value.as_f64().is_some_and(|factor| factor > 0.0)
         }
@@ -236,7 +249,12 @@ fn check_option(
                  is, or refused"
             ));
         }
-        "ignore_malformed" => kind.is_number() || kind.is_date(),
+        "ignore_malformed" => {
+            kind.is_number()
+                || kind.is_date()
+                || matches!(kind, FieldKind::Ip | FieldKind::GeoPoint)
+        }
+        "ignore_z_value" => kind == FieldKind::GeoPoint,
         "format" if kind.is_date() => return date_format(name, value),
         _ => false,
     };

@@ -45,6 +45,17 @@ fn values_agree_with_their_types_or_are_refused() {
             r#""x" true 1.5 {}"#,
         ),
         ("flat_object", r#"{} {"x":[1]}"#, "5"),
+        (
+            "ip",
+            r#""10.0.0.1" "::1" ["::ffff:10.0.0.1"]"#,
+            r#""10.0.0" "10.0.0.0/8" 5 {}"#,
+        ),
+        ("binary", r#""YWJj" "" null"#, r#""YWJ" 5 {}"#),
+        (
+            "geo_point",
+            r#""52.5,13.4" [13.4,52.5] {"lat":"52.5","lon":13} "POINT(13.4\t52.5)""#,
+            r#""91,0" "here" {"lat":5} {"lat":0,"lon":181} true"#,
+        ),
     ];
     for (kind, right, wrong) in cases {
         let mapping = typed(kind);
@@ -125,8 +136,8 @@ fn mappings_round_trip_and_what_is_not_known_is_refused_by_name() {
             "No handler for type [foo]",
         ),
         (
-            json!({"properties": {"a": {"type": "ip"}}}),
-            "type [ip] of field [a]",
+            json!({"properties": {"a": {"type": "nested"}}}),
+            "type [nested] of field [a]",
         ),
         (
             json!({"properties": {"a": {"type": "long", "foo": 1}}}),

@@ -21,7 +21,6 @@ mod state;
 mod statistic;
 mod text_filter;
 
-#[cfg(any(test, feature = "testing"))]
 pub(crate) use dates::millis_of;
 pub(crate) use documents::Documents;
 pub use facet::{

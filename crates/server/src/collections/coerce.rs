@@ -3,20 +3,18 @@
 //! Documents keep the values that they were written with. So a query about a field with a type is
 //! about all forms in which a document may have the value: 5 and "5" for a `keyword`.
 
+mod dates;
+
 use std::ops::Bound;
 
-use jiff::Timestamp;
-use quiredb::query::{CalendarUnit, Filter, Path, Rounding, Value};
+use quiredb::query::{Cast, Facet, FacetKind, Filter, Order, Path, Query, Value};
 use quiredb::{Collection, FieldKind, Mapping, View};
 
 use super::selection::Searched;
 use crate::engine::Engine;
 use crate::http::failure::Outcome;
-use crate::search::dates::{DateFormat, Moment, is_date_math, moment};
+use crate::search::dates::is_date_math;
 use crate::search::filter::unsupported;
-
-/// Follows every text that begins with what is before it.
-const AFTER_ALL: char = '\u{10ffff}';
 
 /// The mappings of the collections that a request is about. By default there are none.
 #[derive(Default)]
@@ -63,11 +61,10 @@ impl Mappings {
     }
 
     /// Whether the mapping of each collection gives a field a type whose values are compared whole.
-    /// One date may be written in many ways.
     pub(crate) fn is_whole(&self, path: &str) -> bool {
         let is_whole = |mapping: &Mapping| {
             let kind = mapping.kind(path);
-            kind.is_some_and(|kind| kind != FieldKind::Text && !kind.is_date())
+            kind.is_some_and(|kind| !kind.is_analyzed())
         };
         self.is_of_all && self.mappings.iter().all(is_whole)
     }
@@ -94,6 +91,21 @@ impl Mappings {
             Filter::Not(one) => !self.convert(*one)?,
             Filter::Eq(path, value) => self.convert(Filter::In(path, vec![value]))?,
             Filter::In(path, values) => match self.kind(&path) {
+                Some(FieldKind::Date) => {
+                    let on = |value: &Value| {
+                        let bound = Bound::Included(value.clone());
+                        dates::between(path.clone(), &bound, &bound, self.now)
+                    };
+                    Filter::Or(values.iter().map(on).collect::<Outcome<_>>()?)
+                }
+                Some(FieldKind::Ip) => {
+                    let of = |value: Value| {
+                        let bound = Bound::Included(value);
+                        Filter::Cast(Cast::Address, path.clone(), bound.clone(), bound)
+                    };
+                    Filter::Or(values.into_iter().map(of).collect())
+                }
+                Some(kind) if !kind.is_searchable() => return refuse(kind, &path),
                 Some(kind) => {
                     let mut forms = Vec::new();
                     for value in &values {
@@ -103,57 +115,97 @@ impl Mappings {
                 }
                 None => Filter::In(path, values),
             },
+            // The field exists.
+            Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
+                Filter::Range(path, Bound::Unbounded, Bound::Unbounded)
+            }
             Filter::Range(path, lower, upper) => match self.kind(&path) {
                 Some(kind) if kind.is_number() => {
                     Filter::Range(path, as_number(kind, lower)?, as_number(kind, upper)?)
                 }
-                Some(kind) if kind.is_date() => {
-                    dates(path, self.moment(lower, true)?, self.moment(upper, false)?)
-                }
+                Some(FieldKind::Date) => dates::between(path, &lower, &upper, self.now)?,
+                Some(FieldKind::DateNanos) => dates::nanos(path, &lower, &upper, self.now)?,
+                Some(FieldKind::Ip) => Filter::Cast(Cast::Address, path, lower, upper),
+                Some(kind) if !kind.is_searchable() => return refuse(kind, &path),
                 _ => {
                     refuse_date_math(&lower)?;
                     refuse_date_math(&upper)?;
                     Filter::Range(path, lower, upper)
                 }
             },
+            Filter::Prefix(path, prefix) => {
+                self.check_searchable(&path)?;
+                Filter::Prefix(path, prefix)
+            }
+            Filter::Like(path, pattern) => {
+                self.check_searchable(&path)?;
+                Filter::Like(path, pattern)
+            }
             other => other,
         })
     }
+
+    /// A query with the values of all its filters converted.
+    ///
+    /// # Errors
+    /// 400 for a value that can't be one of its field, and for an order or a group by a field whose
+    /// type can't be.
+    pub(crate) fn convert_query(&self, query: &mut Query) -> Outcome<()> {
+        let filter = std::mem::replace(&mut query.filter, Filter::All);
+        query.filter = self.convert(filter)?;
+        self.check_order(&query.order)?;
+        let mut facets = query.facets.iter_mut();
+        facets.try_for_each(|(_, facet)| self.convert_facet(facet))
+    }
+
+    fn convert_facet(&self, facet: &mut Facet) -> Outcome<()> {
+        match &mut facet.kind {
+            FacetKind::Filters(filters) => {
+                let all = std::mem::take(filters).into_iter();
+                *filters = all.map(|one| self.convert(one)).collect::<Outcome<_>>()?;
+            }
+            FacetKind::Buckets(buckets) => {
+                let mut by = buckets.by.iter();
+                by.try_for_each(|source| self.check_searchable(&source.path))?;
+            }
+            FacetKind::Hits { order, .. } => self.check_order(order)?,
+            FacetKind::Metric { .. } => {}
+        }
+        let mut inner = facet.inner.iter_mut();
+        inner.try_for_each(|(_, facet)| self.convert_facet(facet))
+    }
+
+    fn check_order(&self, order: &[Order]) -> Outcome<()> {
+        for Order { path, .. } in order {
+            self.check_searchable(path)?;
+            if self.kind(path) == Some(FieldKind::Ip) {
+                return Err(unsupported(format!(
+                    "[sort] by [{path}], of type [ip], is not supported: texts would be sorted, \
+                     not addresses"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_searchable(&self, path: &Path) -> Outcome<()> {
+        match self.kind(path) {
+            Some(kind) if !kind.is_searchable() => refuse(kind, path),
+            _ => Ok(()),
+        }
+    }
 }
 
-impl Mappings {
-    /// A bound of dates with its date math computed.
-    fn moment(&self, bound: Bound<Value>, is_lower: bool) -> Outcome<Bound<Value>> {
-        let is_excluded = matches!(bound, Bound::Excluded(_));
-        let computed = |value: Value| -> Outcome<Value> {
-            // Formats are many, but a date without a digit is none of them.
-            let is_computed =
-                |text: &&str| is_date_math(text) || !text.bytes().any(|byte| byte.is_ascii_digit());
-            let text = value.as_str();
-            let Some(text) = text.as_deref().filter(is_computed) else {
-                return Ok(value);
-            };
-            let how = Moment {
-                now: self.now,
-                format: &DateFormat::Iso,
-                zone: "UTC",
-                is_rounded_up: is_lower == is_excluded,
-            };
-            let millis = moment(text, &how).and_then(|at| Timestamp::from_millisecond(at).ok());
-            match millis {
-                Some(at) => Ok(Value::from(at.to_string().as_str())),
-                None => Err(unsupported(format!(
-                    "failed to parse date field [{text}] with format \
-                     [strict_date_optional_time||epoch_millis]"
-                ))),
-            }
-        };
-        Ok(match bound {
-            Bound::Included(value) => Bound::Included(computed(value)?),
-            Bound::Excluded(value) => Bound::Excluded(computed(value)?),
-            Bound::Unbounded => Bound::Unbounded,
-        })
-    }
+/// Refuses to look for values of a type by what they are.
+fn refuse<T>(kind: FieldKind, path: &Path) -> Outcome<T> {
+    let what = match kind {
+        FieldKind::Binary => "Binary fields do not support searching",
+        _ => "there are no geographic queries: only [exists] can be used",
+    };
+    let kind = kind.name();
+    Err(unsupported(format!(
+        "field [{path}] of type [{kind}]: {what}"
+    )))
 }
 
 /// Refuses date math about a field that is no date: values are compared as they are, so a text such
@@ -246,61 +298,4 @@ fn as_number(kind: FieldKind, bound: Bound<Value>) -> Outcome<Bound<Value>> {
         Bound::Excluded(value) => Bound::Excluded(converted(value)?),
         Bound::Unbounded => Bound::Unbounded,
     })
-}
-
-/// A range of dates: of those that documents have as text, and of those that they have as numbers.
-/// A bound with a part of a date is about all of that part: `lte` 2026 is to the end of the year.
-fn dates(path: Path, lower: Bound<Value>, upper: Bound<Value>) -> Filter {
-    let of_text = Filter::Range(path.clone(), text(&lower, true), text(&upper, false));
-    match (millis(&lower, true), millis(&upper, false)) {
-        (Some(from), Some(to)) => of_text.or(Filter::Range(path, from, to)),
-        _ => of_text,
-    }
-}
-
-fn text(bound: &Bound<Value>, is_lower: bool) -> Bound<Value> {
-    let whole = |value: &Value| match value.as_str() {
-        Some(text) if unit(&text).is_some() => Value::from(format!("{text}{AFTER_ALL}").as_str()),
-        _ => value.clone(),
-    };
-    match bound {
-        Bound::Included(value) if !is_lower => Bound::Included(whole(value)),
-        Bound::Excluded(value) if is_lower => Bound::Excluded(whole(value)),
-        bound => bound.clone(),
-    }
-}
-
-fn millis(bound: &Bound<Value>, is_lower: bool) -> Option<Bound<Value>> {
-    let (value, is_included) = match bound {
-        Bound::Unbounded => return Some(Bound::Unbounded),
-        Bound::Included(value) => (value, true),
-        Bound::Excluded(value) => (value, false),
-    };
-    // Numbers are compared as numbers already.
-    let start = value
-        .as_date_millis()
-        .filter(|_| value.as_str().is_some())?;
-    let is_end = is_lower != is_included;
-    let unit = value.as_str().and_then(|text| unit(&text));
-    let unit = unit.filter(|_| is_end);
-    let at = match unit.and_then(|unit| Rounding::calendar(unit, "UTC")) {
-        Some(rounding) => rounding.next(start)? - 1,
-        None => start,
-    };
-    Some(match is_included {
-        true => Bound::Included(Value::from(at)),
-        false => Bound::Excluded(Value::from(at)),
-    })
-}
-
-/// The part of a date that a text ends with, if that is longer than a second.
-fn unit(text: &str) -> Option<CalendarUnit> {
-    match text.len() {
-        4 => Some(CalendarUnit::Year),
-        7 => Some(CalendarUnit::Month),
-        10 => Some(CalendarUnit::Day),
-        13 => Some(CalendarUnit::Hour),
-        16 => Some(CalendarUnit::Minute),
-        _ => None,
-    }
 }

@@ -97,6 +97,7 @@ folders! {
     search_names: "search.names";
     search_exists: "search.exists";
     search_match: "search.match";
+    search_types: "search.types";
     shippers: "shippers";
     versions: "versions";
     indices_analyze: "indices.analyze";

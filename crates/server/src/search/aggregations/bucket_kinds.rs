@@ -9,7 +9,6 @@ use super::histograms::{date_histogram, histogram};
 use super::kind::{Aggregation, Kind};
 use super::ranges::{date_range, range};
 use super::terms::terms;
-use crate::collections::coerce::Mappings;
 use crate::http::failure::Outcome;
 use crate::search::filter::filter;
 
@@ -32,7 +31,7 @@ pub(super) fn bucket_kind(
         "composite" => composite(body)?,
         "filters" => filters(body)?,
         "filter" => {
-            let filters = FacetKind::Filters(vec![written_out(body)?]);
+            let filters = FacetKind::Filters(vec![filter(body)?]);
             (Kind::Single("filter"), filters.into())
         }
         "missing" => {
@@ -43,11 +42,6 @@ pub(super) fn bucket_kind(
         }
         _ => return Ok(None),
     }))
-}
-
-/// A query of which nothing depends on mappings.
-fn written_out(query: &Json) -> Outcome<Filter> {
-    Mappings::default().convert(filter(query)?)
 }
 
 fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
@@ -61,13 +55,13 @@ fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
     match body.get("filters").ok_or_else(refused)? {
         Json::Array(all) => {
             for query in all {
-                filters.push(written_out(query)?);
+                filters.push(filter(query)?);
             }
         }
         Json::Object(all) => {
             names = Some(all.keys().cloned().collect::<Vec<_>>());
             for query in all.values() {
-                filters.push(written_out(query)?);
+                filters.push(filter(query)?);
             }
         }
         _ => return Err(refused()),
