@@ -112,8 +112,12 @@ impl MysqlOptions {
             .ssl_opts(tls)
             .prefer_socket(false)
             .stmt_cache_size(0)
-            // Values of rows are compared with those of the binlog, which are in UTC.
-            .setup(vec!["SET NAMES utf8mb4, time_zone = '+00:00'"]);
+            .setup(vec![
+                // Values of rows are compared with those of the binlog, which are in UTC.
+                "SET NAMES utf8mb4, time_zone = '+00:00'",
+                // With any other level a transaction has no consistent snapshot.
+                "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            ]);
         Ok(MysqlOptions {
             host,
             port,

@@ -402,6 +402,53 @@ fn joined_documents_equal_a_join_though_quire_and_the_server_are_killed_again_an
     assert_eq!(differences(&scanned, &expected), [], "Quire");
 }
 
+/// The server has one place for the position of all connections' snapshots. Others who read it at
+/// the same moment must not make a chunk look newer than it is: deletions would be lost.
+#[test]
+fn deletions_are_not_lost_though_others_read_the_positions_of_snapshots() {
+    let Some(server) = MariaDb::start() else {
+        return;
+    };
+    let quire = Quire::new();
+    server.sql(TABLES);
+    // Speed alone: no kill is in this test.
+    server.sql("SET GLOBAL sync_binlog = 0; SET GLOBAL innodb_flush_log_at_trx_commit = 0");
+    pipe(&quire, &server, DOCUMENTS, "");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let (reading, client) = (&stop, server.client());
+            scope.spawn(move || {
+                let show = "SHOW STATUS LIKE 'binlog_snapshot_%'; ".repeat(1_000);
+                while !reading.load(Ordering::Relaxed) {
+                    client.try_sql(&show);
+                }
+            });
+        }
+        let mut command = quire.command(&["pipe", "run", "pipe.toml"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = command.spawn().unwrap();
+        // A row is there for a moment, in which it is read.
+        for turn in 0..40 {
+            let rows = (500 * turn..500 * (turn + 1)).map(|id| {
+                format!(
+                    "INSERT INTO tracks (id, title) VALUES ({id}, 't'); \
+                     DELETE FROM tracks WHERE id <= {id} - 30; "
+                )
+            });
+            server.sql(&rows.collect::<String>());
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+        stop.store(true, Ordering::Relaxed);
+    });
+    quire.ok(&["pipe", "run", "pipe.toml", "--once"]);
+    let (found, expected) = (documents(&quire.path("sink")), joined(&server));
+    assert_eq!(expected.len(), 30);
+    assert_eq!(found.len(), 30);
+    assert_eq!(differences(&found, &expected), []);
+}
+
 #[test]
 fn the_example_of_the_page_is_as_it_says() {
     let Some(server) = MariaDb::start() else {
