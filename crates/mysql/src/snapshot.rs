@@ -1,6 +1,6 @@
 //! Chunks of a table's rows, each a consistent read at a known position of the binlog.
 
-use crate::fault::Fault;
+use crate::fault::OrFault;
 use crate::fields::Fields;
 use crate::options::{MysqlOptions, quoted};
 use crate::place::{Offset, Snapshot};
@@ -9,6 +9,7 @@ use crate::table::Table;
 use crate::value;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Value};
+use quire_ship::Fault;
 
 /// About the bytes of a chunk, and bounds of its rows.
 const CHUNK_BYTES: usize = 2 << 20;
@@ -87,7 +88,8 @@ pub(crate) async fn begin(conn: &mut Conn) -> Result<Offset, Fault> {
         }
     };
     conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        .await?;
+        .await
+        .or_fault()?;
     Ok(at)
 }
 
@@ -95,7 +97,8 @@ pub(crate) async fn begin(conn: &mut Conn) -> Result<Offset, Fault> {
 async fn visible(conn: &mut Conn) -> Result<Offset, Fault> {
     let status: Vec<(String, String)> = conn
         .query("SHOW STATUS WHERE variable_name LIKE 'binlog_snapshot_%'")
-        .await?;
+        .await
+        .or_fault()?;
     let status = |name: &str| {
         let mut found = status.iter().filter(|row| row.0.eq_ignore_ascii_case(name));
         found.next().map(|row| row.1.clone()).unwrap_or_default()
@@ -120,8 +123,9 @@ pub(crate) async fn chunk(
     let limit = size.get();
     let rows: Vec<mysql_async::Row> = conn
         .exec(query(options, table, progress, limit), ())
-        .await?;
-    conn.query_drop("COMMIT").await?;
+        .await
+        .or_fault()?;
+    conn.query_drop("COMMIT").await.or_fault()?;
     let fields = Fields::of(&options.fields, &table.columns);
     let count = rows.len();
     let mut after = Snapshot::Done;

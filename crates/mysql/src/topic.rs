@@ -10,7 +10,6 @@
 //! of a key is the newest.
 
 use crate::dirty::{Between, Dirty};
-use crate::fault::Fault;
 use crate::lookup::{self, DOCUMENTS_MAX, Wanted};
 use crate::mark::{Changed, marks};
 use crate::options::MysqlOptions;
@@ -21,7 +20,7 @@ use crate::table::{Table, charsets, read_all};
 use crate::{direct, relation, server};
 use mysql_async::Conn;
 use quire_env::Env;
-use quire_ship::{Change, Cursor, Error, OnLostPosition, Result, Topic};
+use quire_ship::{Change, Cursor, Error, Fault, OnLostPosition, Result, Topic};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
