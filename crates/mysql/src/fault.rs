@@ -1,7 +1,7 @@
-//! Why the server could not be read, and what that means for the next attempt.
+//! What an error of the server or its connection means for the next attempt.
 
 use mysql_async::{DriverError, IoError, ServerError};
-use quire_ship::Error;
+use quire_ship::Fault;
 
 /// ER_MASTER_FATAL_ERROR_READING_BINLOG: all that a server has to say against a position.
 const BINLOG_ERROR: u16 = 1236;
@@ -12,32 +12,31 @@ const PASSING: &[u16] = &[
     1040, 1053, 1054, 1077, 1203, 1205, 1213, 1226, 1317, 1412, 1927, 1969, 3024,
 ];
 
-/// Why.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// Another attempt may help.
-    Away(String),
-    /// The binlog no longer has what comes after the position.
-    Lost(String),
-    /// Another attempt would not help.
-    Stop(String),
+/// Says of a failed call whether another attempt may help.
+pub(crate) trait OrFault<T> {
+    /// The same result, with the error as a fault.
+    fn or_fault(self) -> Result<T, Fault>;
 }
 
-impl From<mysql_async::Error> for Fault {
-    fn from(error: mysql_async::Error) -> Fault {
-        match error {
-            mysql_async::Error::Server(error) => of_server(&error),
-            // Bytes that can't be decoded stay so.
-            mysql_async::Error::Io(IoError::Io(error))
-                if error.kind() == std::io::ErrorKind::InvalidData =>
-            {
-                Fault::Stop(error.to_string())
-            }
-            mysql_async::Error::Driver(error @ DriverError::UnknownAuthPlugin { .. }) => {
-                Fault::Stop(error.to_string())
-            }
-            error => Fault::Away(error.to_string()),
+impl<T> OrFault<T> for mysql_async::Result<T> {
+    fn or_fault(self) -> Result<T, Fault> {
+        self.map_err(fault)
+    }
+}
+
+fn fault(error: mysql_async::Error) -> Fault {
+    match error {
+        mysql_async::Error::Server(error) => of_server(&error),
+        // Bytes that can't be decoded stay so.
+        mysql_async::Error::Io(IoError::Io(error))
+            if error.kind() == std::io::ErrorKind::InvalidData =>
+        {
+            Fault::Stop(error.to_string())
         }
+        mysql_async::Error::Driver(error @ DriverError::UnknownAuthPlugin { .. }) => {
+            Fault::Stop(error.to_string())
+        }
+        error => Fault::Away(error.to_string()),
     }
 }
 
@@ -47,20 +46,5 @@ fn of_server(error: &ServerError) -> Fault {
         BINLOG_ERROR if why.contains("GTID") => Fault::Lost(why),
         code if PASSING.contains(&code) => Fault::Away(why),
         _ => Fault::Stop(why),
-    }
-}
-
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Error {
-        match fault {
-            Fault::Away(why) => Error::SourceAway(why),
-            Fault::Stop(why) => Error::Source(why),
-            Fault::Lost(why) => Error::Source(format!(
-                "the server no longer has the binlog after the stored position: {why}. Rows may \
-                 have changed unseen. To read all rows anew, set on_lost_position = \"snapshot\" \
-                 in [source]; rows that were deleted meanwhile then stay in the sinks, unless \
-                 their indexes are built anew (`quire reindex`)"
-            )),
-        }
     }
 }

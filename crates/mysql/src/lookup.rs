@@ -5,7 +5,7 @@
 //! server compares them, and a document is what a SQL join at the snapshot gives.
 
 use crate::dirty::{Keys, Related};
-use crate::fault::Fault;
+use crate::fault::OrFault;
 use crate::fields::{Fields, json};
 use crate::options::{Join, MysqlOptions, quoted};
 use crate::place::{Offset, Snapshot};
@@ -16,7 +16,7 @@ use crate::table::Table;
 use crate::value::{Kind, sql, write_json};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Value};
-use quire_ship::JoinKind;
+use quire_ship::{Fault, JoinKind};
 use std::collections::{HashMap, HashSet};
 
 /// The most documents of a step: longer lists of values are no longer found by index.
@@ -125,7 +125,7 @@ impl Lookup<'_> {
             }
         };
         let documents = self.join(drafts).await?;
-        self.conn.query_drop("COMMIT").await?;
+        self.conn.query_drop("COMMIT").await.or_fault()?;
         let documents = documents.into_iter();
         let mut documents: Vec<(String, Option<Box<str>>)> = documents
             .map(|draft| (draft.key, Some(draft.text.into())))
@@ -336,13 +336,13 @@ pub(crate) async fn find(
             key.join(", "),
             options.tables[0].quoted()
         );
-        let rows: Vec<mysql_async::Row> = conn.exec(query, ()).await?;
+        let rows: Vec<mysql_async::Row> = conn.exec(query, ()).await.or_fault()?;
         let is_all = rows.len() < KEYS_MAX;
         if !is_all && !is_one {
             related.values.truncate(related.values.len().div_ceil(2));
             continue;
         }
-        conn.query_drop("COMMIT").await?;
+        conn.query_drop("COMMIT").await.or_fault()?;
         let keys = rows.into_iter().map(|row| {
             let values: Vec<Value> = row.unwrap();
             let parts = key_columns.iter().zip(&values);
@@ -374,8 +374,8 @@ async fn read(
     query: String,
     mut take: impl FnMut(Vec<Value>) -> bool,
 ) -> Result<(), Stop> {
-    let mut rows = conn.exec_iter(query, ()).await?;
-    while let Some(row) = rows.next().await? {
+    let mut rows = conn.exec_iter(query, ()).await.or_fault()?;
+    while let Some(row) = rows.next().await.or_fault()? {
         if !take(row.unwrap()) {
             return Err(Stop::TooMuch);
         }

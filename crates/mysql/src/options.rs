@@ -1,9 +1,9 @@
 //! What the file of a pipe says of the source.
 
-use crate::fault::Fault;
+use crate::fault::OrFault;
 use mysql_async::{Opts, OptsBuilder, SslOpts};
 use quire_env::Env;
-use quire_ship::{Error, FieldsConfig, JoinConfig, OnLostPosition, Result, SourceConfig};
+use quire_ship::{Error, Fault, FieldsConfig, JoinConfig, OnLostPosition, Result, SourceConfig};
 use std::time::Duration;
 
 const PORT: u16 = 3306;
@@ -112,8 +112,12 @@ impl MysqlOptions {
             .ssl_opts(tls)
             .prefer_socket(false)
             .stmt_cache_size(0)
-            // Values of rows are compared with those of the binlog, which are in UTC.
-            .setup(vec!["SET NAMES utf8mb4, time_zone = '+00:00'"]);
+            .setup(vec![
+                // Values of rows are compared with those of the binlog, which are in UTC.
+                "SET NAMES utf8mb4, time_zone = '+00:00'",
+                // With any other level a transaction has no consistent snapshot.
+                "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            ]);
         Ok(MysqlOptions {
             host,
             port,
@@ -130,7 +134,7 @@ impl MysqlOptions {
     pub(crate) async fn connect(&self) -> Result<mysql_async::Conn, Fault> {
         let connect = mysql_async::Conn::new(self.opts.clone());
         match tokio::time::timeout(self.timeout, connect).await {
-            Ok(connected) => Ok(connected?),
+            Ok(connected) => connected.or_fault(),
             Err(_) => Err(Fault::Away(format!("{self} does not answer"))),
         }
     }

@@ -1,10 +1,11 @@
 //! Whether a server keeps a binlog that can be followed, and where that ends.
 
-use crate::fault::Fault;
+use crate::fault::OrFault;
 use crate::options::text;
 use crate::place::Offset;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
+use quire_ship::Fault;
 
 /// Settings that a server must have, and how they are set.
 const SETTINGS: [(&str, &str); 5] = [
@@ -20,7 +21,7 @@ const SETTINGS: [(&str, &str); 5] = [
 /// # Errors
 /// If its binlog can't be followed: all that must be set.
 pub(crate) async fn check(conn: &mut Conn) -> Result<u32, Fault> {
-    let version: Option<String> = conn.query_first("SELECT VERSION()").await?;
+    let version: Option<String> = conn.query_first("SELECT VERSION()").await.or_fault()?;
     let version = version.unwrap_or_default();
     let mut numbers = version
         .split(['.', '-'])
@@ -33,7 +34,10 @@ pub(crate) async fn check(conn: &mut Conn) -> Result<u32, Fault> {
     }
     let mut wrong = Vec::new();
     for (name, wanted) in SETTINGS {
-        let found: Option<String> = conn.query_first(format!("SELECT @@GLOBAL.{name}")).await?;
+        let found: Option<String> = conn
+            .query_first(format!("SELECT @@GLOBAL.{name}"))
+            .await
+            .or_fault()?;
         let found = found.unwrap_or_default();
         if found != wanted {
             wrong.push(match name {
@@ -46,13 +50,14 @@ pub(crate) async fn check(conn: &mut Conn) -> Result<u32, Fault> {
         let wrong = wrong.join("; ");
         return Err(Fault::Stop(format!("the server needs: {wrong}")));
     }
-    let id: Option<u32> = conn.query_first("SELECT @@server_id").await?;
+    let id: Option<u32> = conn.query_first("SELECT @@server_id").await.or_fault()?;
     Ok(id.unwrap_or(0))
 }
 
 /// Where the binlog ends.
 pub(crate) async fn end(conn: &mut Conn) -> Result<Offset, Fault> {
-    let end: Option<(String, u64, String, String)> = conn.query_first("SHOW MASTER STATUS").await?;
+    let end: Option<(String, u64, String, String)> =
+        conn.query_first("SHOW MASTER STATUS").await.or_fault()?;
     match end {
         Some((file, offset, ..)) => Ok(Offset { file, offset }),
         None => Err(Fault::Stop("the server has no binlog".to_owned())),
@@ -63,7 +68,7 @@ pub(crate) async fn end(conn: &mut Conn) -> Result<Offset, Fault> {
 pub(crate) async fn gtid(conn: &mut Conn, at: &Offset) -> Result<String, Fault> {
     let file = text(&at.file);
     let query = format!("SELECT BINLOG_GTID_POS({file}, {})", at.offset);
-    let gtid: Option<Option<String>> = conn.query_first(query).await?;
+    let gtid: Option<Option<String>> = conn.query_first(query).await.or_fault()?;
     gtid.flatten().ok_or_else(|| {
         Fault::Away(format!(
             "the binlog has nothing at {}:{}",

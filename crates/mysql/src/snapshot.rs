@@ -1,6 +1,6 @@
 //! Chunks of a table's rows, each a consistent read at a known position of the binlog.
 
-use crate::fault::Fault;
+use crate::fault::OrFault;
 use crate::fields::Fields;
 use crate::options::{MysqlOptions, quoted};
 use crate::place::{Offset, Snapshot};
@@ -9,13 +9,14 @@ use crate::table::Table;
 use crate::value;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Value};
+use quire_ship::Fault;
 
 /// About the bytes of a chunk, and bounds of its rows.
 const CHUNK_BYTES: usize = 2 << 20;
 const ROWS_FIRST: usize = 500;
 const ROWS_MAX: usize = 20_000;
 
-/// Documents, and where the binlog was when they were read.
+/// Documents, and a position of the binlog up to which they show all changes.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) at: Offset,
@@ -63,13 +64,41 @@ impl ChunkRows {
     }
 }
 
-/// Begins a consistent read, and says where the binlog is.
+/// Begins a consistent read, and says up to where in the binlog it shows all changes; it may show
+/// later ones too.
+///
+/// The server has one place for the position of a snapshot, which each `SHOW STATUS` of any
+/// connection writes before it reads. Within the snapshot, the answer may therefore be the
+/// position of another connection, which is later. Before the snapshot begins, every answer is a
+/// position whose changes readers can see already.
+///
+/// # Errors
+/// Of the server, and if it keeps no binlog.
 pub(crate) async fn begin(conn: &mut Conn) -> Result<Offset, Fault> {
+    let at = loop {
+        let (one, other) = (visible(conn).await?, visible(conn).await?);
+        // The file's name may be of another connection than the offset. That matters only where
+        // a file begins: then the offset of the file before it is the greater one.
+        if one.file == other.file {
+            break if one.offset < other.offset {
+                one
+            } else {
+                other
+            };
+        }
+    };
     conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        .await?;
+        .await
+        .or_fault()?;
+    Ok(at)
+}
+
+/// A position up to which readers see all changes.
+async fn visible(conn: &mut Conn) -> Result<Offset, Fault> {
     let status: Vec<(String, String)> = conn
         .query("SHOW STATUS WHERE variable_name LIKE 'binlog_snapshot_%'")
-        .await?;
+        .await
+        .or_fault()?;
     let status = |name: &str| {
         let mut found = status.iter().filter(|row| row.0.eq_ignore_ascii_case(name));
         found.next().map(|row| row.1.clone()).unwrap_or_default()
@@ -94,8 +123,9 @@ pub(crate) async fn chunk(
     let limit = size.get();
     let rows: Vec<mysql_async::Row> = conn
         .exec(query(options, table, progress, limit), ())
-        .await?;
-    conn.query_drop("COMMIT").await?;
+        .await
+        .or_fault()?;
+    conn.query_drop("COMMIT").await.or_fault()?;
     let fields = Fields::of(&options.fields, &table.columns);
     let count = rows.len();
     let mut after = Snapshot::Done;

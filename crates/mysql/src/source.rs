@@ -1,5 +1,6 @@
 //! The seam to `ship`.
 
+use crate::fault::OrFault;
 use crate::options::MysqlOptions;
 use crate::relation;
 use crate::table::{Table, read_all};
@@ -31,10 +32,7 @@ impl MysqlSource {
             let table = Table::read(&mut conn, &self.options.tables[0]).await?;
             let (name, condition) = (self.options.tables[0].quoted(), condition(&table)?);
             let query = format!("SELECT COUNT(*) FROM {name} WHERE {condition}");
-            let count: Option<u64> = conn
-                .query_first(query)
-                .await
-                .map_err(crate::fault::Fault::from)?;
+            let count: Option<u64> = conn.query_first(query).await.or_fault()?;
             Ok(count.unwrap_or(0))
         })
     }

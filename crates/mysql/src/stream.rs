@@ -1,7 +1,7 @@
 //! The binlog from a place on, as changed rows of the tables that are followed.
 
 use crate::ddl::{Effect, effect};
-use crate::fault::Fault;
+use crate::fault::OrFault;
 use crate::options::{MysqlOptions, TableName};
 use crate::place::{Gtids, Offset, Place};
 use crate::table::Layout;
@@ -10,6 +10,7 @@ use mysql_async::binlog::events::{BinlogEventHeader, Event, EventData, RowsEvent
 use mysql_async::binlog::value::BinlogValue;
 use mysql_async::prelude::Queryable;
 use mysql_async::{BinlogStream, BinlogStreamRequest, Conn, Value};
+use quire_ship::Fault;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -103,10 +104,14 @@ impl Stream {
              @master_heartbeat_period = {HEARTBEAT_NS}",
             Gtids::parse(&place.gtid)
         ))
-        .await?;
-        let checksum: Option<String> = conn.query_first("SELECT @@GLOBAL.binlog_checksum").await?;
+        .await
+        .or_fault()?;
+        let checksum: Option<String> = conn
+            .query_first("SELECT @@GLOBAL.binlog_checksum")
+            .await
+            .or_fault()?;
         let request = BinlogStreamRequest::new(random | REPLICA_ID_MIN);
-        let stream = conn.get_binlog_stream(request).await?;
+        let stream = conn.get_binlog_stream(request).await.or_fault()?;
         Ok(Stream {
             stream,
             tables: options.tables.clone(),
@@ -145,7 +150,7 @@ impl Stream {
     /// Reads an event. May be dropped while it waits.
     pub(crate) async fn next(&mut self) -> Result<Step, Fault> {
         match self.stream.next().await {
-            Some(event) => self.take(&event?),
+            Some(event) => self.take(&event.or_fault()?),
             None => Err(Fault::Away("the server ended the stream".to_owned())),
         }
     }

@@ -1,13 +1,14 @@
 //! What a table's columns are, as its definition says now, and as the binlog says of each change.
 
 use crate::charset::Charset;
-use crate::fault::Fault;
+use crate::fault::OrFault;
 use crate::options::{MysqlOptions, TableName, text};
 use crate::value::Kind;
 use mysql_async::binlog::events::{OptionalMetaExtractor, OptionalMetadataField, TableMapEvent};
 use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Value};
+use quire_ship::Fault;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The collation of bytes that are no text.
@@ -61,13 +62,15 @@ impl Table {
                  collation_name FROM information_schema.columns WHERE {place} ORDER BY \
                  ordinal_position"
             ))
-            .await?;
+            .await
+            .or_fault()?;
         let parts: Vec<(String, bool, String)> = conn
             .query(format!(
                 "SELECT index_name, non_unique, column_name FROM information_schema.statistics \
                  WHERE {place} ORDER BY index_name, seq_in_index"
             ))
-            .await?;
+            .await
+            .or_fault()?;
         let mut indexes: BTreeMap<String, Index> = BTreeMap::new();
         for (index, is_common, column) in parts {
             let index = indexes.entry(index).or_insert(Index {
@@ -84,7 +87,8 @@ impl Table {
         }
         let create: Option<(String, String)> = conn
             .query_first(format!("SHOW CREATE TABLE {}", name.quoted()))
-            .await?;
+            .await
+            .or_fault()?;
         let create = create.map(|row| row.1).unwrap_or_default();
         let json = json_columns(&create);
         let mut wrong = Vec::new();
@@ -457,7 +461,8 @@ pub(crate) async fn charsets(conn: &mut Conn) -> Result<HashMap<u16, String>, Fa
             "SELECT id, character_set_name FROM \
              information_schema.collation_character_set_applicability WHERE id IS NOT NULL",
         )
-        .await?;
+        .await
+        .or_fault()?;
     Ok(rows.into_iter().collect())
 }
 

@@ -1,15 +1,15 @@
 //! The table as a topic: chunks of its rows where they belong in the stream of changes.
 //!
 //! Documents of one table are in the stream as they are. Joined documents are looked up: a change
-//! marks what it concerns, and a chunk has documents as they were at its position. It is given when
-//! the stream is exactly there, so a document is what a SQL join gives at its position. Only when
-//! there are too many marks for memory, it is given before the stream is there: then it shows the
-//! tables at a later position, and the changes between mark it once more. In both cases a document
-//! shows all changes up to its position, and each change is followed by the documents that it
-//! concerns; so the last one given of a key is the newest.
+//! marks what it concerns, and a chunk has documents as they were when it was read. It is given
+//! when the stream is at its position, up to which it shows all changes. It may show changes that
+//! were committed in the moment between its position and its snapshot, and when there are too many
+//! marks for memory, it is given long before the stream is there. The stream then has these changes
+//! still before it, and they mark their documents once more. So a document shows all changes up to
+//! its position, and each change is followed by the documents that it concerns: the last one given
+//! of a key is the newest.
 
 use crate::dirty::{Between, Dirty};
-use crate::fault::Fault;
 use crate::lookup::{self, DOCUMENTS_MAX, Wanted};
 use crate::mark::{Changed, marks};
 use crate::options::MysqlOptions;
@@ -20,7 +20,7 @@ use crate::table::{Table, charsets, read_all};
 use crate::{direct, relation, server};
 use mysql_async::Conn;
 use quire_env::Env;
-use quire_ship::{Change, Cursor, Error, OnLostPosition, Result, Topic};
+use quire_ship::{Change, Cursor, Error, Fault, OnLostPosition, Result, Topic};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;

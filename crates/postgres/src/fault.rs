@@ -1,6 +1,6 @@
-//! Why the server could not be read, and what that means for the next attempt.
+//! What an error of the server means for the next attempt.
 
-use quire_ship::Error;
+use quire_ship::Fault;
 
 /// SQLSTATEs, and classes of them, after which another attempt may help: connections, too many of
 /// them, conflicts of transactions, a slot that another connection still has, a server that stops
@@ -9,38 +9,12 @@ const PASSING: [&str; 9] = [
     "08", "40", "53200", "53300", "55006", "55P03", "57014", "57P", "58030",
 ];
 
-/// Why.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// Another attempt may help.
-    Away(String),
-    /// The server no longer has what comes after the place.
-    Lost(String),
-    /// Another attempt would not help.
-    Stop(String),
-}
-
-impl Fault {
-    /// What the server said.
-    pub(crate) fn of_server(why: String) -> Fault {
-        let state = state(&why);
-        match PASSING.iter().any(|passing| state.starts_with(passing)) {
-            true => Fault::Away(why),
-            false => Fault::Stop(why),
-        }
-    }
-}
-
-impl From<std::io::Error> for Fault {
-    fn from(error: std::io::Error) -> Fault {
-        Fault::Away(error.to_string())
-    }
-}
-
-/// Bytes that can't be read stay so.
-impl From<String> for Fault {
-    fn from(why: String) -> Fault {
-        Fault::Stop(why)
+/// What the server said.
+pub(crate) fn of_server(why: String) -> Fault {
+    let state = state(&why);
+    match PASSING.iter().any(|passing| state.starts_with(passing)) {
+        true => Fault::Away(why),
+        false => Fault::Stop(why),
     }
 }
 
@@ -48,21 +22,6 @@ impl From<String> for Fault {
 pub(crate) fn state(why: &str) -> &str {
     let state = why.rsplit_once("(SQLSTATE ").map(|(_, state)| state);
     state.unwrap_or_default().trim_end_matches(')')
-}
-
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Error {
-        match fault {
-            Fault::Away(why) => Error::SourceAway(why),
-            Fault::Stop(why) => Error::Source(why),
-            Fault::Lost(why) => Error::Source(format!(
-                "the server no longer has the changes after the stored position: {why}. Rows may \
-                 have changed unseen. To read all rows anew, set on_lost_position = \"snapshot\" \
-                 in [source]; rows that were deleted meanwhile then stay in the sinks, unless \
-                 their indexes are built anew (`quire reindex`)"
-            )),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -78,7 +37,7 @@ mod tests {
             ("password authentication failed (SQLSTATE 28P01)", false),
             ("no state", false),
         ] {
-            let fault = Fault::of_server(why.to_owned());
+            let fault = of_server(why.to_owned());
             assert_eq!(matches!(fault, Fault::Away(_)), is_away, "{why}");
         }
     }

@@ -10,7 +10,9 @@
 //! so positions soon are those of the log again. The end of a transaction has a position too, where
 //! no row is; a chunk of the snapshot has the last one that was given.
 
+use quire_ship::{Error, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 const NUMBER_BITS: u32 = 10;
 const LSN_MAX: u64 = (1 << 52) - 1;
@@ -50,6 +52,15 @@ pub(crate) enum Snapshot {
 }
 
 impl Place {
+    /// Reads a stored place.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(crate) fn read(stored: &Value) -> Result<Place> {
+        serde_json::from_value(stored.clone())
+            .map_err(|error| Error::Source(format!("the stored place can't be read: {error}")))
+    }
+
     /// The slot's name. One that took the place of a lost one has its number behind it, so it is
     /// found again if a kill came before the place was stored.
     pub(crate) fn slot_name(&self) -> String {

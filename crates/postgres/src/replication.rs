@@ -1,12 +1,13 @@
 //! The stream of a slot. A task receives it, and answers the server while nobody takes messages.
 
-use crate::fault::Fault;
+use crate::fault;
 use crate::options::{PostgresOptions, text};
 use crate::place::show_lsn;
 use crate::reader::Reader;
 use crate::wire::{Use, Wire, error};
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_protocol::message::frontend::CopyData;
+use quire_ship::Fault;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -70,7 +71,7 @@ impl Idle {
             let message = wire.message().await?;
             match message.tag {
                 b'W' => break,
-                b'E' => return Err(Fault::of_server(error(&message.body)?)),
+                b'E' => return Err(fault::of_server(error(&message.body)?)),
                 _ => {}
             }
         }
@@ -147,7 +148,7 @@ impl Receiver {
     async fn take(&mut self, tag: u8, body: Bytes) -> Result<(), Fault> {
         match tag {
             b'd' => {}
-            b'E' => return Err(Fault::of_server(error(&body)?)),
+            b'E' => return Err(fault::of_server(error(&body)?)),
             b'c' | b'C' => return Err(Fault::Away("the server ended the stream".to_owned())),
             _ => return Ok(()),
         }

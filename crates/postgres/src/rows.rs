@@ -1,6 +1,6 @@
 //! Rows of the table, as a snapshot of the server sees them: chunks of all, and single ones.
 
-use crate::fault::{Fault, state};
+use crate::fault::state;
 use crate::options::PostgresOptions;
 use crate::place::{Snapshot, parse_lsn};
 use crate::row;
@@ -8,6 +8,7 @@ use crate::session::{Session, field};
 use crate::table::{Table, key_in_sql};
 use crate::visible::Visible;
 use crate::wire::Row;
+use quire_ship::Fault;
 use std::collections::{BTreeMap, HashMap};
 
 /// About the bytes of a chunk, and bounds of its rows.

@@ -1,10 +1,11 @@
 //! Whether a server's changes can be followed: its settings, and the table's publication.
 
-use crate::fault::{Fault, state};
+use crate::fault::state;
 use crate::options::{PostgresOptions, quoted, text};
 use crate::place::parse_lsn;
 use crate::session::{Session, field, is_true};
 use crate::table::Table;
+use quire_ship::Fault;
 
 /// PostgreSQL 14, as the server numbers it, and 15, which has filters in publications.
 const VERSION_MIN: u32 = 140_000;

@@ -1,8 +1,8 @@
 //! A connection for queries.
 
-use crate::fault::Fault;
 use crate::options::PostgresOptions;
 use crate::wire::{Row, Use, Wire};
+use quire_ship::Fault;
 use std::time::Duration;
 
 /// A connection.

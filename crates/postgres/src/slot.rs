@@ -1,10 +1,10 @@
 //! Replication slots: what the server keeps for a reader.
 
-use crate::fault::Fault;
 use crate::options::text;
 use crate::place::{Place, parse_lsn, show_lsn};
 use crate::replication::Idle;
 use crate::session::{Session, field};
+use quire_ship::Fault;
 
 /// How a slot is begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,13 +64,14 @@ pub(crate) async fn make(idle: &mut Idle, name: &str, life: Life) -> Result<u64,
     point.ok_or_else(|| Fault::Stop(format!("the server does not say where slot {name} begins")))
 }
 
-/// Drops a slot that is of no use, if it is there.
-pub(crate) async fn remove(session: &mut Session, name: &str) {
-    let name = text(name);
+/// Drops a slot, if it is there.
+///
+/// # Errors
+/// [`Fault::Away`] if a connection still has it.
+pub(crate) async fn release(session: &mut Session, name: &str) -> Result<(), Fault> {
     let query = format!(
-        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = \
-         {name} AND NOT active"
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = {}",
+        text(name)
     );
-    // What is not dropped is found among the server's slots, as the pages say.
-    let _ = session.query(&query).await;
+    session.query(&query).await.map(drop)
 }

@@ -1,12 +1,14 @@
 //! The seam to `ship`.
 
-use crate::fault::{Fault, state};
+use crate::fault::state;
 use crate::options::{PostgresOptions, text};
+use crate::place::Place;
 use crate::session::Session;
+use crate::slot;
 use crate::table::Table;
 use crate::topic::TableTopic;
 use quire_env::Env;
-use quire_ship::{Error, Result, Source, Topic};
+use quire_ship::{Error, Fault, Result, Source, Topic};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -66,6 +68,22 @@ impl Source for PostgresSource {
 
     fn has_dense_positions(&self) -> bool {
         false
+    }
+
+    fn release(&self, place: &Value, used: Option<&Value>) -> Result<()> {
+        let slot = Place::read(place)?.slot_name();
+        if used
+            .map(Place::read)
+            .transpose()?
+            .is_some_and(|used| used.slot_name() == slot)
+        {
+            return Ok(());
+        }
+        let released = runtime()?.block_on(async {
+            let mut session = Session::connect(&self.options).await?;
+            slot::release(&mut session, &slot).await
+        });
+        Ok(released?)
     }
 
     fn open(&self, place: Option<&Value>) -> Result<Box<dyn Topic>> {

@@ -1,12 +1,13 @@
 //! The stream of changes from a place on, as changes of one table.
 
-use crate::fault::{Fault, state};
+use crate::fault::state;
 use crate::layout::{Layout, RowChange};
 use crate::options::{PostgresOptions, quoted};
 use crate::pgoutput::{Message, Relation, decode};
 use crate::place::{Place, show_lsn};
 use crate::replication::{Event, Idle, Replication};
 use crate::slot::{self, Life};
+use quire_ship::Fault;
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;

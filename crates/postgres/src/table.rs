@@ -1,10 +1,10 @@
 //! What a table is, as its definition says now.
 
-use crate::fault::Fault;
 use crate::options::{PostgresOptions, quoted, text};
 use crate::session::{Session, field, is_true};
 use crate::types::Types;
 use crate::value::Kind;
+use quire_ship::Fault;
 
 /// The present definition.
 #[derive(Debug)]

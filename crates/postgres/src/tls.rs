@@ -1,6 +1,6 @@
 //! TLS, as `sslmode` says.
 
-use crate::fault::Fault;
+use quire_ship::Fault;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};

@@ -1,6 +1,5 @@
 //! The table as a topic: chunks of its rows where they belong in the stream of changes.
 
-use crate::fault::Fault;
 use crate::layout::{Layout, RowChange, What};
 use crate::options::PostgresOptions;
 use crate::pgoutput::Relation;
@@ -12,7 +11,7 @@ use crate::slot::{self, Life};
 use crate::stream::{Step, Stream, Transaction};
 use crate::table::Table;
 use quire_env::Env;
-use quire_ship::{Change, Cursor, Error, OnLostPosition, Result, Topic};
+use quire_ship::{Change, Cursor, Fault, OnLostPosition, Result, Topic};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,10 +80,7 @@ impl TableTopic {
         place: Option<&Value>,
         runtime: Runtime,
     ) -> Result<TableTopic> {
-        let place: Option<Place> = place
-            .map(|place| serde_json::from_value(place.clone()))
-            .transpose()
-            .map_err(|error| Error::Source(format!("the stored place can't be read: {error}")))?;
+        let place = place.map(Place::read).transpose()?;
         let mut random = [0; 8];
         env.random(&mut random);
         let reader = runtime.block_on(async {
@@ -184,7 +180,8 @@ impl Reader {
         let mut session = Session::connect(&self.options).await?;
         let server = server::check(&mut session).await?;
         let table = Table::read(&mut session, &self.options).await?;
-        slot::remove(&mut session, &self.place.slot_name()).await;
+        // What is not dropped is found among the server's slots, as the pages say.
+        let _ = slot::release(&mut session, &self.place.slot_name()).await;
         self.place = Place {
             system: server.system,
             table: table.id,

@@ -1,8 +1,8 @@
 //! What values of each type are, of the server's own types and of those that users made.
 
-use crate::fault::Fault;
 use crate::session::{Session, field};
 use crate::value::Kind;
+use quire_ship::Fault;
 use std::collections::HashMap;
 
 /// Numbers of types, which never change.

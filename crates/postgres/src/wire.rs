@@ -7,7 +7,7 @@
 //! ```
 //! Source: PostgreSQL documentation, "Frontend/Backend Protocol".
 
-use crate::fault::Fault;
+use crate::fault;
 use crate::options::PostgresOptions;
 use crate::reader::Reader;
 use crate::tls::Tls;
@@ -15,6 +15,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
+use quire_ship::Fault;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -73,7 +74,7 @@ impl Wire {
         loop {
             let message = self.message().await?;
             match message.tag {
-                b'E' => return Err(Fault::of_server(error(&message.body)?)),
+                b'E' => return Err(fault::of_server(error(&message.body)?)),
                 b'Z' => return Ok(()),
                 b'R' => {}
                 _ => continue,
@@ -146,7 +147,7 @@ impl Wire {
             let message = self.message().await?;
             match message.tag {
                 b'D' => rows.push(row(&message.body)?),
-                b'E' => failed = Some(Fault::of_server(error(&message.body)?)),
+                b'E' => failed = Some(fault::of_server(error(&message.body)?)),
                 b'Z' => return failed.map_or(Ok(rows), Err),
                 _ => {}
             }

@@ -42,6 +42,15 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Whether a cursor may be at any position up to the end, not only where a change ends.
     fn has_dense_positions(&self) -> bool;
 
+    /// No reader will go on from this place: gives up what the source holds for it, but not what
+    /// it holds for the place `used`. Does nothing if that was given up before.
+    ///
+    /// # Errors
+    /// As [`count`](Source::count).
+    fn release(&self, _place: &Value, _used: Option<&Value>) -> Result<()> {
+        Ok(())
+    }
+
     /// A new reader, at the beginning, or where another one was when it gave this
     /// [`place`](Topic::place).
     ///

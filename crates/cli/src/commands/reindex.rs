@@ -260,8 +260,11 @@ fn print_alias(out: &mut Output, index: &str) -> Result<()> {
 }
 
 fn clean(context: &mut Context, file: &Path, drop: bool) -> Result<()> {
-    let reindex = open(context, file)?;
-    let removed = watched(context, |observe| reindex.clean(drop, observe, &|| false))?;
+    let config = read(context, file)?;
+    let reindex = Reindex::new(context.env.clone(), &config).map_err(failed)?;
+    let opened = drop.then(|| open_source(context, &config)).transpose()?;
+    let source = opened.as_ref().map(|opened| opened.source());
+    let removed = watched(context, |observe| reindex.clean(source, observe, &|| false))?;
     if context.out.is_json() {
         return context
             .out

@@ -3,13 +3,13 @@
 
 use crate::Quire;
 use crate::broker::Broker;
+use crate::kills::kill_again_and_again;
 use crate::mariadb::documents;
 use crate::mariadb_server::MariaDb;
 use crate::serve::Server;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The files of two pipes: from the table into the topic, and from it into the collection.
@@ -36,12 +36,6 @@ fn pipes(quire: &Quire, server: &MariaDb, broker: &Broker, collection: &str) {
              [[sink]]\nname = \"files\"\nkind = \"ndjson\"\ndirectory = \"files\"\n"
         ),
     );
-}
-
-fn spawn(quire: &Quire, file: &str) -> Child {
-    let mut command = quire.command(&["pipe", "run", file]);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().unwrap()
 }
 
 #[test]
@@ -76,23 +70,13 @@ fn quire_equals_the_table_behind_a_topic_though_the_pipes_and_the_broker_are_kil
         "{checked}"
     );
 
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let (writing, client) = (&stop, server.client());
-        scope.spawn(move || client.change_rows(writing, Duration::from_millis(20)));
-        for kill in 0..12 {
-            let mut running = ["feed.toml", "index.toml"].map(|file| spawn(&quire, file));
-            std::thread::sleep(Duration::from_millis(200 + 170 * (kill % 7)));
-            if kill % 4 == 2 {
-                broker.kill();
-                broker.run();
-            }
-            for child in &mut running {
-                child.kill().unwrap();
-                child.wait().unwrap();
-            }
+    let client = server.client();
+    let write = |stop: &AtomicBool| client.change_rows(stop, Duration::from_millis(20));
+    kill_again_and_again(&quire, &["feed.toml", "index.toml"], 12, write, |kill| {
+        if kill % 4 == 2 {
+            broker.kill();
+            broker.run();
         }
-        stop.store(true, Ordering::Relaxed);
     });
     quire.ok(&["pipe", "run", "feed.toml", "--once"]);
     quire.ok(&["pipe", "run", "index.toml", "--once"]);

@@ -13,7 +13,10 @@ mod backup;
 mod broker;
 mod demo;
 mod documents;
+#[path = "../../../ship/tests/it/free_port.rs"]
+mod free_port;
 mod kafka;
+mod kills;
 mod load;
 mod mariadb;
 mod mariadb_joined;

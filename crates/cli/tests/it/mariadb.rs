@@ -2,12 +2,12 @@
 //! where there is none.
 
 use super::Quire;
+use super::kills::kill_again_and_again;
 use super::mariadb_server::MariaDb;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The documents that a folder of changes ends with.
@@ -167,7 +167,7 @@ fn a_server_that_can_not_be_followed_is_refused_and_a_lost_position_is_reported(
     {
         std::thread::sleep(Duration::from_millis(100));
     }
-    let words = ["no longer has the binlog", "on_lost_position"];
+    let words = ["no longer has the changes", "on_lost_position"];
     quire.fails(&["pipe", "run", &file, "--once"], 1, &words);
     let file = pipe(&quire, &server, "sink", "on_lost_position = \"snapshot\"");
     quire.ok(&["pipe", "run", &file, "--once"]);
@@ -205,24 +205,12 @@ fn the_sink_equals_the_table_though_quire_and_the_server_are_killed_again_and_ag
          INSERT INTO t SELECT seq, 0, REPEAT('x', 600) FROM seq_1_to_12000",
     );
     let file = pipe(&quire, &server, "sink", "");
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let (writing, client) = (&stop, server.client());
-        scope.spawn(move || client.change_rows(writing, Duration::from_millis(5)));
-        for kill in 0..24 {
-            let mut command = quire.command(&["pipe", "run", &file]);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            let mut running = command.spawn().unwrap();
-            std::thread::sleep(Duration::from_millis(150 + 130 * (kill % 8)));
-            if kill % 8 == 5 {
-                server.kill();
-                server.run();
-                std::thread::sleep(Duration::from_millis(500));
-            }
-            running.kill().unwrap();
-            running.wait().unwrap();
+    let client = server.client();
+    let write = |stop: &AtomicBool| client.change_rows(stop, Duration::from_millis(5));
+    kill_again_and_again(&quire, &[&file], 24, write, |kill| {
+        if kill % 8 == 5 {
+            server.kill_and_run();
         }
-        stop.store(true, Ordering::Relaxed);
     });
     quire.ok(&["pipe", "run", &file, "--once"]);
     let rows = server.sql("SELECT id, v, LENGTH(s) FROM t ORDER BY id");

@@ -2,12 +2,12 @@
 //! where there is none.
 
 use crate::Quire;
+use crate::kills::{self, kill_again_and_again};
 use crate::mariadb::documents;
 use crate::mariadb_server::{Client, MariaDb};
 use crate::serve::Server;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -366,24 +366,12 @@ fn joined_documents_equal_a_join_though_quire_and_the_server_are_killed_again_an
         "[[sink]]\nname = \"search\"\nkind = \"quire\"\nurl = \"{collection}\"\nindex = \"t\"\n"
     );
     pipe(&quire, &server, DOCUMENTS, &search);
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let (writing, client) = (&stop, server.client());
-        scope.spawn(move || change(&client, writing));
-        for kill in 0..20 {
-            let mut command = quire.command(&["pipe", "run", "pipe.toml"]);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            let mut running = command.spawn().unwrap();
-            std::thread::sleep(Duration::from_millis(150 + 170 * (kill % 9)));
-            if kill % 8 == 5 {
-                server.kill();
-                server.run();
-                std::thread::sleep(Duration::from_millis(500));
-            }
-            running.kill().unwrap();
-            running.wait().unwrap();
+    let client = server.client();
+    let write = |stop: &AtomicBool| change(&client, stop);
+    kill_again_and_again(&quire, &["pipe.toml"], 20, write, |kill| {
+        if kill % 8 == 5 {
+            server.kill_and_run();
         }
-        stop.store(true, Ordering::Relaxed);
     });
     quire.ok(&["pipe", "run", "pipe.toml", "--once"]);
     let expected = joined(&server);
@@ -400,6 +388,51 @@ fn joined_documents_equal_a_join_though_quire_and_the_server_are_killed_again_an
     let scanned: BTreeMap<String, Value> = scanned.collect();
     served.stop("TERM");
     assert_eq!(differences(&scanned, &expected), [], "Quire");
+}
+
+/// The server has one place for the position of all connections' snapshots. Others who read it at
+/// the same moment must not make a chunk look newer than it is: deletions would be lost.
+#[test]
+fn deletions_are_not_lost_though_others_read_the_positions_of_snapshots() {
+    let Some(server) = MariaDb::start() else {
+        return;
+    };
+    let quire = Quire::new();
+    server.sql(TABLES);
+    // Speed alone: no kill is in this test.
+    server.sql("SET GLOBAL sync_binlog = 0; SET GLOBAL innodb_flush_log_at_trx_commit = 0");
+    pipe(&quire, &server, DOCUMENTS, "");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let (reading, client) = (&stop, server.client());
+            scope.spawn(move || {
+                let show = "SHOW STATUS LIKE 'binlog_snapshot_%'; ".repeat(1_000);
+                while !reading.load(Ordering::Relaxed) {
+                    client.try_sql(&show);
+                }
+            });
+        }
+        let mut running = kills::run(&quire, "pipe.toml");
+        // A row is there for a moment, in which it is read.
+        for turn in 0..40 {
+            let rows = (500 * turn..500 * (turn + 1)).map(|id| {
+                format!(
+                    "INSERT INTO tracks (id, title) VALUES ({id}, 't'); \
+                     DELETE FROM tracks WHERE id <= {id} - 30; "
+                )
+            });
+            server.sql(&rows.collect::<String>());
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+        stop.store(true, Ordering::Relaxed);
+    });
+    quire.ok(&["pipe", "run", "pipe.toml", "--once"]);
+    let (found, expected) = (documents(&quire.path("sink")), joined(&server));
+    assert_eq!(expected.len(), 30);
+    assert_eq!(found.len(), 30);
+    assert_eq!(differences(&found, &expected), []);
 }
 
 #[test]

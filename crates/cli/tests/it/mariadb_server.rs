@@ -1,7 +1,7 @@
 //! A MariaDB server of a test, in a folder of its own.
 
+use crate::free_port::free_port;
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,9 +50,6 @@ impl MariaDb {
             return None;
         }
         let directory = TempDir::new().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
         let mut install = Command::new("mariadb-install-db");
         install
             // A server that starts removes what others have in its folder of temporary files.
@@ -64,7 +61,7 @@ impl MariaDb {
         let done = install.output().unwrap();
         assert!(done.status.success(), "{done:?}");
         let mut server = MariaDb {
-            port,
+            port: free_port(),
             directory,
             child: None,
         };
@@ -109,6 +106,13 @@ impl MariaDb {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// Kills it, and runs it again; then gives others time to find it.
+    pub(super) fn kill_and_run(&mut self) {
+        self.kill();
+        self.run();
+        std::thread::sleep(Duration::from_millis(500));
     }
 
     pub(super) fn client(&self) -> Client {

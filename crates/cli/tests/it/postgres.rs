@@ -2,12 +2,14 @@
 //! so, where there is none.
 
 use super::Quire;
+use super::kills::kill_again_and_again;
 use super::mariadb::documents;
 use super::postgres_server::Postgres;
+use super::serve::Server;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The statement that the owner of the table runs.
@@ -294,8 +296,7 @@ fn a_server_that_can_not_be_followed_is_refused_and_a_lost_position_is_reported(
     quire.file("password", "secret\n");
     server.sql(&format!("ALTER ROLE repl REPLICATION; {drop_slots}"));
     server.set("wal_level=replica");
-    server.kill();
-    server.run();
+    server.kill_and_run();
     let words = ["ALTER SYSTEM SET wal_level = 'logical'"];
     quire.fails(&["pipe", "run", &other, "--once"], 1, &words);
 }
@@ -356,8 +357,7 @@ fn connections_are_as_sslmode_says() {
             std::fs::set_permissions(&to, PermissionsExt::from_mode(0o600)).unwrap();
             chown(&to, Some(user.uid()), Some(user.gid())).unwrap();
         }
-        server.kill();
-        server.run();
+        server.kill_and_run();
     };
     server.set("ssl=on");
     serve(&mut server, "server");
@@ -432,27 +432,15 @@ fn the_sink_equals_the_table_though_quire_and_the_server_are_killed_again_and_ag
     server.sql(&format!("UPDATE t SET s = {LARGE} WHERE id % 500 = 0"));
     server.sql(PUBLISH);
     let file = pipe(&quire, &server, "sink", "");
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let (writing, client) = (&stop, server.client());
-        scope.spawn(move || client.change_rows(writing, Duration::from_millis(5)));
-        for kill in 0..24 {
-            let mut command = quire.command(&["pipe", "run", &file]);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            let mut running = command.spawn().unwrap();
-            std::thread::sleep(Duration::from_millis(150 + 130 * (kill % 8)));
-            if kill % 8 == 5 {
-                server.kill();
-                server.run();
-                std::thread::sleep(Duration::from_millis(500));
-            }
-            if kill == 14 {
-                server.sql("ALTER TABLE t ADD COLUMN more TEXT DEFAULT 'more'");
-            }
-            running.kill().unwrap();
-            running.wait().unwrap();
+    let client = server.client();
+    let write = |stop: &AtomicBool| client.change_rows(stop, Duration::from_millis(5));
+    kill_again_and_again(&quire, &[&file], 24, write, |kill| {
+        if kill % 8 == 5 {
+            server.kill_and_run();
         }
-        stop.store(true, Ordering::Relaxed);
+        if kill == 14 {
+            server.sql("ALTER TABLE t ADD COLUMN more TEXT DEFAULT 'more'");
+        }
     });
     // All rows are changed after the column came, by one transaction.
     server.sql("UPDATE t SET v = v + 1");
@@ -472,4 +460,66 @@ fn the_sink_equals_the_table_though_quire_and_the_server_are_killed_again_and_ag
     let held = "SELECT count(*), bool_and(pg_current_wal_lsn() - confirmed_flush_lsn < 64000000)
         FROM pg_replication_slots";
     assert_eq!(server.sql(held), "1\tt\n", "the slot follows");
+}
+
+#[test]
+fn a_reindex_leaves_no_slot_though_it_is_killed_and_keeps_that_of_the_pipe() {
+    let Some(server) = Postgres::start() else {
+        return;
+    };
+    let quire = Quire::new();
+    let served = Server::start_of(&quire, "served", &[]);
+    let collection = format!("http://{}", served.address);
+    server.sql("CREATE TABLE t (id INT PRIMARY KEY, s TEXT)");
+    server.sql("INSERT INTO t SELECT g, repeat('x', 600) FROM generate_series(1, 20000) g");
+    server.sql(PUBLISH);
+    let search = format!(
+        "[[sink]]\nname = \"search\"\nkind = \"quire\"\nurl = \"{collection}\"\n\
+         index = \"t\"\n\n[reindex]\n"
+    );
+    let slots = || server.sql("SELECT count(*) FROM pg_replication_slots");
+    let number = |text: String| text.trim().parse::<u32>().unwrap();
+    let count = || number(quire.ok(&["count", &collection, "t"]));
+
+    // Without a pipe there is only the slot of the reindex, wherever that is killed.
+    let file = pipe(&quire, &server, "files", "");
+    let text = std::fs::read_to_string(quire.path(&file)).unwrap() + &search;
+    quire.file(&file, &text);
+    let mut had_slot = 0;
+    for kill in 0..8 {
+        let mut command = quire.command(&["reindex", "run", &file]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(100 + 150 * kill));
+        running.kill().unwrap();
+        running.wait().unwrap();
+        had_slot += number(slots());
+        let done = quire.run(&["reindex", "clean", &file, "--drop"]);
+        // A run that was killed before its first record is none.
+        assert!(
+            done.code == 0 || done.stderr.contains("no reindex was begun"),
+            "{done:?}"
+        );
+        assert_eq!(number(slots()), 0, "kill {kill}");
+    }
+    assert!(had_slot > 0, "no run was killed while it had a slot");
+
+    quire.ok(&["reindex", "run", &file]);
+    quire.ok(&["reindex", "switch", &file]);
+    assert_eq!(count(), 20_000);
+    quire.ok(&["pipe", "run", &file, "--once"]);
+    assert_eq!(number(slots()), 3, "of two sinks and the reindex");
+    quire.ok(&["reindex", "clean", &file, "--drop"]);
+    assert_eq!(number(slots()), 2);
+    server.sql("DELETE FROM t WHERE id > 15000");
+    quire.ok(&["pipe", "run", &file, "--once"]);
+    assert_eq!(count(), 15_000);
+
+    // An old index begins where the pipe is: that slot stays the pipe's.
+    quire.ok(&["reindex", "run", &file]);
+    quire.ok(&["reindex", "switch", &file]);
+    quire.ok(&["reindex", "rollback", &file]);
+    quire.ok(&["reindex", "clean", &file, "--drop"]);
+    assert_eq!(number(slots()), 2);
+    served.stop("TERM");
 }

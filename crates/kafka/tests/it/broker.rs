@@ -1,7 +1,7 @@
 //! A broker of a test, in a folder of its own.
 
+use crate::free_port::free_port;
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -13,11 +13,6 @@ pub(crate) struct Broker {
     home: PathBuf,
     directory: TempDir,
     child: Option<Child>,
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 impl Broker {

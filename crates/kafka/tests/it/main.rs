@@ -9,6 +9,8 @@
 )]
 
 mod broker;
+#[path = "../../../ship/tests/it/free_port.rs"]
+mod free_port;
 mod sink;
 
 use broker::Broker;

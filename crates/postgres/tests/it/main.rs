@@ -8,6 +8,8 @@
     reason = "tests read and write files of their own, and panic when they fail"
 )]
 
+#[path = "../../../ship/tests/it/free_port.rs"]
+mod free_port;
 mod server;
 
 use quire_env::{Env, OsEnv};
@@ -165,8 +167,7 @@ fn a_slow_sink_does_not_end_the_stream() {
     let folder = tempfile::tempdir().unwrap();
     server.sql(TABLE);
     server.set("wal_sender_timeout=6s");
-    server.kill();
-    server.run();
+    server.kill_and_run();
     run(&server, folder.path(), None, Duration::ZERO);
     server.sql("UPDATE t SET v = v + 1; UPDATE t SET v = v + 1; UPDATE t SET v = v + 1");
     run(&server, folder.path(), None, Duration::from_millis(400));

@@ -1,7 +1,7 @@
 //! A PostgreSQL server of a test, in a folder of its own.
 
+use crate::free_port::free_port;
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,11 +48,8 @@ impl Postgres {
             let done = give.arg("postgres").arg(directory.path()).status();
             assert!(done.unwrap().success(), "the user postgres is there");
         }
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
         let mut server = Postgres {
-            port,
+            port: free_port(),
             directory,
             programs,
             child: None,
@@ -156,6 +153,13 @@ impl Postgres {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// Kills it, and runs it again; then gives others time to find it.
+    pub(crate) fn kill_and_run(&mut self) {
+        self.kill();
+        self.run();
+        std::thread::sleep(Duration::from_millis(500));
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -3,15 +3,14 @@
 use super::cluster::Health;
 use super::follow::level;
 use super::record::{Begin, Place, Record, Step};
+use super::release::release;
 use super::session::Session;
 use super::set::{announce, put_back, put_back_all, set};
 use super::settings::{AUTO_EXPAND, REPLICAS};
 use super::verify::{self, Verification};
-use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::http::segment;
 use crate::topic::Source;
-use quire_env::ErrorKind;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -94,7 +93,7 @@ fn fill(session: &mut Session<'_>, source: &dyn Source, index: &str) -> Result<(
         return Ok(());
     }
     if session.history().terms.is_none() {
-        begin_to_fill(session, index)?;
+        begin_to_fill(session, source, index)?;
     }
     loop {
         level(session, source, index)?;
@@ -106,21 +105,14 @@ fn fill(session: &mut Session<'_>, source: &dyn Source, index: &str) -> Result<(
             });
         }
         session.waits("a shard began again while it was filled, so it is filled once more");
-        begin_to_fill(session, index)?;
+        begin_to_fill(session, source, index)?;
     }
 }
 
-fn begin_to_fill(session: &mut Session<'_>, index: &str) -> Result<()> {
+fn begin_to_fill(session: &mut Session<'_>, source: &dyn Source, index: &str) -> Result<()> {
     session.check()?;
     // Before the record: a kill between them fills it once more.
-    match session
-        .env
-        .remove(&Checkpoint::path(&session.positions(), index))
-    {
-        Ok(()) => session.env.sync_dir(&session.positions())?,
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
-    }
+    release(session, source, index)?;
     let terms = session.cluster.primary_terms(&session.server, index)?;
     session.record(Record::Fill {
         index: index.to_owned(),

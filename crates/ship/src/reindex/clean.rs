@@ -2,35 +2,44 @@
 
 use super::build::create;
 use super::record::{Record, Step};
+use super::release::release;
 use super::session::Session;
 use super::set::put_back_all;
-use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::http::segment;
-use quire_env::ErrorKind;
+use crate::topic::Source;
 
-/// Puts back every setting that a run changed. With `drops`, removes the index of the two that the
-/// alias does not stand for, and ends the reindex. Returns the index that was removed.
+/// Puts back every setting that a run changed. With `drops`, the source, removes the index
+/// of the two that the alias does not stand for, and what the source holds for readers into both,
+/// and ends the reindex. Returns the index that was removed.
 ///
 /// # Errors
-/// Of the cluster.
-pub(crate) fn clean(session: &mut Session<'_>, drops: bool) -> Result<Option<String>> {
+/// Of the cluster; with `drops`, of the source.
+pub(crate) fn clean(
+    session: &mut Session<'_>,
+    drops: Option<&dyn Source>,
+) -> Result<Option<String>> {
     settle_create(session)?;
     put_back_all(session)?;
-    if !drops {
+    let Some(source) = drops else {
         return Ok(None);
-    }
+    };
     let begin = session.begun(None)?;
     let behind = session.cluster.alias(&begin.alias)?;
     let is_in_use = |index: &String| behind.contains_key(index);
     // The old index is removed only for the new one, never because the alias stands for neither.
     let unused = match &begin.old {
         Some(old) if is_in_use(&begin.new) && !is_in_use(old) => Some(old.clone()),
-        _ if !is_in_use(&begin.new) && session.history().is_create_intended => Some(begin.new),
+        _ if !is_in_use(&begin.new) && session.history().is_create_intended => {
+            Some(begin.new.clone())
+        }
         _ => None,
     };
     if let Some(index) = &unused {
         remove(session, index)?;
+    }
+    for index in begin.old.iter().chain([&begin.new]) {
+        release(session, source, index)?;
     }
     session.record(Record::End)?;
     Ok(unused)
@@ -65,10 +74,5 @@ fn remove(session: &mut Session<'_>, index: &str) -> Result<()> {
             answer.excerpt()
         )));
     }
-    let position = Checkpoint::path(&session.positions(), index);
-    match session.env.remove(&position) {
-        Ok(()) => Ok(session.env.sync_dir(&session.positions())?),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    Ok(())
 }

@@ -264,14 +264,15 @@ impl Reindex {
         self.command(&caller, |session| switch::rollback(session, source))
     }
 
-    /// Puts back every setting that is changed. With `drops`, removes the index that the alias
-    /// does not stand for and ends the reindex; returns that index.
+    /// Puts back every setting that is changed. With `drops`, the source, removes the index that
+    /// the alias does not stand for, and what the source holds for this reindex, and ends it;
+    /// returns that index.
     ///
     /// # Errors
-    /// Of the cluster.
+    /// Of the cluster; with `drops`, of the source.
     pub fn clean(
         &self,
-        drops: bool,
+        drops: Option<&dyn Source>,
         observe: &(dyn Fn(&ReindexEvent) + Sync),
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<String>> {

@@ -62,7 +62,10 @@ pub(crate) fn level(
 }
 
 /// Waits until no other process follows: it ends when it sees the record.
-fn wait_for_positions(session: &Session<'_>, positions: &Path) -> Result<()> {
+///
+/// # Errors
+/// Of the files; if it does not end, or to stop.
+pub(crate) fn wait_for_positions(session: &Session<'_>, positions: &Path) -> Result<()> {
     session.env.create_dir_all(positions)?;
     let end = session.env.monotonic() + LOCK_WAIT;
     loop {

@@ -66,7 +66,7 @@ impl History {
             } => self.compared = Some((*documents, *differences)),
             Record::Alias { to, .. } => self.moved = Some((to.clone(), false)),
             Record::Moved { to, .. } => self.moved = Some((to.clone(), true)),
-            Record::Level { .. } | Record::Drop { .. } => {}
+            Record::Level { .. } | Record::Drop { .. } | Record::Release { .. } => {}
             Record::End => {
                 let changed = std::mem::take(&mut self.changed);
                 *self = History {

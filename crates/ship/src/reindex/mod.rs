@@ -19,6 +19,7 @@ mod history;
 mod journal;
 mod plan;
 mod record;
+mod release;
 mod sample;
 mod session;
 mod set;

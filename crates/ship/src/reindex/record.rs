@@ -138,6 +138,8 @@ pub(crate) enum Record {
     Moved { alias: String, to: String },
     /// An index is about to be removed.
     Drop { index: String },
+    /// What the source holds for a reader into an index is about to be given up.
+    Release { index: String },
     /// The reindex is over: the next run begins another one.
     End,
 }
@@ -193,6 +195,9 @@ impl Record {
             },
             Record::Moved { alias, to } => format!("The alias {alias} stands for {to}."),
             Record::Drop { index } => format!("Removes {index}."),
+            Record::Release { index } => {
+                format!("Gives up the position of {index}, and what the source holds for it.")
+            }
             Record::End => "This reindex is over.".to_owned(),
         }
     }

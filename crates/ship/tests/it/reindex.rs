@@ -200,7 +200,7 @@ fn kill_at_every_step(version: &'static str) {
             }
             was_killed |= is_over;
             if cleans {
-                reindex.clean(false, &quiet, &|| false).unwrap();
+                reindex.clean(None, &quiet, &|| false).unwrap();
                 assert_eq!(stage.settings(), before.0, "killed at {kill}");
                 let new = stage.index_settings(NEW);
                 assert!(
@@ -264,7 +264,7 @@ fn a_change_that_comes_after_its_process_was_killed_is_put_back_too() {
             Err(Error::Stopped) => {}
             Err(error) => panic!("{error}"),
         }
-        reindex.clean(false, &quiet, &|| false).unwrap();
+        reindex.clean(None, &quiet, &|| false).unwrap();
         if reindex.status().unwrap().done == Step::ALL {
             let index = reindex.rollback(&source, &quiet, &|| false).unwrap();
             assert_eq!(index, OLD);
@@ -357,12 +357,12 @@ fn cleaning_up_drops_the_index_that_is_not_in_use_and_only_that() {
     let (reindex, source) = (stage.reindex(), stage.source(false));
     stage.run();
     assert_eq!(reindex.status().unwrap().done, Step::ALL);
-    let dropped = reindex.clean(true, &quiet, &|| false).unwrap();
+    let dropped = reindex.clean(Some(&source), &quiet, &|| false).unwrap();
     assert_eq!(dropped.as_deref(), Some(NEW));
     assert_eq!(stage.serving(), [OLD]);
     stage.run();
     reindex.switch(&source, false, &quiet, &|| false).unwrap();
-    let dropped = reindex.clean(true, &quiet, &|| false).unwrap();
+    let dropped = reindex.clean(Some(&source), &quiet, &|| false).unwrap();
     assert_eq!(dropped.as_deref(), Some(OLD));
     assert_eq!(stage.serving(), [NEW]);
     // The next one has the next number.
