@@ -206,8 +206,8 @@ impl Prepared {
         }
     }
 
-    /// Passes the first hits of the only shard on, if the query needs nothing else and the shard has
-    /// a quick way to them; else false.
+    /// Passes the first hits of the only shard on, if the query needs nothing else and the shard
+    /// has a quick way to them; else false.
     fn pass_top(
         &self,
         shards: &dyn Shards,
