@@ -12,7 +12,7 @@ use crate::flat::{Flat, FlatValues};
 use crate::format::{VERSION, header};
 use crate::gather::FieldRun;
 use crate::gather::Gathering;
-use crate::merge::{FORWARD_MAX, Merging, Run, write_end, write_section};
+use crate::merge::{CODED_VALUES_MAX, FORWARD_MAX, Merging, Run, write_end, write_section};
 use crate::options::check_fields;
 use crate::rows::{ROW_BYTES_MAX, RowsWriter};
 use crate::shapes::ShapesWriter;
@@ -329,7 +329,8 @@ impl FrozenBuilder {
         let first = self.count - self.open;
         let mut fields = Vec::new();
         for (field, gathered) in self.fields.iter().zip(&mut self.gathered) {
-            let by_document = field.sortable || self.count <= self.forward_max;
+            let is_coded = gathered.values() as u64 <= CODED_VALUES_MAX;
+            let by_document = field.sortable || is_coded || self.count <= self.forward_max;
             fields.push(gathered.write_run(first, by_document, &mut self.run_bytes)?);
         }
         assert!(

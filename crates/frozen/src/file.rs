@@ -7,9 +7,10 @@ use crate::table::{FieldEntry, SectionKind};
 use crate::{Error, Result};
 use bytes::Bytes;
 use quire_env::Env;
-use quire_index::{Column, Dictionary, DocSet, SetView};
+use quire_index::{Column, Dictionary, DocSet, Frame, SetView};
 use quire_query::Path as FieldPath;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +29,8 @@ pub struct FrozenFile {
     pub(crate) sections: Sections,
     pub(crate) document_rows: Rows,
     pub(crate) payload_rows: Rows,
+    /// Of each field's codes, what their blocks have in common, if that is known.
+    frames: Box<[OnceLock<Option<Frame>>]>,
 }
 
 impl FrozenFile {
@@ -45,7 +48,9 @@ impl FrozenFile {
     }
 
     pub(crate) fn of_sections(sections: Sections) -> FrozenFile {
+        let fields = sections.table().fields();
         FrozenFile {
+            frames: (0..fields).map(|_| OnceLock::new()).collect(),
             sections,
             document_rows: Rows::default(),
             payload_rows: Rows::default(),
@@ -227,6 +232,18 @@ impl<'a> FrozenField<'a> {
         };
         let view = SetView::new(section.bytes).map_err(|damage| section.damaged(damage))?;
         Ok(view.to_doc_set())
+    }
+
+    /// What the blocks of its codes have in common; reads their directory once.
+    pub(crate) fn frame(&self, codes: &Column<'_>) -> Result<Option<Frame>> {
+        let Some(frame) = self.file.frames.get(self.number) else {
+            return Ok(None);
+        };
+        if let Some(frame) = frame.get() {
+            return Ok(*frame);
+        }
+        let read = codes.frame().map_err(self.damaged(SectionKind::Codes))?;
+        Ok(*frame.get_or_init(|| read))
     }
 
     /// The codes by document, and where those of each begin, if a document has many.

@@ -252,6 +252,11 @@ impl Gathering {
         self.open = 0;
     }
 
+    /// How many different values there are.
+    pub(crate) fn values(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Appends its part of the run, whose first document is `first`, and becomes empty.
     pub(crate) fn write_run(
         &mut self,

@@ -42,6 +42,7 @@ mod merge;
 mod merged_fields;
 mod options;
 mod partition;
+mod path_map;
 mod postings;
 mod prefix;
 mod rows;
@@ -52,6 +53,7 @@ mod shard;
 mod snapshot;
 mod spool;
 mod table;
+mod top;
 mod value_directory;
 mod zone_maps;
 

@@ -21,6 +21,10 @@ use std::collections::BinaryHeap;
 /// The codes of this number of documents are read within a few microseconds.
 pub(crate) const FORWARD_MAX: u32 = BLOCK_ROWS as u32;
 
+/// Fields of up to this number of values have codes beside their docids: a byte for each document
+/// at most.
+pub(crate) const CODED_VALUES_MAX: u64 = 255;
+
 /// A run, in memory or in a temporary file.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -173,6 +177,12 @@ impl Merging<'_> {
         self.filterable && self.documents <= self.forward_max
     }
 
+    /// Whether the runs have the values by document.
+    fn has_documents(&self) -> bool {
+        self.runs()
+            .all(|(run, field)| run.documents == 0 || !field.documents.is_empty())
+    }
+
     /// Makes the sections.
     pub(crate) fn merge(&self) -> Result<MergedField> {
         let merged = self.merge_values()?;
@@ -194,7 +204,8 @@ impl Merging<'_> {
         };
         let mut sections = vec![(SectionKind::Values, merged.values.finish()?)];
         let mut columns = Vec::new();
-        if self.sortable || self.may_be_forward() {
+        let is_coded = entry.distinct <= CODED_VALUES_MAX && !entry.many && self.has_documents();
+        if self.sortable || self.may_be_forward() || is_coded {
             let codes = merged.codes.into_iter().map(Spool::finish);
             let codes = codes.collect::<Result<Vec<_>>>()?;
             columns = self.columns(&codes, entry.many)?;
@@ -204,7 +215,7 @@ impl Merging<'_> {
             let is_forward = self.may_be_forward() && !entry.many;
             if is_forward && self.sortable {
                 postings.retain(|(kind, _)| *kind == SectionKind::Counts);
-            } else if !is_forward && !self.sortable {
+            } else if !is_forward && !self.sortable && !is_coded {
                 columns.clear();
             }
             sections.extend(postings);
@@ -250,6 +261,7 @@ impl Merging<'_> {
             least: Vec::new(),
             greatest: Vec::new(),
         };
+        let is_by_document = self.has_documents();
         let mut last_codes = vec![0; self.runs.len()];
         let (mut same, mut value) = (Same::new(), Vec::new());
         while next_value(&mut left, &mut same) {
@@ -268,7 +280,7 @@ impl Merging<'_> {
             for mut cursor in same.drain(..) {
                 let of_run = merged.codes.get_mut(cursor.run);
                 if let Some((codes, last)) = of_run.zip(last_codes.get_mut(cursor.run))
-                    && (self.sortable || self.may_be_forward())
+                    && is_by_document
                 {
                     put_number(codes.bytes(), merged.distinct - *last);
                     codes.settle()?;

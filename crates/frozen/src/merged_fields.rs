@@ -24,11 +24,13 @@ use crate::format::{VERSION, header};
 use crate::gather::Gathering;
 use crate::merge::{FORWARD_MAX, Merging, Run, write_end};
 use crate::partition::Partition;
+use crate::path_map::PathMap;
 use crate::postings::ValueDocs;
 use crate::sections::Sections;
 use crate::select::count_all;
 use crate::spool::Spools;
 use crate::table::{SectionKind, TableWriter};
+use crate::top::top;
 use crate::{Error, FrozenFile, Result};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -37,7 +39,8 @@ use quire_env::{Env, JobClass};
 use quire_index::DocSet;
 use quire_model::Document;
 use quire_query::{
-    Column, Cost, Estimate, FieldInfo, Found, Hit, Leaf, Merged, Order, Ordinals, Path, Shard, Use,
+    Column, Cost, Estimate, FieldInfo, Found, Hit, Leaf, Merged, Order, Ordinals, Path, Prepared,
+    Shard, Use,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -59,7 +62,7 @@ pub(crate) struct MergedFields {
     documents: u32,
     bytes_max: u64,
     /// A file in memory for each.
-    ready: ArcSwap<HashMap<Path, ReadyField>>,
+    ready: ArcSwap<PathMap<ReadyField>>,
     wanted: Mutex<HashMap<Path, Wanted>>,
     /// Whether a field did not fit: the uses of those that are merged are counted then.
     is_full: AtomicBool,
@@ -125,39 +128,53 @@ impl MergedFields {
         self.wanted.lock().keys().cloned().collect()
     }
 
-    /// A shard of all documents with these fields, which some file has; none if one of them is not
-    /// merged, or not for this use. A missing field is merged in the background when it is needed
-    /// for the second time.
-    pub(crate) fn shard(self: &Arc<Self>, uses: &[(&Path, Use)]) -> Option<Arc<dyn Merged>> {
-        let starts = Arc::clone(self.starts.as_ref()?);
+    /// Calls `execute` with a shard of all documents and the fields of a query; returns none if one
+    /// of them is not merged, or not for its use. A missing field is merged in the background when
+    /// it is needed for the second time, unless it is of no file. Nothing that threads share is
+    /// written to.
+    pub(crate) fn with_shard<T>(
+        self: &Arc<Self>,
+        query: &Prepared,
+        is_of_no_file: impl Fn(&Path) -> Result<bool>,
+        execute: impl FnOnce(&dyn Merged) -> quire_query::Result<T>,
+    ) -> quire_query::Result<Option<T>> {
+        let Some(starts) = self.starts.as_deref() else {
+            return Ok(None);
+        };
         let ready = self.ready.load();
         let is_full = self.is_full.load(Ordering::Relaxed);
         let (mut fields, mut is_whole) = (SmallVec::new(), true);
-        for (path, purpose) in uses {
-            match ready.get(*path) {
-                Some(field) => {
-                    if is_full {
-                        field.uses.fetch_add(1, Ordering::Relaxed);
-                    }
-                    is_whole &= match purpose {
-                        Use::Filter => field.filterable,
-                        Use::Column => field.sortable,
-                    };
-                    fields.push((Path::clone(path), Arc::clone(&field.file)));
+        let mut failed = None;
+        query.each_use(&mut |path, purpose| match ready.get(path) {
+            Some(field) => {
+                if is_full {
+                    field.uses.fetch_add(1, Ordering::Relaxed);
                 }
-                None => {
+                is_whole &= match purpose {
+                    Use::Filter => field.filterable,
+                    Use::Column => field.sortable,
+                };
+                fields.push((path, &*field.file));
+            }
+            None => match is_of_no_file(path) {
+                Ok(true) => {}
+                Ok(false) => {
                     is_whole = false;
                     self.want(path);
                 }
-            }
-        }
-        is_whole.then(|| {
-            Arc::new(MergedShard {
+                Err(error) => failed = Some(error),
+            },
+        });
+        match failed {
+            Some(error) => Err(error.into()),
+            None if !is_whole => Ok(None),
+            None => execute(&MergedShard {
                 starts,
                 documents: self.documents,
                 fields,
-            }) as Arc<dyn Merged>
-        })
+            })
+            .map(Some),
+        }
     }
 
     fn want(self: &Arc<Self>, path: &Path) {
@@ -219,7 +236,7 @@ impl MergedFields {
         if bytes > left {
             self.refuse(path, before);
         } else {
-            let mut ready = HashMap::clone(&self.ready.load());
+            let mut ready = PathMap::clone(&self.ready.load());
             let file = Arc::new(FrozenFile::of_sections(sections));
             let field = ReadyField {
                 file,
@@ -237,8 +254,8 @@ impl MergedFields {
     /// Bytes that are left, after fields were given up that are used less than one of `bytes` which
     /// was refused before.
     fn make_room(&self, bytes: u64, before: Wanted) -> u64 {
-        let mut ready = HashMap::clone(&self.ready.load());
-        let taken: u64 = ready.values().map(|field| field.bytes).sum();
+        let mut ready = PathMap::clone(&self.ready.load());
+        let taken: u64 = ready.iter().map(|(_, field)| field.bytes).sum();
         let mut left = self.bytes_max.saturating_sub(taken);
         let Wanted::Refused { needed, .. } = before else {
             return left;
@@ -384,20 +401,20 @@ fn number(field: &FrozenField<'_>, numbers: &[u32], code: u64) -> Result<u32> {
 
 /// All documents of a snapshot as one shard, with the fields of a query.
 #[derive(Debug)]
-struct MergedShard {
-    starts: Arc<[u32]>,
+struct MergedShard<'a> {
+    starts: &'a [u32],
     documents: u32,
-    fields: SmallVec<[(Path, Arc<FrozenFile>); 4]>,
+    fields: SmallVec<[(&'a Path, &'a FrozenFile); 4]>,
 }
 
-impl MergedShard {
+impl MergedShard<'_> {
     fn file(&self, path: &Path) -> Option<&FrozenFile> {
         let mut fields = self.fields.iter();
-        fields.find(|(own, _)| own == path).map(|(_, file)| &**file)
+        fields.find(|(own, _)| *own == path).map(|(_, file)| *file)
     }
 }
 
-impl Merged for MergedShard {
+impl Merged for MergedShard<'_> {
     fn shard(&self) -> &dyn Shard {
         self
     }
@@ -413,7 +430,7 @@ impl Merged for MergedShard {
     }
 }
 
-impl Shard for MergedShard {
+impl Shard for MergedShard<'_> {
     fn doc_end(&self) -> u32 {
         self.documents
     }
@@ -466,6 +483,19 @@ impl Shard for MergedShard {
             Some(file) => file.first(order, docs),
             None => Ok(None),
         }
+    }
+
+    fn top(
+        &self,
+        leaves: &[&Leaf],
+        order: &Order,
+        hits_max: u64,
+    ) -> quire_query::Result<Option<Vec<u32>>> {
+        let find = |path: &Path| match self.file(path) {
+            Some(file) => file.field_at(path),
+            None => Ok(None),
+        };
+        Ok(top(leaves, order, hits_max, self.documents, find)?)
     }
 
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {

@@ -261,11 +261,26 @@ impl<'a> Postings<'a> {
             return Ok(ValueDocs::Set(self.sets.set(place)?));
         }
         // A set that is made piece by piece is copied for each.
-        let mut docids = Vec::new();
-        self.each_in_list(&(code..code + 1), |piece| {
+        Ok(ValueDocs::List(
+            self.docs_of_value(code)?.into_iter().collect(),
+        ))
+    }
+
+    /// The same, as a list.
+    pub(crate) fn docs_of_value(&self, code: u64) -> Result<Vec<u32>, IndexDamage> {
+        let place = self.sets.place(code);
+        if self.sets.number(place, 0) == Some(code) {
+            return Ok(self.sets.set(place)?.to_doc_set().iter().collect());
+        }
+        let start = self.listed_before(code, place)?;
+        let count = self.counts.step(code)?;
+        let end = start.saturating_add(count).min(self.list.rows());
+        // What the file says is no reason to take much memory.
+        let mut docids = Vec::with_capacity(count.min(PIECE_DOCIDS as u64) as usize);
+        self.each_listed(start..end, |piece| {
             docids.extend(piece.iter().map(|docid| *docid as u32))
         })?;
-        Ok(ValueDocs::List(docids.into_iter().collect()))
+        Ok(docids)
     }
 
     /// The documents that have a value of one of some ranges of codes.
@@ -340,7 +355,12 @@ impl<'a> Postings<'a> {
 
     /// Where in the list the docids of a code begin.
     fn listed_at(&self, code: u64) -> Result<u64, IndexDamage> {
-        let in_sets = match self.sets.number(self.sets.place(code), 8) {
+        self.listed_before(code, self.sets.place(code))
+    }
+
+    /// The same, with the first set whose code is not below it.
+    fn listed_before(&self, code: u64, place: usize) -> Result<u64, IndexDamage> {
+        let in_sets = match self.sets.number(place, 8) {
             Some(before) => before,
             None => {
                 let all = self.counts.get(self.counts.rows().saturating_sub(1))?;
@@ -358,9 +378,21 @@ impl<'a> Postings<'a> {
     fn each_in_list(
         &self,
         codes: &Range<u64>,
+        each: impl FnMut(&[u64]),
+    ) -> Result<(), IndexDamage> {
+        self.each_listed(
+            self.listed_at(codes.start)?..self.listed_at(codes.end)?,
+            each,
+        )
+    }
+
+    /// The same of a part of the list.
+    fn each_listed(
+        &self,
+        part: Range<u64>,
         mut each: impl FnMut(&[u64]),
     ) -> Result<(), IndexDamage> {
-        let (mut at, end) = (self.listed_at(codes.start)?, self.listed_at(codes.end)?);
+        let Range { start: mut at, end } = part;
         let mut piece = [0; 64];
         while at < end {
             let count = (end - at).min(piece.len() as u64) as usize;

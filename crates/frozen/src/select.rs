@@ -208,6 +208,54 @@ impl<'a> FrozenField<'a> {
         Ok(self.has_codes() && docs * (GATHER_COST - SCAN_COST) < self.cost_of(codes)?)
     }
 
+    /// The documents that have a value of some codes, ascending; quick where they are few.
+    pub(crate) fn docs_of(&self, codes: &Codes) -> Result<Vec<u32>> {
+        if let (Some(code), true) = (codes.single(), self.has_postings()) {
+            let docs = self.postings()?.docs_of_value(code);
+            return docs.map_err(self.damaged(SectionKind::Docids));
+        }
+        Ok(self.set_of(codes)?.iter().collect())
+    }
+
+    /// Keeps the documents that have a value of some codes, whichever way is quicker.
+    pub(crate) fn retain(&self, codes: &Codes, docs: &mut DocSet) -> Result<()> {
+        if codes.is_empty() {
+            *docs = DocSet::empty();
+        } else if self.is_quicker_by_column(codes, docs.len())? {
+            self.retain_by_column(codes, docs)?;
+        } else if let Some(code) = codes.single() {
+            match self.of_value(code)? {
+                ValueDocs::Set(set) => docs.and_view(set),
+                ValueDocs::List(list) => *docs &= &list,
+            }
+        } else {
+            *docs &= &self.set_of(codes)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps of `docs`, which ascend, those that have a value of some codes, by their codes. No
+    /// document has many.
+    pub(crate) fn keep_by_codes(&self, codes: &Codes, docs: &mut Vec<u32>) -> Result<()> {
+        debug_assert!(!self.entry.many, "a document has one code at most");
+        let (column, _) = self.codes()?;
+        let damaged = self.damaged(SectionKind::Codes);
+        if codes.more.is_empty() {
+            let frame = self.frame(&column)?;
+            return column
+                .keep(&column_range(&codes.first), frame, docs)
+                .map_err(damaged);
+        }
+        let mut values = Vec::new();
+        column.gather(docs, &mut values).map_err(damaged)?;
+        let mut values = values.into_iter();
+        docs.retain(|_| {
+            let code = values.next().and_then(|value| value.checked_sub(1));
+            code.is_some_and(|code| codes.contains(code))
+        });
+        Ok(())
+    }
+
     /// Keeps the documents that have a value of some codes, by reading the values of each.
     pub(crate) fn retain_by_column(&self, codes: &Codes, docs: &mut DocSet) -> Result<()> {
         let (column, starts) = self.codes()?;

@@ -7,9 +7,9 @@
 
 use crate::column::FrozenColumn;
 use crate::file::FrozenField;
-use crate::postings::ValueDocs;
 use crate::select::count_all;
 use crate::table::SectionKind;
+use crate::top::top;
 use crate::{Error, FrozenFile, Result};
 use quire_index::DocSet;
 use quire_model::Document;
@@ -81,20 +81,7 @@ impl FrozenFile {
             }
             return Ok(());
         }
-        let codes = field.codes_found(&leaf.test, found)?;
-        if codes.is_empty() {
-            *docs = DocSet::empty();
-        } else if field.is_quicker_by_column(&codes, docs.len())? {
-            field.retain_by_column(&codes, docs)?;
-        } else if let Some(code) = codes.single() {
-            match field.of_value(code)? {
-                ValueDocs::Set(set) => docs.and_view(set),
-                ValueDocs::List(list) => *docs &= &list,
-            }
-        } else {
-            *docs &= &field.set_of(&codes)?;
-        }
-        Ok(())
+        field.retain(&field.codes_found(&leaf.test, found)?, docs)
     }
 }
 
@@ -145,6 +132,16 @@ impl Shard for FrozenFile {
             }
             _ => Ok(None),
         }
+    }
+
+    fn top(
+        &self,
+        leaves: &[&Leaf],
+        order: &Order,
+        hits_max: u64,
+    ) -> quire_query::Result<Option<Vec<u32>>> {
+        let find = |path: &Path| self.field_at(path);
+        Ok(top(leaves, order, hits_max, self.documents(), find)?)
     }
 
     fn column(&self, path: &Path) -> quire_query::Result<Option<Box<dyn Column + '_>>> {

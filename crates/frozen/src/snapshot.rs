@@ -10,6 +10,7 @@
 
 use crate::merged_fields::MergedFields;
 use crate::partition::Partition;
+use crate::path_map::PathMap;
 use crate::value_directory::ValueDirectory;
 use crate::zone_maps::{FilesWith, ZoneMaps};
 use crate::{FolderOptions, FrozenFile, Result};
@@ -17,9 +18,8 @@ use arc_swap::ArcSwap;
 use quire_env::{Env, JobClass};
 use quire_model::Document;
 use quire_query::{
-    Answer, Hit, Leaf, Merged, Options, Order, Path, Places, Prepared, Shard, Shards,
+    Answer, Execute, Hit, Leaf, Options, Order, Path, Places, Prepared, Shard, Shards,
 };
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ use std::time::Duration;
 pub struct Snapshot {
     partitions: Arc<[Arc<Partition>]>,
     /// By path, of fields that some document has.
-    zone_maps: ArcSwap<HashMap<Path, Arc<ZoneMaps>>>,
+    zone_maps: ArcSwap<PathMap<Arc<ZoneMaps>>>,
     merged: Arc<MergedFields>,
     env: Arc<dyn Env>,
     /// Bytes that are left for directories of values.
@@ -173,7 +173,7 @@ impl Snapshot {
         // Fields that no document has are not kept: there is no bound on their number.
         if !zone_maps.is_empty() {
             self.zone_maps.rcu(|all| {
-                let mut all = HashMap::clone(all);
+                let mut all = PathMap::clone(all);
                 all.insert(path.clone(), Arc::clone(&zone_maps));
                 all
             });
@@ -236,16 +236,12 @@ impl Shards for Snapshot {
         Ok(Some(best_first?))
     }
 
-    fn merged(&self, query: &Prepared) -> quire_query::Result<Option<Arc<dyn Merged>>> {
-        let mut uses = Vec::new();
-        query.each_use(&mut |path, purpose| uses.push((path, purpose)));
-        let mut known = Vec::with_capacity(uses.len());
-        for one in uses {
-            // A field that no file has needs no merging.
-            if !self.with_zone_maps(one.0, |zone_maps| zone_maps.is_empty())? {
-                known.push(one);
-            }
-        }
-        Ok(self.merged.shard(&known))
+    fn with_merged(
+        &self,
+        query: &Prepared,
+        execute: Execute<'_>,
+    ) -> quire_query::Result<Option<Answer>> {
+        let is_of_no_file = |path: &Path| self.with_zone_maps(path, |maps| maps.is_empty());
+        self.merged.with_shard(query, is_of_no_file, execute)
     }
 }

@@ -20,6 +20,7 @@ mod columns;
 mod damage;
 mod folder;
 mod rows;
+mod top;
 
 const FILE: &str = "/d/p.quire";
 

@@ -35,15 +35,24 @@ mod zone;
 pub use writer::ColumnWriter;
 pub use zone::{BLOCK_ROWS, Encoding, Zone};
 
-use crate::packed::{is_width, packed_bytes};
+use crate::packed::{self, is_width, packed_bytes};
 use crate::{DocSet, IndexDamage, le};
 use block::{Block, keep};
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 use zone::{ENTRY_BYTES, FOOTER_BYTES, ROW_BITS, is_in};
 
 /// Rows of a set that `retain` handles together. Clearing a larger buffer would take longer than
 /// the work on a few rows.
 const RETAIN_ROWS: usize = 256;
+
+/// How the numbers of a column are packed whose blocks are all packed alike: see
+/// [`Column::frame`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    base: u64,
+    width: u32,
+}
 
 /// A column in the bytes of a file. Copying it copies a slice and a number.
 #[derive(Debug, Clone, Copy)]
@@ -268,6 +277,73 @@ impl<'a> Column<'a> {
         Ok(cost)
     }
 
+    /// What all blocks have in common, if they are packed alike, one behind the other: the numbers
+    /// of all rows are then one array. Reads the directory.
+    ///
+    /// # Errors
+    /// [`IndexDamage`] if an entry of the directory makes no sense.
+    pub fn frame(&self) -> Result<Option<Frame>, IndexDamage> {
+        let mut frame = None;
+        for index in 0..self.blocks() {
+            let block = self.block(index)?;
+            let Zone { base, width, .. } = block.zone;
+            let own = Frame { base, width };
+            let behind_the_last = packed_bytes(index * BLOCK_ROWS, width);
+            let is_next = self.bytes.len().checked_sub(block.bytes.len()) == Some(behind_the_last);
+            if !block.is_frame() || !is_next || *frame.get_or_insert(own) != own {
+                return Ok(None);
+            }
+        }
+        Ok(frame)
+    }
+
+    /// Keeps of `rows`, which ascend, those whose values are in `range`; 0 never is. `frame` is
+    /// that of this column, if it has one.
+    ///
+    /// # Errors
+    /// [`IndexDamage`] if a block makes no sense.
+    pub fn keep(
+        &self,
+        range: &RangeInclusive<u64>,
+        frame: Option<Frame>,
+        rows: &mut Vec<u32>,
+    ) -> Result<(), IndexDamage> {
+        if rows
+            .last()
+            .is_some_and(|last| u64::from(*last) >= self.rows)
+        {
+            return Err(IndexDamage::new("row of a column", self.directory));
+        }
+        let low = (*range.start()).max(1);
+        let Some(distance) = range.end().checked_sub(low) else {
+            rows.clear();
+            return Ok(());
+        };
+        let is_wanted = |value: u64| value.wrapping_sub(low) <= distance;
+        if let Some(Frame { base, width }) = frame {
+            let value = |row: u32| base.wrapping_add(packed::get(self.bytes, width, row as usize));
+            keep_in_place(rows, |row| is_wanted(value(row)));
+            return Ok(());
+        }
+        let mut failed = Ok(());
+        let mut now: Option<(usize, Block<'_>)> = None;
+        keep_in_place(rows, |row| {
+            let index = row as usize / BLOCK_ROWS;
+            let block = match now {
+                Some((at, block)) if at == index => block,
+                _ => match self.block(index) {
+                    Ok(block) => now.insert((index, block)).1,
+                    Err(damage) => {
+                        failed = Err(damage);
+                        return false;
+                    }
+                },
+            };
+            is_wanted(block.get(row as usize % BLOCK_ROWS))
+        });
+        failed
+    }
+
     /// Keeps in `set` the rows whose values are in `range`; 0 never is. Reads blocks in which `set`
     /// has rows that the zone map can't decide.
     ///
@@ -304,6 +380,20 @@ impl<'a> Column<'a> {
         *set = kept.into_iter().collect();
         Ok(())
     }
+}
+
+/// Keeps the rows for which `is_wanted` gives true. Without branches, which the processor often
+/// could not predict.
+fn keep_in_place(rows: &mut Vec<u32>, mut is_wanted: impl FnMut(u32) -> bool) {
+    let mut kept = 0;
+    let cells = Cell::from_mut(rows.as_mut_slice()).as_slice_of_cells();
+    for row in cells.iter().map(Cell::get) {
+        if let Some(to) = cells.get(kept) {
+            to.set(row);
+        }
+        kept += usize::from(is_wanted(row));
+    }
+    rows.truncate(kept);
 }
 
 /// Rows, in slices of one block each.

@@ -22,7 +22,7 @@ mod side_by_side;
 pub mod term;
 mod varint;
 
-pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Zone};
+pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Frame, Zone};
 pub use column_block::{
     BLOCK_LOWS, ColumnBlock, ColumnBlockWriter, ColumnLayer, ColumnLayers, Inverted, InvertedBlock,
     Number, Numbers, PlainLayer, TERM_BYTES_MAX, VALUES_MAX, combine_layers, fold_layers,

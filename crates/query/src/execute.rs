@@ -116,23 +116,25 @@ impl Prepared {
         let count = places
             .as_ref()
             .map_or(shards.count().into(), |places| places.len() as u64);
-        let merged = match count >= MANY && !self.needs_documents() {
-            true => shards.merged(self)?,
-            false => None,
-        };
-        let choosing = timer.since(start);
-        let mut answer = match &merged {
-            None => self.execute(shards, places.as_deref(), options, each)?,
-            Some(merged) => {
+        let mut choosing = timer.since(start);
+        let mut answer = None;
+        if count >= MANY && !self.needs_documents() {
+            answer = shards.with_merged(self, &mut |merged| {
+                choosing = timer.since(start);
                 let shard: &dyn Shard = merged.shard();
                 let mut each = |hit: Hit| each(merged.hit(hit.doc));
                 let mut answer = self.execute(&&[shard][..], None, options, &mut each)?;
                 answer.each_faceted_hit(&mut |hit| *hit = merged.hit(hit.doc));
-                answer
-            }
+                Ok(answer)
+            })?;
+        }
+        let is_merged = answer.is_some();
+        let mut answer = match answer {
+            Some(answer) => answer,
+            None => self.execute(shards, places.as_deref(), options, each)?,
         };
         if let Some(explain) = &mut answer.explain {
-            explain.is_merged = merged.is_some();
+            explain.is_merged = is_merged;
             explain.shards = shards.count().into();
             if explain.is_merged && explain.pruned > 0 {
                 explain.pruned = explain.shards;
@@ -152,6 +154,16 @@ impl Prepared {
     ) -> Result<Answer> {
         if let Some(leaf) = self.only_counted(options) {
             return count_leaf(leaf, shards, places, options);
+        }
+        let only = match places {
+            Some([place]) => Some(*place),
+            None if shards.count() == 1 => Some(0),
+            _ => None,
+        };
+        if let Some(place) = only
+            && self.pass_top(shards, place, options, each)?
+        {
+            return Ok(Answer::default());
         }
         let places: Vec<_> = match places {
             Some(places) => places.to_vec(),
@@ -192,6 +204,39 @@ impl Prepared {
             }
             _ => None,
         }
+    }
+
+    /// Passes the first hits of the only shard on, if the query needs nothing else and the shard
+    /// has a quick way to them; else false.
+    fn pass_top(
+        &self,
+        shards: &dyn Shards,
+        place: u32,
+        options: &Options<'_>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        let query = &self.query;
+        let is_page_alone = !query.count && !query.is_aggregated() && query.shuffle.is_none();
+        let is_plain = options.clock.is_none() && options.access.is_none() && !options.partial;
+        let ([order], Some(leaves), Some(shard)) =
+            (&*query.order, self.root.leaves(), shards.shard(place))
+        else {
+            return Ok(false);
+        };
+        if !is_page_alone || !is_plain {
+            return Ok(false);
+        }
+        options.check_stop()?;
+        let Some(docs) = shard.top(&leaves, order, self.hits_max())? else {
+            return Ok(false);
+        };
+        let skip = usize::try_from(query.skip).unwrap_or(usize::MAX);
+        for doc in docs.into_iter().skip(skip) {
+            if each(Hit { shard: place, doc }).is_break() {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     fn refuse_unknown(&self, shards: &dyn Shards) -> Result<()> {

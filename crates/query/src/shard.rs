@@ -95,6 +95,14 @@ pub trait Shard: Send + Sync {
         Ok(None)
     }
 
+    /// The documents that match all of some leaves (one or more) and come first by a field: at most
+    /// `hits_max`, in that order, equal ones by docid. None if the shard has no quicker way to them
+    /// than leaf by leaf.
+    fn top(&self, leaves: &[&Leaf], order: &Order, hits_max: u64) -> Result<Option<Vec<u32>>> {
+        let _ = (leaves, order, hits_max);
+        Ok(None)
+    }
+
     /// The values of a field by document; none if no document has it.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 
 use crate::tested::Tested;
 use crate::tree::{And, Node};
-use crate::{Hit, Leaf, Order, Prepared, Result, Shard};
+use crate::{Answer, Hit, Leaf, Order, Prepared, Result, Shard};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -41,17 +41,20 @@ pub trait Shards: Sync {
         Ok(None)
     }
 
-    /// All shards as one, if the fields of the query are indexed for all of them together. The
-    /// query then executes on it instead, and needs no documents to tell which match. None of these
-    /// fields may be an error to use in a shard.
+    /// Calls `execute` with all shards as one, if the fields of the query are indexed for all of
+    /// them together; else returns none. The query then executes on it instead, and needs no
+    /// documents to tell which match. None of these fields may be an error to use in a shard.
     ///
     /// # Errors
-    /// A shard can't be read.
-    fn merged(&self, query: &Prepared) -> Result<Option<Arc<dyn Merged>>> {
-        let _ = query;
+    /// A shard can't be read; and those of `execute`.
+    fn with_merged(&self, query: &Prepared, execute: Execute<'_>) -> Result<Option<Answer>> {
+        let _ = (query, execute);
         Ok(None)
     }
 }
+
+/// Executes a query on all shards as one.
+pub type Execute<'e> = &'e mut dyn FnMut(&dyn Merged) -> Result<Answer>;
 
 /// The documents of all shards as one shard: shard after shard, each in its own order.
 pub trait Merged: Send + Sync {

@@ -12,6 +12,7 @@ use crate::tested::Tested;
 use crate::{Bounds, Cast, Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
 use quire_model::ObjectRef;
 use quire_model::ordered::OrderedValue;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// The field that has a document's key, if the document has no other value there.
@@ -57,6 +58,22 @@ pub(crate) struct Join {
     pub(crate) path: Path,
     /// What lies in all of them; none if nothing can.
     pub(crate) leaf: Option<Leaf>,
+}
+
+impl Node {
+    /// The predicates, if all of them have to hold and nothing else does.
+    pub(crate) fn leaves(&self) -> Option<SmallVec<[&Leaf; 4]>> {
+        let nodes = match self {
+            Node::And(And { nodes, joins }) if joins.is_empty() => nodes.as_slice(),
+            Node::Leaf(_) => std::slice::from_ref(self),
+            _ => return None,
+        };
+        let leaves = nodes.iter().map(|node| match node {
+            Node::Leaf(leaf) => Some(leaf),
+            _ => None,
+        });
+        leaves.collect()
+    }
 }
 
 /// Checks and simplifies the filters of one query.

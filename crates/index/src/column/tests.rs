@@ -96,13 +96,33 @@ proptest! {
         let some: DocSet = rows.iter().copied().collect();
         let mut kept = some.clone();
         column.retain(&(low..=high), &mut kept).unwrap();
-        prop_assert_eq!(kept, &some & &expected);
+        prop_assert_eq!(&kept, &(&some & &expected));
+        let frame = column.frame().unwrap();
+        for frame in [None, frame] {
+            let mut kept_rows = rows.clone();
+            column.keep(&(low..=high), frame, &mut kept_rows).unwrap();
+            prop_assert!(kept.iter().eq(kept_rows));
+        }
 
         let mut sorted = values.clone();
         sorted.sort_unstable();
         let bytes = encoded(&sorted);
         let below = sorted.partition_point(|value| *value < low) as u64;
         prop_assert_eq!(Column::new(&bytes).unwrap().lower_bound(low), Ok(below));
+    }
+
+    #[test]
+    fn blocks_of_numbers_of_few_bits_have_a_frame_in_common(seed: u64, rows in 1usize..9_000) {
+        let random = |row: usize| (row as u64 ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        let values: Vec<_> = (0..rows).map(|row| match row % BLOCK_ROWS {
+            0 => 1,
+            1 => 500,
+            _ => 1 + random(row) % 500,
+        }).collect();
+        let bytes = encoded(&values);
+        let column = Column::new(&bytes).unwrap();
+        let is_alike = rows % BLOCK_ROWS > 1 || rows.is_multiple_of(BLOCK_ROWS);
+        prop_assert_eq!(column.frame().unwrap().is_some(), is_alike);
     }
 
     #[test]
