@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use quire_model::ordered::OrderedValue;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 /// Milliseconds after which a day has begun that a text of the moment can't name: an offset is of

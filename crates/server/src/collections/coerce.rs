@@ -73,7 +73,7 @@ impl Mappings {
     }
 
     /// The type of a field, if all that name it agree.
-    fn kind(&self, path: &Path) -> Option<FieldKind> {
+    pub(crate) fn kind(&self, path: &Path) -> Option<FieldKind> {
         let kinds = self.mappings.iter();
         let mut kinds = kinds.filter_map(|mapping| mapping.kind(path.as_str()));
         let first = kinds.next()?;

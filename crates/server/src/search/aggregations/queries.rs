@@ -1,0 +1,16 @@
+//! The queries of which an aggregation makes buckets.
+
+use quiredb::query::Filter;
+use serde_json::Value as Json;
+
+use crate::collections::coerce::Mappings;
+use crate::http::failure::Outcome;
+use crate::search::filter::filter;
+
+/// Queries of one aggregation.
+pub(super) const QUERIES_MAX: usize = 1024;
+
+/// A query of which nothing depends on mappings.
+pub(super) fn written_out(query: &Json) -> Outcome<Filter> {
+    Mappings::default().convert(filter(query)?)
+}
