@@ -162,8 +162,10 @@ class Case:
             good = status >= 400
         elif is_pattern(catch):
             whole = f"method [{method}] status line [HTTP/1.1 {status}]\n{said}"
+            # White space in it counts, unlike in that of a value.
+            wanted = pattern(catch, 0)
             good = status >= 400 and bool(
-                pattern(catch).search(whole) or pattern(catch).search(whole.replace('\\"', '"'))
+                wanted.search(whole) or wanted.search(whole.replace('\\"', '"'))
             )
         else:
             raise Outcome("skipped", f"catch {catch}")

@@ -108,7 +108,7 @@ pub use explain::{Explain, Trace};
 pub use expression::{Expression, Function, Operator};
 pub use facets::{
     Bucket, BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind,
-    Faceted, Metric, Missing, Rounding, Source, Statistic, Stats, TextFilter,
+    Faceted, Metric, Missing, Quantiles, Rounding, Source, Statistic, Stats, TextFilter,
 };
 pub use filter::{Bounds, Field, Filter, field};
 pub use having::{Comparison, GroupOrder, Having};

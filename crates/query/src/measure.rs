@@ -30,7 +30,8 @@ pub enum Measure {
     /// About how many different values: exact up to a few hundred, within some 2 % beyond
     /// (HyperLogLog, 16 KiB of memory).
     ApproximateDistinct(Path),
-    /// The number that `percent` of the numbers are at or below, within 1 % of itself (DDSketch).
+    /// The number that `percent` of the numbers are at or below: exact of up to 2,048 numbers,
+    /// within 1 % of itself of more (DDSketch).
     Percentile {
         /// The field.
         path: Path,

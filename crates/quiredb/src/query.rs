@@ -24,6 +24,6 @@ pub use quire_query::{
     BucketOrderBy, Buckets, CalendarUnit, Cast, Clock, Comparison, DEPTH_MAX, Error, ErrorKind,
     Explain, Facet, FacetKind, Faceted, Field, Filter, GROUP_FIELDS_MAX, Group, GroupOrder,
     Grouping, Having, Hit, IN_VALUES_MAX, Measure, Metric, Missing, Options, Order, PREDICATES_MAX,
-    Path, Pattern, Prepared, Query, Result, Rounding, Source, Statistic, Stats, Stop, TextFilter,
-    Trace, UnknownFields, Value, field, find, find_all, write_fields,
+    Path, Pattern, Prepared, Quantiles, Query, Result, Rounding, Source, Statistic, Stats, Stop,
+    TextFilter, Trace, UnknownFields, Value, field, find, find_all, write_fields,
 };

@@ -14,6 +14,7 @@ pub(crate) mod filter;
 mod hit_writer;
 mod hits;
 mod lease;
+pub(crate) mod limit;
 pub(crate) mod multi;
 pub(crate) mod objects;
 pub(crate) mod point;
@@ -31,13 +32,13 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
 use quiredb::View;
-use quiredb::query::{Filter, Options, Query};
+use quiredb::query::{Filter, Options};
 use serde_json::json;
 use tokio::time::Instant;
 
 use self::execute::{SEARCH_BYTES_MAX, failed, options};
-use self::filter::WholeTexts;
 use self::hits::Search;
+use self::limit::limit_to;
 use self::objects::find_objects;
 use self::request::Request;
 use self::state::SearchState;
@@ -81,7 +82,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
             let of = Arc::clone(&views);
             let mappings = move |engine: &Engine| Mappings::of_views(engine, &of);
             let mappings = engine.read(mappings).await?;
-            limit_to(&mut request.query, &request.texts, Filter::All, &mappings)?;
+            request.limit_to(Filter::All, &mappings)?;
             views
         }
         None => {
@@ -95,7 +96,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
                 Ok::<_, Failure>((views(&collections)?, filter, mappings))
             };
             let (views, filter, mappings) = engine.read(open).await??;
-            limit_to(&mut request.query, &request.texts, filter, &mappings)?;
+            request.limit_to(filter, &mappings)?;
             Arc::new(views)
         }
     };
@@ -221,27 +222,6 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         Ok(counted(answer.count.unwrap_or_default(), &collections))
     };
     engine.search(work).await?
-}
-
-/// Limits a query to the documents that match `filter` too, and converts its values to the types of
-/// the collections.
-///
-/// # Errors
-/// 400 for a value that can't be one of its field, and for a text that would be analyzed.
-pub(crate) fn limit_to(
-    query: &mut Query,
-    texts: &WholeTexts,
-    filter: Filter,
-    mappings: &Mappings,
-) -> Outcome<()> {
-    texts.check(|field| mappings.is_whole(field))?;
-    let own = std::mem::replace(&mut query.filter, Filter::All);
-    query.filter = match (own, filter) {
-        (own, Filter::All) => own,
-        (Filter::All, filter) => filter,
-        (own, filter) => own.and(filter),
-    };
-    mappings.convert_query(query)
 }
 
 fn counted(count: u64, collections: &[Searched]) -> Answer {

@@ -31,6 +31,21 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &["touch"],
         "memcached's command",
     ),
+    (
+        "crates/server/src/search/aggregations/",
+        &["ranks"],
+        "an aggregation of OpenSearch",
+    ),
+    (
+        "crates/server/tests/it/aggregations.rs",
+        &["ranks"],
+        "an aggregation of OpenSearch",
+    ),
+    (
+        "docs/SERVING.md",
+        &["ranks"],
+        "an aggregation of OpenSearch",
+    ),
     ("docs/MEMCACHED.md", &["touch"], "memcached's command"),
     (
         "crates/query/src/text/tokens.rs",

@@ -98,6 +98,11 @@ impl FieldKind {
         self.whole_numbers().is_some() || self.magnitude_max().is_some()
     }
 
+    /// Whether its values are whole numbers.
+    pub fn is_whole(self) -> bool {
+        self.whole_numbers().is_some()
+    }
+
     /// Whether its values are text.
     pub fn is_text(self) -> bool {
         use FieldKind::{Keyword, MatchOnlyText, Text, Wildcard};

@@ -173,7 +173,10 @@ impl Facet {
                 sources.try_for_each(|source| visit(&mut source.path))?;
             }
             FacetKind::Filters(_) => {}
-            FacetKind::Metric { metric, .. } => metric.path_mut().map_or(Ok(()), &mut *visit)?,
+            FacetKind::Metric { metric, .. } => {
+                metric.path_mut().map_or(Ok(()), &mut *visit)?;
+                metric.weight_mut().map_or(Ok(()), &mut *visit)?;
+            }
             FacetKind::Hits { order, .. } => {
                 let mut orders = order.iter_mut();
                 orders.try_for_each(|order| visit(&mut order.path))?;

@@ -21,7 +21,8 @@ pub enum Faceted {
     Measured(Aggregated),
     /// Statistics of numbers.
     Stats(Box<Stats>),
-    /// The number that each of some percents of all numbers are at or below.
+    /// The number that each of some percents of all numbers are at or below, or how many percent
+    /// are below each of some numbers.
     Percentiles(Vec<Option<f64>>),
     /// How many documents, and those that come first.
     Hits {

@@ -4,7 +4,10 @@
 //! 1. The state does not depend on the order of the documents, nor on how they are split into
 //!    shards.
 
+use super::deviation::Deviations;
 use super::faceted::{Faceted, Stats};
+use super::hdr::HdrBins;
+use super::weighted::WeightedMean;
 use crate::aggregate::Gathered;
 use crate::aggregated::Aggregated;
 use crate::measure::Measure;
@@ -12,7 +15,7 @@ use crate::meter::Meter;
 use crate::number_sum::NumberSum;
 use crate::percentile::Percentile;
 use crate::value::number;
-use crate::{Path, Result};
+use crate::{Path, Result, Value};
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
 
@@ -25,8 +28,30 @@ pub enum Metric {
     Values(Path),
     /// Statistics of numbers.
     Stats(Path),
-    /// The numbers that these percents of the numbers, 0 to 100, are at or below, within 1 %.
-    Percentiles(Path, Vec<f64>),
+    /// The numbers that these percents of the numbers, 0 to 100, are at or below.
+    Percentiles(Path, Vec<f64>, Quantiles),
+    /// How many percent of the numbers are below each of these, of equal ones half.
+    PercentsBelow(Path, Vec<f64>, Quantiles),
+    /// The median of how far numbers are from their median. All numbers are kept in memory.
+    MedianDeviation(Path),
+    /// The mean of numbers, each with a weight, of documents that have one weight.
+    WeightedAvg {
+        /// The numbers.
+        path: Path,
+        /// The weights.
+        weight: Path,
+        /// The weight of a document without one.
+        weight_missing: Option<Value>,
+    },
+}
+
+/// How percentiles are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantiles {
+    /// Between two numbers by how near each is; exact of up to 2,048 numbers, within 1 % of more.
+    Interpolated,
+    /// One of the numbers, to this many decimal digits: 0 to 5. None is below 0.
+    Digits(u8),
 }
 
 impl Metric {
@@ -35,7 +60,12 @@ impl Metric {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Metric::Measure(measure) => measure.path(),
-            Metric::Values(path) | Metric::Stats(path) | Metric::Percentiles(path, _) => Some(path),
+            Metric::Values(path)
+            | Metric::Stats(path)
+            | Metric::Percentiles(path, ..)
+            | Metric::PercentsBelow(path, ..)
+            | Metric::MedianDeviation(path)
+            | Metric::WeightedAvg { path, .. } => Some(path),
         }
     }
 
@@ -44,7 +74,30 @@ impl Metric {
     pub fn path_mut(&mut self) -> Option<&mut Path> {
         match self {
             Metric::Measure(measure) => measure.path_mut(),
-            Metric::Values(path) | Metric::Stats(path) | Metric::Percentiles(path, _) => Some(path),
+            Metric::Values(path)
+            | Metric::Stats(path)
+            | Metric::Percentiles(path, ..)
+            | Metric::PercentsBelow(path, ..)
+            | Metric::MedianDeviation(path)
+            | Metric::WeightedAvg { path, .. } => Some(path),
+        }
+    }
+
+    /// The field of the weights.
+    #[must_use]
+    pub fn weight(&self) -> Option<&Path> {
+        match self {
+            Metric::WeightedAvg { weight, .. } => Some(weight),
+            _ => None,
+        }
+    }
+
+    /// As [`weight`](Self::weight), to be changed.
+    #[must_use]
+    pub fn weight_mut(&mut self) -> Option<&mut Path> {
+        match self {
+            Metric::WeightedAvg { weight, .. } => Some(weight),
+            _ => None,
         }
     }
 }
@@ -56,6 +109,9 @@ pub(crate) enum MetricState {
     Values(u64),
     Stats(Box<StatsState>),
     Percentiles(Box<Percentile>),
+    Digits(Box<HdrBins>),
+    Deviations(Deviations),
+    Weighted(Box<WeightedMean>),
 }
 
 /// What statistics are made of.
@@ -80,7 +136,18 @@ impl MetricState {
                 sum: NumberSum::default(),
                 squares: NumberSum::default(),
             })),
-            Metric::Percentiles(..) => MetricState::Percentiles(Box::new(Percentile::new(0.0))),
+            Metric::Percentiles(.., quantiles) | Metric::PercentsBelow(.., quantiles) => {
+                match quantiles {
+                    Quantiles::Interpolated => {
+                        MetricState::Percentiles(Box::new(Percentile::new(0.0)))
+                    }
+                    Quantiles::Digits(digits) => {
+                        MetricState::Digits(Box::new(HdrBins::new(*digits)))
+                    }
+                }
+            }
+            Metric::MedianDeviation(_) => MetricState::Deviations(Deviations::default()),
+            Metric::WeightedAvg { .. } => MetricState::Weighted(Box::default()),
         }
     }
 
@@ -90,6 +157,8 @@ impl MetricState {
             + match self {
                 MetricState::Stats(_) => size_of::<StatsState>(),
                 MetricState::Percentiles(_) => size_of::<Percentile>(),
+                MetricState::Digits(_) => size_of::<HdrBins>(),
+                MetricState::Weighted(_) => size_of::<WeightedMean>(),
                 _ => 0,
             }
     }
@@ -110,7 +179,7 @@ impl MetricState {
                 *count += 1;
                 Ok(())
             }
-            MetricState::Stats(_) | MetricState::Percentiles(_) => match term::decode(value) {
+            _ => match term::decode(value) {
                 Some(value) => self.add_number(&value, meter),
                 None => Ok(()),
             },
@@ -123,6 +192,8 @@ impl MetricState {
         };
         match self {
             MetricState::Percentiles(numbers) => numbers.add(number, 1, meter),
+            MetricState::Digits(bins) => bins.add(number, meter),
+            MetricState::Deviations(numbers) => numbers.add(number, meter),
             MetricState::Stats(stats) => {
                 stats.count += 1;
                 stats.min = stats.min.min(number);
@@ -131,7 +202,16 @@ impl MetricState {
                 stats.squares.add(&OrderedValue::Float(number * number), 1);
                 Ok(())
             }
-            MetricState::Measure(_) | MetricState::Values(_) => Ok(()),
+            MetricState::Measure(_) | MetricState::Values(_) | MetricState::Weighted(_) => Ok(()),
+        }
+    }
+
+    /// Adds a value of a document that has this weight.
+    pub(crate) fn add_weighted(&mut self, value: &[u8], weight: f64) {
+        let value = term::decode(value);
+        if let (MetricState::Weighted(mean), Some(number)) = (self, value.as_ref().and_then(number))
+        {
+            mean.add(number, weight);
         }
     }
 
@@ -144,6 +224,9 @@ impl MetricState {
             (MetricState::Percentiles(all), MetricState::Percentiles(one)) => {
                 all.join(&one, meter)?;
             }
+            (MetricState::Digits(all), MetricState::Digits(one)) => all.join(&one, meter)?,
+            (MetricState::Deviations(all), MetricState::Deviations(one)) => all.join(one, meter)?,
+            (MetricState::Weighted(all), MetricState::Weighted(one)) => all.join(&one),
             (state, other) => unreachable!("{other:?} is no state of {state:?}'s metric"),
         }
         Ok(())
@@ -156,15 +239,39 @@ impl MetricState {
             MetricState::Values(count) => Faceted::Measured(Aggregated::Count(count)),
             MetricState::Stats(stats) => Faceted::Stats(Box::new(stats.finish())),
             MetricState::Percentiles(numbers) => {
-                let percents = match metric {
-                    Metric::Percentiles(_, percents) => percents.as_slice(),
-                    _ => &[],
-                };
-                let numbers = percents.iter().map(|percent| numbers.at(*percent));
-                Faceted::Percentiles(numbers.collect())
+                let all = numbers.into_distribution();
+                of_each(
+                    metric,
+                    |percent| all.between(percent),
+                    |number| all.percent_below(number),
+                )
             }
+            MetricState::Digits(bins) => of_each(
+                metric,
+                |percent| bins.at(percent),
+                |number| bins.percent_below(number),
+            ),
+            MetricState::Deviations(numbers) => number_of(numbers.finish()),
+            MetricState::Weighted(mean) => number_of(mean.finish()),
         }
     }
+}
+
+fn number_of(number: Option<f64>) -> Faceted {
+    Faceted::Measured(Aggregated::Number(number))
+}
+
+/// What is said of each percent or of each number of a metric.
+fn of_each(
+    metric: &Metric,
+    at: impl Fn(f64) -> Option<f64>,
+    below: impl Fn(f64) -> Option<f64>,
+) -> Faceted {
+    Faceted::Percentiles(match metric {
+        Metric::Percentiles(_, percents, _) => percents.iter().map(|one| at(*one)).collect(),
+        Metric::PercentsBelow(_, numbers, _) => numbers.iter().map(|one| below(*one)).collect(),
+        _ => Vec::new(),
+    })
 }
 
 impl StatsState {

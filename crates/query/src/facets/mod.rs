@@ -8,10 +8,12 @@
 mod buckets;
 mod column;
 mod dates;
+mod deviation;
 mod documents;
 mod facet;
 mod faceted;
 mod finish;
+mod hdr;
 mod join;
 mod keys;
 mod metric;
@@ -20,6 +22,7 @@ mod rounding;
 mod state;
 mod statistic;
 mod text_filter;
+mod weighted;
 
 pub(crate) use dates::millis_of;
 pub(crate) use documents::Documents;
@@ -31,9 +34,9 @@ pub use faceted::{Bucket, Faceted, Stats};
 pub(crate) use finish::{compare_numbers, number_at};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use keys::{interval_start, is_within};
-pub use metric::Metric;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use metric::MetricState;
+pub use metric::{Metric, Quantiles};
 pub(crate) use plan::FacetPlan;
 pub use rounding::{CalendarUnit, Rounding};
 pub(crate) use state::{FacetState, Segment};

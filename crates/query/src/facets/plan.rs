@@ -3,7 +3,8 @@
 use super::facet::{
     BucketKey, BucketOrderBy, Buckets, FACET_DEPTH_MAX, FACETS_MAX, Facet, FacetKind, Missing,
 };
-use super::metric::Metric;
+use super::hdr::DIGITS_MAX;
+use super::metric::{Metric, Quantiles};
 use crate::measure::Measure;
 use crate::tree::{Node, TreeBuilder};
 use crate::{Error, Path, Result};
@@ -81,7 +82,7 @@ impl FacetPlan {
                 }
             }
             FacetKind::Metric { metric, .. } => {
-                if let Some(path) = metric.path() {
+                for path in metric.path().into_iter().chain(metric.weight()) {
                     fields.push(self.field(path)?);
                 }
             }
@@ -133,7 +134,23 @@ fn check(facet: &Facet) -> Result<()> {
             {
                 refused(format!("a percentile is {percent}, not from 0 to 100"))
             }
-            Metric::Percentiles(_, percents) => {
+            Metric::Percentiles(.., Quantiles::Digits(digits))
+            | Metric::PercentsBelow(.., Quantiles::Digits(digits))
+                if *digits > DIGITS_MAX =>
+            {
+                refused(format!(
+                    "numbers have {digits} digits, not 0 to {DIGITS_MAX}"
+                ))
+            }
+            Metric::PercentsBelow(_, numbers, _) => {
+                match numbers.len() <= PERCENTS_MAX && numbers.iter().all(|one| one.is_finite()) {
+                    true => Ok(()),
+                    false => refused(format!(
+                        "percents are below up to {PERCENTS_MAX} finite numbers"
+                    )),
+                }
+            }
+            Metric::Percentiles(_, percents, _) => {
                 let is_percent = |percent: &f64| (0.0..=100.0).contains(percent);
                 match percents.len() <= PERCENTS_MAX && percents.iter().all(is_percent) {
                     true => Ok(()),

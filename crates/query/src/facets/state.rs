@@ -9,7 +9,7 @@ use super::buckets::BucketNumbers;
 use super::column::FieldColumn;
 use super::facet::{BucketKey, FacetKind, Missing};
 use super::keys::Keys;
-use super::metric::MetricState;
+use super::metric::{Metric, MetricState};
 use super::plan::{FacetPlan, PlanNode};
 use crate::batches::Batches;
 use crate::hit::Hit;
@@ -17,9 +17,10 @@ use crate::meter::Meter;
 use crate::ordinal_counter::count_terms;
 use crate::sort::{SortKey, TopHits, offer, push_key};
 use crate::top::Top;
-use crate::{Column, Result};
+use crate::{Column, Error, Result, Value};
 use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
+use smallvec::SmallVec;
 
 /// Pairs of a document and a bucket that are gone on with at once.
 const PAIRS_MAX: usize = 1 << 16;
@@ -341,7 +342,7 @@ impl BucketsState {
 pub(crate) fn metric_state<'s>(
     states: &'s mut Vec<MetricState>,
     bucket: u32,
-    metric: &super::Metric,
+    metric: &Metric,
     meter: &mut Meter,
 ) -> Result<&'s mut MetricState> {
     let place = bucket as usize;
@@ -363,6 +364,10 @@ fn add_metric(
     let FacetKind::Metric { metric, missing } = &node.facet.kind else {
         return Ok(());
     };
+    if let Metric::WeightedAvg { weight_missing, .. } = metric {
+        let missing = (missing.as_ref(), weight_missing.as_ref());
+        return add_weighted(states, (node, metric, missing), batch, pairs, meter);
+    }
     for (place, bucket) in pairs {
         let state = metric_state(states, *bucket, metric, meter)?;
         let column = node.fields.first();
@@ -381,6 +386,50 @@ fn add_metric(
             if let Some(ordinal) = ordinal {
                 state.add(column.term(ordinal)?, meter)?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the numbers of documents that have one weight.
+fn add_weighted(
+    states: &mut Vec<MetricState>,
+    (node, metric, (missing, weight_missing)): (
+        &PlanNode,
+        &Metric,
+        (Option<&Value>, Option<&Value>),
+    ),
+    batch: &mut Batch<'_, '_>,
+    pairs: &[Pair],
+    meter: &mut Meter,
+) -> Result<()> {
+    let [numbers, weights] = node.fields.as_slice() else {
+        return Ok(());
+    };
+    for (place, bucket) in pairs {
+        let state = metric_state(states, *bucket, metric, meter)?;
+        let place = *place as usize;
+        let Some(column) = batch.columns.get_mut(*weights) else {
+            continue;
+        };
+        let weight = match *column.of(place) {
+            [] => weight_missing.and_then(Value::as_f64),
+            [ordinal] => Value::of_term(column.term(ordinal)?).as_f64(),
+            _ => {
+                return Err(Error::Invalid(
+                    "a document has more than one weight for a weighted mean".into(),
+                ));
+            }
+        };
+        let (Some(weight), Some(column)) = (weight, batch.columns.get_mut(*numbers)) else {
+            continue;
+        };
+        let ordinals: SmallVec<[u64; 4]> = SmallVec::from_slice(column.of(place));
+        if let ([], Some(missing)) = (ordinals.as_slice(), missing) {
+            state.add_weighted(missing.term(), weight);
+        }
+        for ordinal in ordinals {
+            state.add_weighted(column.term(ordinal)?, weight);
         }
     }
     Ok(())

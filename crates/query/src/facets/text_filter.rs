@@ -66,6 +66,13 @@ impl TextFilter {
         Ok(self)
     }
 
+    /// Whether a pattern says what is wanted.
+    #[must_use]
+    pub fn has_pattern(&self) -> bool {
+        let mut matchers = self.include.iter().chain(&self.exclude);
+        matchers.any(|matcher| matches!(matcher, Matcher::Pattern(_)))
+    }
+
     /// Whether the value of a term is wanted. Null is never.
     pub(crate) fn accepts(&self, term: &[u8]) -> bool {
         let matches = |matcher: &Matcher| match matcher {

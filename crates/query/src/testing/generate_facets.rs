@@ -4,7 +4,7 @@ use super::generate_parts::{filter, measure};
 use super::seeded::Seeded;
 use crate::{
     BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind, Metric,
-    Missing, Order, Rounding, Source, Statistic, TextFilter,
+    Missing, Order, Quantiles, Rounding, Source, Statistic, TextFilter,
 };
 use quire_model::ordered::Direction;
 
@@ -71,10 +71,13 @@ fn order(words: &mut Seeded) -> Order {
 }
 
 fn metric(words: &mut Seeded) -> Metric {
-    match words.below(6) {
+    let quantiles = Quantiles::Interpolated;
+    match words.below(9) {
         0 => Metric::Values(words.path()),
         1 | 2 => Metric::Stats(words.path()),
-        3 => Metric::Percentiles(words.path(), vec![0.0, 50.0, 99.0]),
+        3 => Metric::Percentiles(words.path(), vec![0.0, 50.0, 99.0], quantiles),
+        4 => Metric::PercentsBelow(words.path(), vec![-1.0, 3.0], quantiles),
+        5 => Metric::MedianDeviation(words.path()),
         _ => Metric::Measure(measure(words, 8)),
     }
 }

@@ -70,7 +70,7 @@ impl Mappings {
     }
 
     /// The type of a field, if all that name it agree.
-    fn kind(&self, path: &Path) -> Option<FieldKind> {
+    pub(crate) fn kind(&self, path: &Path) -> Option<FieldKind> {
         let kinds = self.mappings.iter();
         let mut kinds = kinds.filter_map(|mapping| mapping.kind(path.as_str()));
         let first = kinds.next()?;
@@ -145,7 +145,7 @@ impl Mappings {
         })
     }
 
-    /// A query with the values of all its filters converted.
+    /// A query with the values of its filter converted.
     ///
     /// # Errors
     /// 400 for a value that can't be one of its field, and for an order or a group by a field whose
@@ -153,12 +153,14 @@ impl Mappings {
     pub(crate) fn convert_query(&self, query: &mut Query) -> Outcome<()> {
         let filter = std::mem::replace(&mut query.filter, Filter::All);
         query.filter = self.convert(filter)?;
-        self.check_order(&query.order)?;
-        let mut facets = query.facets.iter_mut();
-        facets.try_for_each(|(_, facet)| self.convert_facet(facet))
+        self.check_order(&query.order)
     }
 
-    fn convert_facet(&self, facet: &mut Facet) -> Outcome<()> {
+    /// Converts the values of the filters of a facet, but not of those in it.
+    ///
+    /// # Errors
+    /// As [`convert_query`](Mappings::convert_query).
+    pub(crate) fn convert_facet(&self, facet: &mut Facet) -> Outcome<()> {
         match &mut facet.kind {
             FacetKind::Filters(filters) => {
                 let all = std::mem::take(filters).into_iter();
@@ -171,8 +173,7 @@ impl Mappings {
             FacetKind::Hits { order, .. } => self.check_order(order)?,
             FacetKind::Metric { .. } => {}
         }
-        let mut inner = facet.inner.iter_mut();
-        inner.try_for_each(|(_, facet)| self.convert_facet(facet))
+        Ok(())
     }
 
     fn check_order(&self, order: &[Order]) -> Outcome<()> {

@@ -36,7 +36,7 @@ use crate::http::answer::Answer;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::execute::failed;
 use crate::search::filter::WholeTexts;
-use crate::search::limit_to;
+use crate::search::limit::limit_to;
 use crate::search::objects::find_objects;
 use crate::tasks::listed::id_of;
 use crate::tasks::registry::Running;

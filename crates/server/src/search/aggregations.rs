@@ -4,6 +4,7 @@
 //! by name before anything is executed. [`complete`] adds to what the facets say the empty buckets
 //! and the aggregations of other aggregations (pipelines), and [`write`] writes it.
 
+mod adjacency;
 mod body;
 mod bucket_kinds;
 mod complete;
@@ -12,17 +13,24 @@ mod filled;
 mod histograms;
 mod key_text;
 mod kind;
+mod mapped;
 mod metric_kinds;
+mod moving;
 mod parse;
 mod paths;
+mod percentiles;
 mod pipeline;
 mod pipeline_kinds;
+mod queries;
 mod ranges;
 mod said;
 mod terms;
+mod type_names;
+mod weighted;
 mod write;
 
 pub(crate) use complete::complete;
 pub(crate) use kind::Aggregation;
+pub(crate) use mapped::adapt;
 pub(crate) use parse::aggregations;
 pub(crate) use write::{Answers, write};

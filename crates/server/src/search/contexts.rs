@@ -79,7 +79,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// An open context; its lease begins anew if one is given.
+    /// An open context; its lease begins anew if one is given, and never becomes shorter.
     ///
     /// # Errors
     /// 404 if there is none of this id.
@@ -88,18 +88,18 @@ impl Contexts {
             let mut all = self.0.lock();
             drop_ended(&mut all);
             all.get_mut(id).map(|leased| {
-                let now = Instant::now();
                 if let Some(lease) = lease {
-                    leased.lease = lease;
-                    leased.ends = leased.ends.max(now + lease);
+                    leased.lease = leased.lease.max(lease);
+                    leased.ends = Instant::now() + leased.lease;
                 }
-                leased.context.clone()
+                (leased.context.clone(), leased.lease)
             })
         };
-        if let (Some(_), Some(lease)) = (&found, lease) {
-            self.drop_after(lease);
+        let (context, kept) = found.ok_or_else(|| missing(id))?;
+        if lease.is_some() {
+            self.drop_after(kept);
         }
-        found.ok_or_else(|| missing(id))
+        Ok(context)
     }
 
     /// Those of one kind that are open.

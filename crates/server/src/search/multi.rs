@@ -11,7 +11,7 @@ use super::filter::{known, unsupported};
 use super::hits::Search;
 use super::request::Request;
 use super::state::SearchState;
-use super::{hold, limit_to, point};
+use super::{hold, point};
 use crate::access::named::check_own_item;
 use crate::access::role::Action;
 use crate::audit::AuditedGrant;
@@ -158,7 +158,7 @@ fn answer(
         Some((id, lease)) => {
             let views = point::views_of(&state.contexts, id, *lease)?;
             let mappings = Mappings::of_views(engine, &views);
-            limit_to(&mut request.query, &request.texts, Filter::All, &mappings)?;
+            request.limit_to(Filter::All, &mappings)?;
             views
         }
         None => {
@@ -170,7 +170,7 @@ fn answer(
             let selection = Selection::of_names(names, ignores);
             let (collections, filter) = selection.searched(engine)?;
             let mappings = Mappings::of_searched(engine, &collections);
-            limit_to(&mut request.query, &request.texts, filter, &mappings)?;
+            request.limit_to(filter, &mappings)?;
             Arc::new(views(&collections)?)
         }
     };

@@ -6,11 +6,13 @@ use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::aggregations::{Aggregation, aggregations};
+use super::aggregations::{Aggregation, adapt, aggregations};
 use super::execute::Limits;
 use super::filter::{WholeTexts, filter_with, known, object, text, unsupported};
 use super::lease::lease;
+use super::limit::limit_to;
 use super::sort::{orders, orders_of_text};
+use crate::collections::coerce::Mappings;
 use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::{Failure, Outcome};
 use crate::http::params::Params;
@@ -128,6 +130,13 @@ impl Request {
             ));
         }
         query.limit = Some(number(&body, params, "size", SIZE_DEFAULT)?);
+        // A scroll of no hits is refused where it begins.
+        let is_cached = params.flag("request_cache")? == Some(true);
+        if scroll.is_some() && is_cached && query.limit != Some(0) {
+            return Err(Failure::validation(
+                "[request_cache] cannot be used in a scroll context",
+            ));
+        }
         query.count = is_total_tracked(&body, params)?;
         let aggs = match (body.get("aggs"), body.get("aggregations")) {
             (Some(_), Some(_)) => {
@@ -167,6 +176,18 @@ impl Request {
             with_seq_no: switch(&body, params, "seq_no_primary_term")?,
             noted: None,
         })
+    }
+
+    /// Limits the search to the documents that match `filter` too, and adapts it to the mappings of
+    /// its collections.
+    ///
+    /// # Errors
+    /// As those of [`limit_to`], and 400 for an aggregation of a field that can't have it.
+    pub(crate) fn limit_to(&mut self, filter: Filter, mappings: &Mappings) -> Outcome<()> {
+        limit_to(&mut self.query, &self.texts, filter, mappings)?;
+        adapt(&mut self.aggregations, mappings)?;
+        self.query.facets = Aggregation::facets(&self.aggregations);
+        Ok(())
     }
 
     /// The query of a count: all documents that it matches.

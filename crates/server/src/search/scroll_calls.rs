@@ -79,14 +79,14 @@ pub(crate) async fn next(call: Call<SearchState>) -> Outcome<Answer> {
         parse(&body.bytes)?
     };
     known(&body, "scroll", &["scroll", "scroll_id"])?;
-    let member = |name: &str| match (params.text(name), body.get(name)) {
-        (Some(given), _) => Ok(Some(given.to_owned())),
-        (None, None | Some(Json::Null)) => Ok(None),
-        (None, given) => Ok(Some(
+    // The body comes first, as in OpenSearch.
+    let member = |name: &str| match body.get(name) {
+        None | Some(Json::Null) => Ok(params.text(name).map(str::to_owned)),
+        given => Ok(Some(
             text(given, "[scroll] and [scroll_id] are strings")?.to_owned(),
         )),
     };
-    let id = in_path.map_or_else(|| member("scroll_id"), |id| Ok(Some(id)))?;
+    let id = member("scroll_id")?.or(in_path);
     let id = id.ok_or_else(|| Failure::validation("scrollId is missing"))?;
     let lease = member("scroll")?.map(|text| lease(&text)).transpose()?;
     let Context::Scroll(scroll) = call_state.contexts.get(&id, lease)? else {
@@ -100,9 +100,10 @@ pub(crate) async fn close(call: Call<SearchState>) -> Outcome<Answer> {
     let contexts = call.state.contexts.clone();
     let in_path = call.path_param("id").map(str::to_owned);
     let body = call.take_small_body().await?;
+    let body = parse(&body.bytes)?;
     let ids = match in_path {
-        Some(ids) => ids.split(',').map(str::to_owned).collect(),
-        None => ids(&parse(&body.bytes)?, "scroll_id")?,
+        Some(ids) if body.is_empty() => ids.split(',').map(str::to_owned).collect(),
+        _ => ids(&body, "scroll_id")?,
     };
     let closed = close_ids(&contexts, &ids, Context::is_scroll);
     let status = match closed.is_empty() && ids != ["_all"] {

@@ -558,6 +558,18 @@ async fn a_scroll_gives_every_document_once_as_of_its_beginning() {
             .await
             .done(200);
     }
+    let cached = "POST /mixed/_search?scroll=5m&request_cache=true";
+    let refused = request(&site, cached, "{}").await;
+    assert!(refusal(&refused).contains("[request_cache] cannot be used in a scroll context"));
+    let refused = request(&site, cached, json!({"size": 0})).await;
+    assert!(refusal(&refused).contains("[size] cannot be [0] in a scroll context"));
+    // What the body names comes before what the path names.
+    let begun = request(&site, "POST /mixed/_search?scroll=5m", "{}").await;
+    let id = json!({"scroll_id": begun.json()["_scroll_id"]});
+    let next = request(&site, "POST /_search/scroll/other", id.clone()).await;
+    assert_eq!(next.status, 200, "{}", next.text);
+    let closed = request(&site, "DELETE /_search/scroll/other", id).await;
+    assert_eq!(closed.done(200)["num_freed"], 1);
     let long = request(&site, "POST /mixed/_search?scroll=25h", "{}").await;
     assert!(refusal(&long).contains("24h"));
 }
@@ -595,7 +607,8 @@ async fn a_point_in_time_is_searched_as_it_was() {
         .await
         .json();
     assert_eq!(listed["pits"][0]["pit_id"], id);
-    assert_eq!(listed["pits"][0]["keep_alive"], 60_000);
+    // A lease never becomes shorter.
+    assert_eq!(listed["pits"][0]["keep_alive"], 300_000);
     let closed = request(
         &site,
         "DELETE /_search/point_in_time",

@@ -1,5 +1,6 @@
 //! [`Body`]: the members of one aggregation, read by name.
 
+use axum::http::StatusCode;
 use quiredb::query::{Path, Value};
 use serde_json::{Map, Value as Json};
 use std::ops::RangeInclusive;
@@ -37,8 +38,14 @@ impl<'a> Body<'a> {
     }
 
     pub(super) fn field(&self) -> Outcome<Path> {
-        let needed = format!("[{}] needs a [field]", self.kind);
-        let field = text(self.members.get("field"), &needed)?;
+        let needed = || {
+            self.refused(
+                "Required one of fields [field, script], but none were specified: it needs a \
+                 [field]",
+            )
+        };
+        let field = self.members.get("field").and_then(Json::as_str);
+        let field = field.ok_or_else(needed)?;
         check_field(field)?;
         Ok(Path::new(field))
     }
@@ -60,7 +67,13 @@ impl<'a> Body<'a> {
     pub(super) fn number(&self, name: &str) -> Outcome<Option<f64>> {
         let number = |value: &Json| {
             let number = value.as_f64().filter(|number| number.is_finite());
-            number.ok_or_else(|| self.refused(&format!("[{name}] must be a number")))
+            number.ok_or_else(|| {
+                Failure::new(
+                    StatusCode::BAD_REQUEST,
+                    "x_content_parse_exception",
+                    format!("[{}]: [{name}] must be a number", self.kind),
+                )
+            })
         };
         self.get(name).map(number).transpose()
     }

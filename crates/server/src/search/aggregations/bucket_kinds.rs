@@ -3,17 +3,15 @@
 use quiredb::query::{Facet, FacetKind, Filter, field};
 use serde_json::Value as Json;
 
+use super::adjacency::adjacency_matrix;
 use super::body::{Body, Reading};
 use super::composite::composite;
 use super::histograms::{date_histogram, histogram};
 use super::kind::{Aggregation, Kind};
+use super::queries::{QUERIES_MAX, written_out};
 use super::ranges::{date_range, range};
-use super::terms::terms;
+use super::terms::{multi_terms, rare_terms, terms};
 use crate::http::failure::Outcome;
-use crate::search::filter::filter;
-
-/// Filters of one aggregation.
-const FILTERS_MAX: usize = 1024;
 
 /// Buckets; none if the kind is another. `inner` are the aggregations in it.
 pub(super) fn bucket_kind(
@@ -24,6 +22,9 @@ pub(super) fn bucket_kind(
 ) -> Outcome<Option<(Kind, Facet)>> {
     Ok(Some(match kind {
         "terms" => terms(body, inner)?,
+        "rare_terms" => rare_terms(body)?,
+        "multi_terms" => multi_terms(body, inner)?,
+        "adjacency_matrix" => adjacency_matrix(body)?,
         "histogram" => histogram(body)?,
         "date_histogram" => date_histogram(body, reading)?,
         "range" => range(body)?,
@@ -31,12 +32,16 @@ pub(super) fn bucket_kind(
         "composite" => composite(body)?,
         "filters" => filters(body)?,
         "filter" => {
-            let filters = FacetKind::Filters(vec![filter(body)?]);
+            let filters = FacetKind::Filters(vec![written_out(body)?]);
             (Kind::Single("filter"), filters.into())
         }
         "missing" => {
-            let body = Body::of(kind, body, &["field"])?;
-            let has_value = field(body.field()?.as_str()).exists();
+            let body = Body::of(kind, body, &["field", "missing"])?;
+            let has_value = match body.missing()? {
+                // Then each document has one.
+                Some(_) => Filter::All,
+                None => field(body.field()?.as_str()).exists(),
+            };
             let filters = FacetKind::Filters(vec![!has_value]);
             (Kind::Single("missing"), filters.into())
         }
@@ -52,22 +57,26 @@ fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
     )?;
     let refused = || body.refused("it needs [filters], a list or an object of queries");
     let (mut names, mut filters) = (None, Vec::new());
-    match body.get("filters").ok_or_else(refused)? {
+    let given = body.get("filters");
+    match given.ok_or_else(|| body.refused("[filters] cannot be empty"))? {
         Json::Array(all) => {
             for query in all {
-                filters.push(filter(query)?);
+                filters.push(written_out(query)?);
             }
         }
         Json::Object(all) => {
             names = Some(all.keys().cloned().collect::<Vec<_>>());
             for query in all.values() {
-                filters.push(filter(query)?);
+                filters.push(written_out(query)?);
             }
         }
         _ => return Err(refused()),
     }
-    if filters.is_empty() || filters.len() > FILTERS_MAX {
-        return Err(body.refused(&format!("there must be 1 to {FILTERS_MAX} filters")));
+    if filters.is_empty() {
+        return Err(body.refused("[filters] cannot be empty"));
+    }
+    if filters.len() > QUERIES_MAX {
+        return Err(body.refused(&format!("there must be 1 to {QUERIES_MAX} filters")));
     }
     let other = body.text("other_bucket_key")?;
     if other.is_some() || body.flag("other_bucket")? {

@@ -16,14 +16,19 @@ const SIZE_DEFAULT: u64 = 10;
 
 pub(super) fn composite(body: &Json) -> Outcome<(Kind, Facet)> {
     let body = Body::of("composite", body, &["size", "sources", "after"])?;
-    let given = body.get("sources").and_then(Json::as_array);
-    let given = given.filter(|sources| !sources.is_empty());
-    let given = given.ok_or_else(|| body.refused("it needs a list of [sources]"))?;
+    let given = body.get("sources");
+    let given = given.ok_or_else(|| body.refused("Required [sources]"))?;
+    let given = given.as_array().filter(|sources| !sources.is_empty());
+    let given = given.ok_or_else(|| {
+        body.refused("Composite [sources] cannot be null or empty: it needs a list")
+    })?;
     let (mut shapes, mut sources): (Vec<CompositeSource>, Vec<Source>) = (Vec::new(), Vec::new());
     for one in given {
         let (name, of) = only_entry(object(one, "sources")?, "sources")?;
         if shapes.iter().any(|other| other.name == name) {
-            return Err(body.refused(&format!("[sources] has [{name}] twice")));
+            return Err(body.refused(&format!(
+                "Composite source names must be unique, found duplicates: [{name}]"
+            )));
         }
         let (shape, source) = source(name, of)?;
         shapes.push(shape);
@@ -51,6 +56,14 @@ pub(super) fn composite(body: &Json) -> Outcome<(Kind, Facet)> {
         }
     };
     let mut buckets = Buckets::by(sources);
+    if let Some(size) = body.get("size").and_then(Json::as_u64)
+        && size > BUCKETS_MAX
+    {
+        return Err(body.refused(&format!(
+            "Trying to create too many buckets. Must be less than or equal to: [{BUCKETS_MAX}] \
+             but was [{size}]"
+        )));
+    }
     buckets.limit = Some(body.whole("size", SIZE_DEFAULT, 1..=BUCKETS_MAX)?);
     buckets.after = after;
     Ok((Kind::Composite(shapes), Facet::buckets(buckets)))

@@ -19,6 +19,19 @@ pub(super) fn filled(
         return Ok(buckets);
     };
     match &one.kind {
+        Kind::Terms(shape) => {
+            let mut buckets = buckets;
+            let documents_max = shape.documents_max.unwrap_or(u64::MAX);
+            buckets.retain(|bucket| bucket.count <= documents_max);
+            Ok(buckets)
+        }
+        Kind::Adjacency(names) => {
+            let named = names.iter().zip(buckets).map(|(name, bucket)| Bucket {
+                key: vec![Value::from(name.as_str())],
+                ..bucket
+            });
+            Ok(named.filter(|bucket| bucket.count > 0).collect())
+        }
         Kind::Histogram(histogram) => {
             let buckets = intervals(histogram, facet, buckets, buckets_max)?;
             Ok(ordered(&histogram.shape, buckets))

@@ -159,8 +159,8 @@ fn shape(body: &Body<'_>) -> Outcome<HistogramShape> {
         Some(order) => {
             let (by, direction) = only_entry(object(order, "order")?, "order")?;
             match (by, direction_of(direction)?) {
-                ("_key", Direction::Ascending) => None,
-                ("_key", Direction::Descending) => Some(BucketsOrder::KeyDescending),
+                ("_key" | "_time", Direction::Ascending) => None,
+                ("_key" | "_time", Direction::Descending) => Some(BucketsOrder::KeyDescending),
                 ("_count", Direction::Ascending) => Some(BucketsOrder::CountAscending),
                 ("_count", Direction::Descending) => Some(BucketsOrder::CountDescending),
                 (other, _) => {

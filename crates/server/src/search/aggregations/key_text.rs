@@ -2,7 +2,7 @@
 
 use quiredb::query::Value;
 
-use super::kind::{Aggregation, Kind};
+use super::kind::{Aggregation, DateShape, Kind, TermsShape};
 use super::said::SaidBucket;
 
 /// The key of a bucket as text; its place is `at`.
@@ -21,12 +21,28 @@ pub(super) fn key_text(one: &Aggregation, bucket: &SaidBucket, at: usize) -> Str
             .get(at)
             .map_or_else(String::new, |range| range.key.clone()),
         Kind::Filters(Some(names)) => names.get(at).cloned().unwrap_or_default(),
-        _ => {
-            let text = |value: &Value| match value.as_str() {
-                Some(text) => text.into_owned(),
-                None => value.to_string().to_ascii_lowercase(),
-            };
-            bucket.key.iter().map(text).collect::<Vec<_>>().join("|")
+        Kind::MultiTerms(dates) => {
+            let parts = bucket.key.iter().zip(dates);
+            let texts = parts.map(|(value, dates)| text(value, dates.as_ref()));
+            texts.collect::<Vec<_>>().join("|")
         }
+        Kind::Terms(TermsShape { dates, .. }) => {
+            key.map_or_else(String::new, |key| text(key, dates.as_ref()))
+        }
+        _ => {
+            let parts = bucket.key.iter().map(|value| text(value, None));
+            parts.collect::<Vec<_>>().join("|")
+        }
+    }
+}
+
+/// A value as text; `dates` says how, if it is a date.
+pub(super) fn text(value: &Value, dates: Option<&DateShape>) -> String {
+    if let (Some(dates), Some(millis)) = (dates, value.as_date_millis()) {
+        return dates.format.write(millis, &dates.zone);
+    }
+    match value.as_str() {
+        Some(text) => text.into_owned(),
+        None => value.to_string().to_ascii_lowercase(),
     }
 }

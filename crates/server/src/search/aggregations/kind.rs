@@ -1,9 +1,11 @@
 //! [`Aggregation`]: one of a request, read and checked.
 
 use jiff::tz::TimeZone;
+use quiredb::FieldKind;
 use quiredb::query::{Facet, Order, Rounding};
 use serde_json::{Map, Value as Json};
 
+use super::moving::Moving;
 use crate::documents::source::Source;
 use crate::search::dates::DateFormat;
 
@@ -23,7 +25,9 @@ pub(crate) struct Aggregation {
 /// What kind of an aggregation, and how its answer is written.
 #[derive(Debug)]
 pub(super) enum Kind {
-    Terms,
+    Terms(TermsShape),
+    /// `multi_terms`: how each part of the key is written, if it is a date.
+    MultiTerms(Vec<Option<DateShape>>),
     Histogram(Histogram),
     DateHistogram(DateHistogram),
     Range(Ranges),
@@ -31,18 +35,38 @@ pub(super) enum Kind {
     /// One bucket: `filter` or `missing`.
     Single(&'static str),
     Filters(Option<Vec<String>>),
+    /// `adjacency_matrix`: the names of its buckets. Empty ones are not shown.
+    Adjacency(Vec<String>),
     Composite(Vec<CompositeSource>),
     Hits(HitsShape),
-    /// `min`, `max`, `sum`, `avg`, `value_count` and `cardinality`.
+    /// One of one number.
     Metric(&'static str),
     Stats,
     /// The number of deviations of its bounds.
     ExtendedStats(f64),
-    Percentiles {
-        percents: Vec<f64>,
-        keyed: bool,
-    },
+    Percentiles(PercentilesShape),
     Pipeline(Pipeline),
+}
+
+/// How `terms` and `rare_terms` are written.
+#[derive(Debug, Default)]
+pub(super) struct TermsShape {
+    /// Those of more documents are not shown: of `rare_terms`.
+    pub(super) documents_max: Option<u64>,
+    /// The type of the values: that of the mapping, or else the one that the request names.
+    pub(super) field: Option<FieldKind>,
+    /// How dates are written, if the values are.
+    pub(super) dates: Option<DateShape>,
+}
+
+/// How percentiles and the percents below numbers are written.
+#[derive(Debug)]
+pub(super) struct PercentilesShape {
+    /// The type of the answer.
+    pub(super) name: &'static str,
+    /// The percents, or the numbers.
+    pub(super) numbers: Vec<f64>,
+    pub(super) keyed: bool,
 }
 
 #[derive(Debug)]
@@ -82,6 +106,16 @@ pub(super) enum BucketsOrder {
 pub(super) struct DateShape {
     pub(super) format: DateFormat,
     pub(super) zone: TimeZone,
+}
+
+impl DateShape {
+    /// ISO 8601 in UTC.
+    pub(super) fn utc() -> DateShape {
+        DateShape {
+            format: DateFormat::Iso,
+            zone: TimeZone::UTC,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -128,6 +162,7 @@ pub(super) enum PipelineKind {
     /// In each bucket.
     CumulativeSum,
     Derivative,
+    MovingFunction(Moving),
     BucketSort {
         by: Vec<(Vec<String>, bool)>,
         from: usize,
@@ -165,12 +200,28 @@ impl Pipeline {
 }
 
 impl PipelineKind {
+    /// Its name in a request.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            PipelineKind::CumulativeSum => "cumulative_sum",
+            PipelineKind::Derivative => "derivative",
+            PipelineKind::MovingFunction(_) => "moving_fn",
+            PipelineKind::BucketSort { .. } => "bucket_sort",
+            PipelineKind::Avg => "avg_bucket",
+            PipelineKind::Max => "max_bucket",
+            PipelineKind::Min => "min_bucket",
+            PipelineKind::Sum => "sum_bucket",
+            PipelineKind::Stats => "stats_bucket",
+        }
+    }
+
     /// Whether it is about the buckets that it stands in.
     pub(super) fn is_within(&self) -> bool {
         matches!(
             self,
             PipelineKind::CumulativeSum
                 | PipelineKind::Derivative
+                | PipelineKind::MovingFunction(_)
                 | PipelineKind::BucketSort { .. }
         )
     }

@@ -5,6 +5,8 @@ use serde_json::{Value as Json, json};
 
 use super::body::Body;
 use super::kind::{HitsShape, Kind};
+use super::percentiles::{median_deviation, percentiles, percents_below};
+use super::weighted::weighted_avg;
 use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::Outcome;
 use crate::search::filter::unsupported;
@@ -14,13 +16,15 @@ use crate::search::sort::orders;
 const HITS_DEFAULT: u64 = 3;
 const HITS_MAX: u64 = 100;
 
-const PERCENTS: [f64; 7] = [1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0];
-
 /// A metric; none if the kind is another.
-pub(super) fn metric_kind(kind: &str, body: &Json) -> Outcome<Option<(Kind, Facet)>> {
+pub(super) fn metric_kind(name: &str, kind: &str, body: &Json) -> Outcome<Option<(Kind, Facet)>> {
     let simple = ["field", "missing"];
     let (shape, metric, body) = match kind {
         "top_hits" => return top_hits(body).map(Some),
+        "percentiles" => return percentiles(body).map(Some),
+        "percentile_ranks" => return percents_below(body).map(Some),
+        "median_absolute_deviation" => return median_deviation(name, body).map(Some),
+        "weighted_avg" => return weighted_avg(body).map(Some),
         "avg" | "max" | "min" | "sum" | "value_count" => {
             let body = Body::of(kind, body, &simple)?;
             let path = body.field()?;
@@ -36,6 +40,14 @@ pub(super) fn metric_kind(kind: &str, body: &Json) -> Outcome<Option<(Kind, Face
         "cardinality" => {
             let body = Body::of(kind, body, &["field", "missing", "precision_threshold"])?;
             let path = body.field()?;
+            if let Some(threshold) = body.number("precision_threshold")?
+                && threshold < 0.0
+            {
+                return Err(body.refused(&format!(
+                    "[precisionThreshold] must be greater than or equal to 0. Found \
+                     [{threshold}] in [{name}]"
+                )));
+            }
             // Exact, unless the caller says that it need not be.
             let measure = match body.whole("precision_threshold", u64::MAX, 0..=u64::MAX)? {
                 u64::MAX => Measure::Distinct(path),
@@ -51,7 +63,9 @@ pub(super) fn metric_kind(kind: &str, body: &Json) -> Outcome<Option<(Kind, Face
             let body = Body::of(kind, body, &["field", "missing", "sigma"])?;
             let sigma = body.number("sigma")?.unwrap_or(2.0);
             if sigma < 0.0 {
-                return Err(body.refused("[sigma] must be 0 or more"));
+                return Err(body.refused(&format!(
+                    "[sigma] must be greater than or equal to 0. Found [{sigma:?}] in [{name}]"
+                )));
             }
             (
                 Kind::ExtendedStats(sigma),
@@ -59,33 +73,10 @@ pub(super) fn metric_kind(kind: &str, body: &Json) -> Outcome<Option<(Kind, Face
                 body,
             )
         }
-        "percentiles" => {
-            let names = ["field", "missing", "percents", "keyed", "tdigest", "hdr"];
-            let body = Body::of(kind, body, &names)?;
-            let percents = percents(&body)?;
-            let keyed = body.get("keyed").is_none() || body.flag("keyed")?;
-            let metric = Metric::Percentiles(body.field()?, percents.clone());
-            (Kind::Percentiles { percents, keyed }, metric, body)
-        }
         _ => return Ok(None),
     };
     let missing = body.missing()?;
     Ok(Some((shape, FacetKind::Metric { metric, missing }.into())))
-}
-
-fn percents(body: &Body<'_>) -> Outcome<Vec<f64>> {
-    let Some(percents) = body.get("percents") else {
-        return Ok(PERCENTS.to_vec());
-    };
-    let refused = || body.refused("[percents] must be a list of numbers from 0 to 100");
-    let percents = percents.as_array().filter(|percents| !percents.is_empty());
-    let numbers = percents.ok_or_else(refused)?.iter().map(|percent| {
-        let percent = percent.as_f64();
-        percent
-            .filter(|percent| (0.0..=100.0).contains(percent))
-            .ok_or_else(refused)
-    });
-    numbers.collect()
 }
 
 fn top_hits(body: &Json) -> Outcome<(Kind, Facet)> {

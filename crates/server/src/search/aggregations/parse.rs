@@ -15,10 +15,11 @@ use crate::search::filter::{object, unsupported};
 const DEPTH_MAX: usize = 16;
 
 /// The kinds that are known.
-const KNOWN: &str = "avg, avg_bucket, bucket_sort, cardinality, composite, cumulative_sum, \
-    date_histogram, date_range, derivative, extended_stats, filter, filters, histogram, max, \
-    max_bucket, min, min_bucket, missing, percentiles, range, stats, stats_bucket, sum, \
-    sum_bucket, terms, top_hits and value_count";
+const KNOWN: &str = "adjacency_matrix, avg, avg_bucket, bucket_sort, cardinality, composite, \
+    cumulative_sum, date_histogram, date_range, derivative, extended_stats, filter, filters, \
+    histogram, max, max_bucket, median_absolute_deviation, min, min_bucket, missing, moving_fn, \
+    multi_terms, percentile_ranks, percentiles, range, rare_terms, stats, stats_bucket, sum, \
+    sum_bucket, terms, top_hits, value_count and weighted_avg";
 
 /// The aggregations of `aggs`. `now` is the current time, in milliseconds since 1970 UTC.
 ///
@@ -47,8 +48,10 @@ fn level(
             && pipeline.what.is_within()
             && !outer.is_some_and(has_many_buckets)
         {
+            let kind = pipeline.what.name();
             return Err(unsupported(format!(
-                "[{}] must be within an aggregation that has buckets in a row",
+                "{kind} aggregation [{}] must be declared inside of another aggregation, within \
+                 one that has buckets in a row",
                 one.name
             )));
         }
@@ -59,7 +62,16 @@ fn level(
 fn has_many_buckets(kind: &str) -> bool {
     matches!(
         kind,
-        "terms" | "histogram" | "date_histogram" | "range" | "date_range" | "filters" | "composite"
+        "adjacency_matrix"
+            | "composite"
+            | "date_histogram"
+            | "date_range"
+            | "filters"
+            | "histogram"
+            | "multi_terms"
+            | "range"
+            | "rare_terms"
+            | "terms"
     )
 }
 
@@ -137,7 +149,7 @@ fn aggregation(name: &str, agg: &Json, reading: &Reading, depth: usize) -> Outco
         Some(aggs) => level(aggs, reading, Some(kind), depth + 1)?,
         None => Vec::new(),
     };
-    let (read, facet) = if let Some((read, facet)) = metric_kind(kind, body)? {
+    let (read, facet) = if let Some((read, facet)) = metric_kind(name, kind, body)? {
         refuse_inner(kind, &inner)?;
         (read, Some(facet))
     } else if let Some((read, mut facet)) = bucket_kind(kind, body, &inner, reading)? {

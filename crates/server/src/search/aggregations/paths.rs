@@ -62,7 +62,7 @@ pub(super) fn number_of<'a>(level: &[Aggregation], text: &'a str) -> (&'a str, &
 pub(super) fn statistic(one: &Aggregation, part: &str) -> Option<Statistic> {
     match (&one.kind, part) {
         (Kind::Metric(_), "" | "value") => Some(Statistic::Value),
-        (Kind::Single(_), "" | "_count") => Some(Statistic::Count),
+        (Kind::Single(_), "" | "_count" | "doc_count") => Some(Statistic::Count),
         (Kind::Stats | Kind::ExtendedStats(_), "count") => Some(Statistic::Count),
         (Kind::Stats | Kind::ExtendedStats(_), "min") => Some(Statistic::Min),
         (Kind::Stats | Kind::ExtendedStats(_), "max") => Some(Statistic::Max),
@@ -73,9 +73,9 @@ pub(super) fn statistic(one: &Aggregation, part: &str) -> Option<Statistic> {
         (Kind::ExtendedStats(_), "std_deviation" | "std_deviation_population") => {
             Some(Statistic::Deviation)
         }
-        (Kind::Percentiles { percents, .. }, part) => {
+        (Kind::Percentiles(shape), part) => {
             let percent: f64 = part.parse().ok()?;
-            let place = percents.iter().position(|other| *other == percent)?;
+            let place = shape.numbers.iter().position(|other| *other == percent)?;
             Some(Statistic::Percentile(place))
         }
         _ => None,

@@ -7,6 +7,7 @@ use super::key_text::key_text;
 use super::kind::{Aggregation, Gaps, Kind, Pipeline, PipelineKind};
 use super::paths::{number_of, statistic};
 use super::said::{Said, SaidBucket};
+use super::type_names::terms_type;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::unsupported;
 
@@ -21,17 +22,19 @@ fn refused(path: &[String]) -> Failure {
 /// were computed before.
 pub(super) fn beside(pipeline: &Pipeline, all: &[Aggregation], said: &[Said]) -> Outcome<Said> {
     let failed = || refused(&pipeline.path);
-    let (name, rest) = pipeline.path.split_first().ok_or_else(failed)?;
-    let place = all
-        .iter()
-        .position(|one| one.name == *name)
-        .ok_or_else(failed)?;
+    let (first, rest) = pipeline.path.split_first().ok_or_else(failed)?;
+    // A dot may stand for the first `>`.
+    let (name, part) = number_of(all, first);
+    let part = (!part.is_empty()).then(|| part.to_owned());
+    let rest: Vec<String> = part.into_iter().chain(rest.iter().cloned()).collect();
+    let place = all.iter().position(|one| one.name == name);
+    let place = place.ok_or_else(failed)?;
     let (Some(one), Some(Said::Buckets { buckets, .. })) = (all.get(place), said.get(place)) else {
         return Err(failed());
     };
     let mut numbers = Vec::new();
     for (at, bucket) in buckets.iter().enumerate() {
-        let number = number_in(&one.inner, bucket, rest, pipeline.gaps)?;
+        let number = number_in(&one.inner, bucket, &rest, pipeline.gaps)?;
         numbers.extend(number.map(|number| (number, at)));
     }
     let count = numbers.len();
@@ -75,6 +78,19 @@ pub(super) fn within(
         let sorted = sorted(by, inner, std::mem::take(buckets), pipeline.gaps)?;
         let shown = sorted.into_iter().skip(*from);
         *buckets = shown.take(size.unwrap_or(usize::MAX)).collect();
+        return Ok(());
+    }
+    if let PipelineKind::MovingFunction(moving) = &pipeline.what {
+        let numbers = buckets
+            .iter()
+            .map(|bucket| number_in(inner, bucket, &pipeline.path, pipeline.gaps));
+        let numbers = numbers.collect::<Outcome<Vec<_>>>()?;
+        let said = moving.of(&numbers).into_iter().zip(&numbers);
+        for (bucket, (said, number)) in buckets.iter_mut().zip(said) {
+            if let (Some(slot), Some(_)) = (bucket.inner.get_mut(place), number) {
+                *slot = Said::Number(said);
+            }
+        }
         return Ok(());
     }
     let (mut sum, mut before) = (0.0, None);
@@ -138,7 +154,10 @@ fn number_in(
     let found = match path {
         [count] if count == "_count" => return Ok(Some(bucket.count as f64)),
         [] => return Err(refused(path)),
-        [last] => last_number(inner, &bucket.inner, last).ok_or_else(|| refused(path))?,
+        [last] => match last_number(inner, &bucket.inner, last) {
+            Some(found) => found,
+            None => return Err(no_number(inner, bucket, last)),
+        },
         [name, rest @ ..] => {
             let place = inner.iter().position(|one| one.name == *name);
             let place = place.ok_or_else(|| refused(path))?;
@@ -151,6 +170,9 @@ fn number_in(
                         None => None,
                     }
                 }
+                (Some(one), Some(Said::Buckets { .. })) => {
+                    return Err(not_a_number("Object[]", &one.name));
+                }
                 _ => return Err(refused(path)),
             }
         }
@@ -161,6 +183,38 @@ fn number_in(
         Gaps::Zeros => Some(found.unwrap_or(0.0)),
         Gaps::Skipped => found,
     })
+}
+
+/// Why a name is that of no number.
+fn no_number(inner: &[Aggregation], bucket: &SaidBucket, text: &str) -> Failure {
+    let (name, part) = number_of(inner, text);
+    let place = inner.iter().position(|one| one.name == name);
+    let found = place.and_then(|place| Some((inner.get(place)?, bucket.inner.get(place)?)));
+    match found {
+        Some((one, said @ Said::Buckets { .. })) => {
+            let class = match terms_type(&one.kind, said) {
+                "lterms" => "LongTerms",
+                "ulterms" => "UnsignedLongTerms",
+                "dterms" => "DoubleTerms",
+                "sterms" => "StringTerms",
+                _ => "Object[]",
+            };
+            not_a_number(class, &one.name)
+        }
+        Some((one, _)) if part.is_empty() => unsupported(format!(
+            "buckets_path must reference either a number value or a single value numeric metric \
+             aggregation, but [{}] contains multiple values. Please specify which to use.",
+            one.name
+        )),
+        _ => refused(&[text.to_owned()]),
+    }
+}
+
+fn not_a_number(class: &str, name: &str) -> Failure {
+    unsupported(format!(
+        "buckets_path must reference either a number value or a single value numeric metric \
+         aggregation, got: [{class}] at aggregation [{name}]"
+    ))
 }
 
 /// The number of an aggregation of a bucket; none if the name is none.

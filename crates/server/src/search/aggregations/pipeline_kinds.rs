@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::body::Body;
 use super::kind::{Gaps, Pipeline, PipelineKind};
+use super::moving::{Moving, MovingFunction};
 use super::terms::{BUCKETS_MAX, direction_of};
 use crate::http::failure::Outcome;
 use crate::search::filter::{object, only_entry};
@@ -19,17 +20,57 @@ pub(super) fn pipeline_kind(kind: &str, body: &Json) -> Outcome<Option<Pipeline>
         "min_bucket" => PipelineKind::Min,
         "sum_bucket" => PipelineKind::Sum,
         "stats_bucket" => PipelineKind::Stats,
+        "moving_fn" => return moving_fn(body).map(Some),
         "bucket_sort" => return bucket_sort(body).map(Some),
         _ => return Ok(None),
     };
     let body = Body::of(kind, body, &["buckets_path", "gap_policy"])?;
-    let path = body.text("buckets_path")?;
-    let path = path.ok_or_else(|| body.refused("it needs a [buckets_path]"))?;
     Ok(Some(Pipeline {
         what,
-        path: names(path),
+        path: path(&body)?,
         gaps: gaps(&body)?,
     }))
+}
+
+fn moving_fn(body: &Json) -> Outcome<Pipeline> {
+    let names = ["buckets_path", "gap_policy", "window", "shift", "script"];
+    let body = Body::of("moving_fn", body, &names)?;
+    let window = body.get("window").and_then(Json::as_u64);
+    let window = window
+        .filter(|window| *window > 0)
+        .ok_or_else(|| body.refused("[window] must be a positive, non-zero integer."))?;
+    let script = match body.get("script") {
+        Some(Json::Object(members)) => members.get("source").and_then(Json::as_str),
+        Some(script) => script.as_str(),
+        None => None,
+    };
+    let function = script.and_then(MovingFunction::of_script).ok_or_else(|| {
+        body.refused(
+            "[script] must be a call of [MovingFunctions]: [ewma(values, alpha)], or \
+             [linearWeightedAvg], [max], [min], [sum] or [unweightedAvg] of [values]",
+        )
+    })?;
+    let shift = match body.get("shift") {
+        None => 0,
+        Some(shift) => shift
+            .as_i64()
+            .ok_or_else(|| body.refused("[shift] must be a whole number"))?,
+    };
+    Ok(Pipeline {
+        what: PipelineKind::MovingFunction(Moving {
+            function,
+            window: usize::try_from(window).unwrap_or(usize::MAX),
+            shift,
+        }),
+        path: path(&body)?,
+        gaps: gaps(&body)?,
+    })
+}
+
+fn path(body: &Body<'_>) -> Outcome<Vec<String>> {
+    let path = body.text("buckets_path")?;
+    let path = path.ok_or_else(|| body.refused("it needs a [buckets_path]"))?;
+    Ok(names(path))
 }
 
 fn names(path: &str) -> Vec<String> {

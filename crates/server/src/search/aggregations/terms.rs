@@ -1,13 +1,14 @@
 //! `terms`.
 
 use quire_model::ordered::Direction;
+use quiredb::FieldKind;
 use quiredb::query::{
     BucketKey, BucketOrder, BucketOrderBy, Buckets, Facet, Missing, Source, TextFilter, Value,
 };
 use serde_json::{Value as Json, json};
 
 use super::body::Body;
-use super::kind::{Aggregation, Kind};
+use super::kind::{Aggregation, DateShape, Kind, TermsShape};
 use super::paths::order_by;
 use crate::http::failure::Outcome;
 use crate::search::filter::{object, only_entry, scalar, text, unsupported};
@@ -16,14 +17,17 @@ use crate::search::filter::{object, only_entry, scalar, text, unsupported};
 const SIZE_DEFAULT: u64 = 10;
 pub(super) const BUCKETS_MAX: u64 = 65_535;
 
+/// Documents of a rare term by default, and at the most as in OpenSearch.
+const RARE_DEFAULT: u64 = 1;
+const RARE_MAX: u64 = 100;
+
 /// Options that say how OpenSearch computes, and change nothing here.
-const WITHOUT_EFFECT: [&str; 6] = [
+const WITHOUT_EFFECT: [&str; 5] = [
     "shard_size",
     "shard_min_doc_count",
     "execution_hint",
     "collect_mode",
     "show_term_doc_count_error",
-    "value_type",
 ];
 
 pub(super) fn terms(body: &Json, inner: &[Aggregation]) -> Outcome<(Kind, Facet)> {
@@ -35,13 +39,83 @@ pub(super) fn terms(body: &Json, inner: &[Aggregation]) -> Outcome<(Kind, Facet)
         "missing",
         "include",
         "exclude",
+        "value_type",
     ];
     let body = Body::of("terms", body, &[&names[..], &WITHOUT_EFFECT].concat())?;
     body.only("show_term_doc_count_error", &json!(false))?;
-    let mut buckets = Buckets::by([Source {
+    let mut buckets = Buckets::by([source(&body, text_filter(&body)?)?]);
+    limit(&mut buckets, &body, inner)?;
+    let shape = TermsShape {
+        field: value_type(&body)?,
+        ..TermsShape::default()
+    };
+    Ok((Kind::Terms(shape), Facet::buckets(buckets)))
+}
+
+/// `rare_terms`: the values that few documents have.
+pub(super) fn rare_terms(body: &Json) -> Outcome<(Kind, Facet)> {
+    let names = [
+        "field",
+        "max_doc_count",
+        "missing",
+        "include",
+        "exclude",
+        "precision",
+        "value_type",
+    ];
+    let body = Body::of("rare_terms", body, &names)?;
+    let documents_max = body.whole("max_doc_count", RARE_DEFAULT, 1..=RARE_MAX)?;
+    let mut buckets = Buckets::by([source(&body, text_filter(&body)?)?]);
+    buckets.order = vec![BucketOrder {
+        by: BucketOrderBy::Count,
+        direction: Direction::Ascending,
+    }];
+    let shape = TermsShape {
+        documents_max: Some(documents_max),
+        field: value_type(&body)?,
+        ..TermsShape::default()
+    };
+    Ok((Kind::Terms(shape), Facet::buckets(buckets)))
+}
+
+/// `multi_terms`: buckets by the values of several fields.
+pub(super) fn multi_terms(body: &Json, inner: &[Aggregation]) -> Outcome<(Kind, Facet)> {
+    let names = ["terms", "size", "min_doc_count", "order"];
+    let body = Body::of("multi_terms", body, &[&names[..], &WITHOUT_EFFECT].concat())?;
+    body.only("show_term_doc_count_error", &json!(false))?;
+    let terms = body.get("terms").and_then(Json::as_array);
+    let terms = terms.filter(|terms| terms.len() > 1);
+    let terms = terms.ok_or_else(|| body.refused("it needs a list of two [terms] or more"))?;
+    let (mut sources, mut dates) = (Vec::new(), Vec::new());
+    for one in terms {
+        let body = Body::of("multi_terms", one, &["field", "missing", "value_type"])?;
+        sources.push(source(&body, TextFilter::default())?);
+        let is_date = value_type(&body)?.is_some_and(FieldKind::is_date);
+        dates.push(is_date.then(DateShape::utc));
+    }
+    let mut buckets = Buckets::by(sources);
+    limit(&mut buckets, &body, inner)?;
+    Ok((Kind::MultiTerms(dates), Facet::buckets(buckets)))
+}
+
+fn source(body: &Body<'_>, wanted: TextFilter) -> Outcome<Source> {
+    Ok(Source {
         missing: body.missing()?.map_or(Missing::LeftOut, Missing::As),
-        ..Source::new(body.field()?, BucketKey::Value(text_filter(&body)?))
-    }]);
+        ..Source::new(body.field()?, BucketKey::Value(wanted))
+    })
+}
+
+/// The type of the values of a field without one in the mapping.
+fn value_type(body: &Body<'_>) -> Outcome<Option<FieldKind>> {
+    let name = match body.text("value_type")? {
+        Some("string") => Some("keyword"),
+        name => name,
+    };
+    Ok(name.and_then(FieldKind::named))
+}
+
+/// `size`, `min_doc_count` and `order`.
+fn limit(buckets: &mut Buckets, body: &Body<'_>, inner: &[Aggregation]) -> Outcome<()> {
     buckets.limit = Some(body.whole("size", SIZE_DEFAULT, 1..=BUCKETS_MAX)?);
     // A value that no matching document has is not known here.
     buckets.documents_min = body.whole("min_doc_count", 1, 1..=u64::MAX)?;
@@ -56,7 +130,7 @@ pub(super) fn terms(body: &Json, inner: &[Aggregation]) -> Outcome<(Kind, Facet)
         }
         Some(one) => vec![order(one, inner)?],
     };
-    Ok((Kind::Terms, Facet::buckets(buckets)))
+    Ok(())
 }
 
 fn order(order: &Json, inner: &[Aggregation]) -> Outcome<BucketOrder> {

@@ -5,11 +5,12 @@ use quiredb::View;
 use quiredb::query::{Aggregated, Faceted, Hit, Stats, Value};
 use serde_json::{Map, Value as Json, json};
 
-use super::key_text::key_text;
+use super::key_text::{key_text, text};
 use super::kind::{
-    Aggregation, CompositeSource, DateShape, HitsShape, Kind, PipelineKind, Range, Ranges,
+    Aggregation, CompositeSource, DateShape, HitsShape, Kind, Range, Ranges, TermsShape,
 };
 use super::said::{Said, SaidBucket};
+use super::type_names::type_of;
 use crate::http::answer::write_string;
 use crate::http::failure::Outcome;
 use crate::search::filter::unsupported;
@@ -56,52 +57,6 @@ pub(crate) fn write(
         out.push(b'}');
     }
     Ok(())
-}
-
-/// The type of an answer by which clients read it.
-fn type_of(one: &Aggregation, said: &Said) -> &'static str {
-    match &one.kind {
-        Kind::Terms => terms_type(said),
-        Kind::Histogram(_) => "histogram",
-        Kind::DateHistogram(_) => "date_histogram",
-        Kind::Range(_) => "range",
-        Kind::DateRange(..) => "date_range",
-        Kind::Single(name) | Kind::Metric(name) => name,
-        Kind::Filters(_) => "filters",
-        Kind::Composite(_) => "composite",
-        Kind::Hits(_) => "top_hits",
-        Kind::Stats => "stats",
-        Kind::ExtendedStats(_) => "extended_stats",
-        Kind::Percentiles { .. } => "tdigest_percentiles",
-        Kind::Pipeline(pipeline) => match pipeline.what {
-            PipelineKind::Derivative => "derivative",
-            PipelineKind::Max | PipelineKind::Min => "bucket_metric_value",
-            PipelineKind::Stats => "stats_bucket",
-            _ => "simple_value",
-        },
-    }
-}
-
-/// Of strings, whole numbers, or numbers.
-fn terms_type(said: &Said) -> &'static str {
-    let Said::Buckets { buckets, .. } = said else {
-        return "sterms";
-    };
-    let mut found = "";
-    for bucket in buckets {
-        let one = match bucket.key.first().map(Value::get) {
-            Some(OrderedValue::Float(_)) => "dterms",
-            Some(OrderedValue::Int(_) | OrderedValue::UInt(_) | OrderedValue::Bool(_)) => "lterms",
-            _ => "sterms",
-        };
-        found = match (found, one) {
-            ("", one) => one,
-            ("lterms" | "dterms", "sterms") | ("sterms", _) => "sterms",
-            ("dterms", _) | (_, "dterms") => "dterms",
-            (_, one) => one,
-        };
-    }
-    if found.is_empty() { "sterms" } else { found }
 }
 
 fn write_one(one: &Aggregation, said: &Said, how: &Answers<'_>, out: &mut Vec<u8>) -> Outcome<()> {
@@ -160,9 +115,9 @@ fn write_metric(
             push_members(&extended_members(stats, *sigma), out);
         }
         (Faceted::Stats(stats), _) => push_members(&stats_members(stats), out),
-        (Faceted::Percentiles(numbers), Kind::Percentiles { percents, keyed }) => {
-            let named = percents.iter().zip(numbers);
-            let values = match keyed {
+        (Faceted::Percentiles(numbers), Kind::Percentiles(shape)) => {
+            let named = shape.numbers.iter().zip(numbers);
+            let values = match shape.keyed {
                 true => {
                     let named =
                         named.map(|(percent, number)| (format!("{percent:?}"), json!(number)));
@@ -297,7 +252,11 @@ fn write_buckets(
         _ => false,
     };
     match &one.kind {
-        Kind::Terms => {
+        Kind::Terms(TermsShape {
+            documents_max: None,
+            ..
+        })
+        | Kind::MultiTerms(_) => {
             let head =
                 format!("\"doc_count_error_upper_bound\":0,\"sum_other_doc_count\":{others},");
             out.extend_from_slice(head.as_bytes());
@@ -360,7 +319,11 @@ fn write_rest(
 fn write_key(one: &Aggregation, bucket: &SaidBucket, keyed: bool, at: usize, out: &mut Vec<u8>) {
     let key = bucket.key.first();
     match &one.kind {
-        Kind::Terms => {
+        Kind::Terms(shape) => {
+            let dates = shape.dates.as_ref();
+            if let Some((dates, millis)) = dates.zip(key.and_then(Value::as_date_millis)) {
+                return write_date_key(dates, millis, out);
+            }
             out.extend_from_slice(b"\"key\":");
             match key.map(Value::get) {
                 // A boolean's key is a number, with its name beside it.
@@ -371,16 +334,30 @@ fn write_key(one: &Aggregation, bucket: &SaidBucket, keyed: bool, at: usize, out
                 _ => write_json(key, out),
             }
         }
+        Kind::MultiTerms(dates) => {
+            out.extend_from_slice(b"\"key\":[");
+            for (at, (value, dates)) in bucket.key.iter().zip(dates).enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                match dates {
+                    Some(_) => write_string(&text(value, dates.as_ref()), out),
+                    None => value.write_json(out),
+                }
+            }
+            out.extend_from_slice(b"],");
+            push_member("key_as_string", &json!(key_text(one, bucket, at)), out);
+        }
+        Kind::Adjacency(_) => {
+            out.extend_from_slice(b"\"key\":");
+            write_json(key, out);
+        }
         Kind::Histogram(_) => {
             push_member("key", &json!(key.and_then(Value::as_f64)), out);
         }
         Kind::DateHistogram(histogram) => {
             let millis = key.and_then(Value::as_date_millis).unwrap_or_default();
-            let dates = &histogram.dates;
-            let text = dates.format.write(millis, &dates.zone);
-            push_member("key_as_string", &json!(text), out);
-            out.push(b',');
-            push_member("key", &json!(millis), out);
+            write_date_key(&histogram.dates, millis, out);
         }
         Kind::Range(ranges) => write_range(ranges, at, keyed, None, out),
         Kind::DateRange(ranges, dates) => write_range(ranges, at, keyed, Some(dates), out),
@@ -390,6 +367,13 @@ fn write_key(one: &Aggregation, bucket: &SaidBucket, keyed: bool, at: usize, out
         }
         _ => {}
     }
+}
+
+fn write_date_key(dates: &DateShape, millis: i64, out: &mut Vec<u8>) {
+    let text = dates.format.write(millis, &dates.zone);
+    push_member("key_as_string", &json!(text), out);
+    out.push(b',');
+    push_member("key", &json!(millis), out);
 }
 
 fn write_json(value: Option<&Value>, out: &mut Vec<u8>) {
