@@ -99,8 +99,9 @@ def is_pattern(expected: object) -> bool:
     return len(text) > 1 and text.startswith("/") and text.endswith("/")
 
 
-def pattern(expected: str) -> re.Pattern:
-    """The regular expression of an expected value: white space and comments are not part of it."""
+def pattern(expected: str, flags: int = re.VERBOSE) -> re.Pattern:
+    """The regular expression of an expected value: white space and comments are not part of it,
+    by default."""
     text = expected.strip()[1:-1].replace("\\/", "/")
     text = re.sub(r"(\\p\{Alpha\}|\\p\{L\})", "[A-Za-z]", text)
-    return re.compile(text, re.VERBOSE | re.DOTALL if "\n" in text else re.VERBOSE)
+    return re.compile(text, flags | re.DOTALL if "\n" in text else flags)
