@@ -185,7 +185,7 @@ async fn actions_that_can_not_all_be_done_do_nothing() {
         (json!({"add": {"index": "logs-9", "alias": "a"}}), 404),
         (json!({"add": {"index": "logs-2", "alias": "logs-1"}}), 400),
         (
-            json!({"add": {"index": "logs-2", "alias": "a", "routing": "1"}}),
+            json!({"add": {"index": "logs-2", "alias": "a", "routing": ["1"]}}),
             400,
         ),
         (
