@@ -1,4 +1,4 @@
-//! Where partitions are, in the words of a cluster's state: each is a primary shard on the one node.
+//! Where partitions are, as a cluster's state says it: each is a primary shard on the one node.
 
 use quiredb::Collection;
 use serde_json::{Map, Value, json};

@@ -156,8 +156,8 @@ fn is_chosen(patterns: &[String], name: &str) -> bool {
     is_chosen
 }
 
-/// The names among `patterns` that were not seen, sorted. In front of the first pattern `-NAME` is
-/// a name; what is taken out later is not missing.
+/// The names among `patterns` that were not seen, sorted. Before the first pattern `-NAME` is a
+/// name; what is taken out later is not missing.
 fn missing<'p>(patterns: &'p [String], seen: &[String]) -> BTreeSet<&'p str> {
     let is_pattern = |name: &String| name.contains('*');
     let first = patterns.iter().position(is_pattern);

@@ -1,6 +1,6 @@
 //! The settings of an index that OpenSearch has and Quire keeps for its clients: they are shown as
-//! they were given. Of these, `index.blocks.*` and `index.hidden` mean what they say; the others
-//! change no answer here.
+//! they were given. Of these, `index.blocks.*`, `index.hidden` and `index.analyze.max_token_count`
+//! mean what they say; the others change no answer here.
 
 use axum::http::StatusCode;
 use quiredb::ApiSettings;
@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::http::failure::{Failure, Outcome};
 
 /// Settings that are kept, without `index.`; those with a dot at the end stand for all below them.
-const KEPT: [&str; 25] = [
+const KEPT: [&str; 26] = [
     "allocation.",
+    "analyze.max_token_count",
     "auto_expand_replicas",
     "gc_deletes",
     "mapping.",
@@ -36,6 +37,9 @@ const KEPT: [&str; 25] = [
     "warmer.enabled",
     "write.wait_for_active_shards",
 ];
+
+/// The most tokens that a collection can allow an answer: they are in memory together.
+const TOKENS_MAX: u32 = 100_000;
 
 /// Settings that are true or false, without `index.`.
 const FLAGS: [&str; 6] = [
@@ -71,9 +75,13 @@ pub(super) fn kept(name: &str, value: &Value) -> Outcome<Option<Value>> {
     if is_flag && !matches!(text.as_str(), Some("true" | "false")) && !value.is_null() {
         return Err(wrong("only [true] or [false] are allowed"));
     }
-    if name.starts_with("number_of_") && !value.is_null() {
+    let is_of_tokens = name == "analyze.max_token_count";
+    if (is_of_tokens || name.starts_with("number_of_")) && !value.is_null() {
         let number = text.as_str().and_then(|text| text.parse::<u32>().ok());
-        number.ok_or_else(|| wrong("a number of at least 0 is expected"))?;
+        let number = number.ok_or_else(|| wrong("a number of at least 0 is expected"))?;
+        if is_of_tokens && number > TOKENS_MAX {
+            return Err(wrong("it may be 100000"));
+        }
     }
     Ok(Some(text))
 }

@@ -18,9 +18,9 @@ use crate::search::request::parse;
 
 /// A condition of a rollover: it is done if one of them is met.
 enum Condition {
-    /// So many documents.
+    /// This number of documents.
     Documents(u64),
-    /// So many bytes of them, before compression.
+    /// This number of bytes of them, before compression.
     Bytes(u64),
 }
 
