@@ -116,6 +116,9 @@ class Case:
     def step_do(self, argument: dict) -> None:
         argument = dict(argument)
         catch = argument.pop("catch", None)
+        if catch == "param":
+            # OpenSearch's own runner sends nothing either: it is about what a client checks.
+            return
         headers = argument.pop("headers", {})
         warnings = argument.pop("warnings", []) + argument.pop("warnings_regex", [])
         warnings += argument.pop("allowed_warnings", [])
@@ -128,11 +131,7 @@ class Case:
         try:
             method, target, body = self.spec.request(name, arguments)
         except MissingParameter as error:
-            if catch == "param":
-                return
             raise Outcome("wrong", f"the runner: {error}") from None
-        if catch == "param":
-            raise Outcome("wrong", f"{name}: a part of the path should have been missing")
         data, media = encode(name, body)
         sent = dict(self.resolved(headers))
         if media and not any(key.lower() == "content-type" for key in sent):

@@ -64,6 +64,11 @@ class Server:
                 break
         if self.port is None:
             raise SystemExit("the server did not say its address")
+        # As OpenSearch is by default.
+        setting = {"transient": {"action.destructive_requires_name": False}}
+        Client(self.port).send(
+            "PUT", "/_cluster/settings", json.dumps(setting), {"Content-Type": "application/json"}
+        )
 
     def stop(self) -> None:
         self.process.kill()

@@ -19,6 +19,9 @@ const ALIASES_MAX: usize = 1000;
 /// The longest filter, as JSON, in bytes.
 const FILTER_BYTES_MAX: usize = 64 << 10;
 
+/// The longest routing, in bytes.
+const ROUTING_BYTES_MAX: usize = 512;
+
 /// What an alias says of one of its collections.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -31,6 +34,16 @@ pub struct Alias {
     /// the alias's only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_write_index: Option<bool>,
+    /// The routing that clients gave for writes. It is kept for them: a document's key alone says
+    /// which partition it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_routing: Option<String>,
+    /// The routing that clients gave for searches, kept likewise: all partitions are searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search_routing: Option<String>,
+    /// Whether patterns leave the alias out, where a request does not say otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_hidden: Option<bool>,
 }
 
 /// One change of aliases.
@@ -127,6 +140,13 @@ pub(crate) fn check_aliases(
                 return Err(format!(
                     "alias [{name}] has more than one write index: only one collection can be \
                      declared with is_write_index"
+                ));
+            }
+            let routings = [&alias.index_routing, &alias.search_routing];
+            let mut routings = routings.into_iter().flatten();
+            if routings.any(|routing| routing.len() > ROUTING_BYTES_MAX) {
+                return Err(format!(
+                    "a routing of alias [{name}] is longer than {ROUTING_BYTES_MAX} bytes"
                 ));
             }
             let filter = alias.filter.as_ref().map(ToString::to_string);

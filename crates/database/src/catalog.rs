@@ -491,6 +491,9 @@ mod tests {
         let alias = Alias {
             filter: Some(serde_json::json!({"term": {"a": 1}})),
             is_write_index: Some(true),
+            index_routing: Some("1".into()),
+            is_hidden: Some(true),
+            ..Alias::default()
         };
         catalog.collections[0].aliases.insert("work".into(), alias);
         assert!(catalog.encode().starts_with(b"quire-catalog 3 "));

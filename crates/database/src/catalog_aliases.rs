@@ -1,9 +1,9 @@
-//! How the aliases in a catalog are read and changed.
+//! How the aliases in a catalog are read and changed, and what servers keep there.
 
 use crate::alias::{AliasChange, Aliases};
 use crate::catalog::Catalog;
-use crate::{Error, Result};
-use std::collections::BTreeSet;
+use crate::{ApiSettings, Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Catalog {
     /// All aliases.
@@ -16,6 +16,18 @@ impl Catalog {
             }
         }
         all
+    }
+
+    /// What servers keep of collections, by the collection's name; those of which they keep nothing
+    /// are left out.
+    pub(crate) fn api_settings(&self) -> BTreeMap<String, ApiSettings> {
+        let mut kept = BTreeMap::new();
+        for entry in &self.collections {
+            if entry.settings.api != ApiSettings::default() {
+                kept.insert(entry.name.clone(), entry.settings.api.clone());
+            }
+        }
+        kept
     }
 
     /// Makes changes, in their order. Returns the ids of the collections that they drop. After an

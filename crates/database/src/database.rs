@@ -1,6 +1,7 @@
 //! A database: a directory (or several, one a disk) of collections.
 
 use crate::alias::{Alias, AliasChange, Aliases, Resolved};
+use crate::api_settings::ApiSettings;
 use crate::catalog::{Catalog, Entry, FoundCatalog, StoredCoprocessor, Templates};
 use crate::collection::Collection;
 use crate::directory::{
@@ -62,6 +63,8 @@ struct Inner {
     state: Mutex<State>,
     /// Those of the catalog that counts: names are resolved without waiting for one being written.
     aliases: RwLock<Arc<Aliases>>,
+    /// What servers keep of collections, likewise.
+    api_settings: RwLock<Arc<BTreeMap<String, ApiSettings>>>,
     changed: Arc<dyn Gate>,
     /// Set first when it is closed, so that what takes long ends.
     closing: AtomicBool,
@@ -194,6 +197,7 @@ impl Database {
         remove_leftovers(&*env, &volumes, &catalog)?;
         let shared = Shared::new(Arc::clone(&env), options.memory_bytes, Some(lock));
         let aliases = RwLock::new(Arc::new(catalog.aliases()));
+        let api_settings = RwLock::new(Arc::new(catalog.api_settings()));
         let state = Mutex::new(State {
             catalog,
             in_doubt: BTreeSet::new(),
@@ -214,6 +218,7 @@ impl Database {
                 options,
                 state,
                 aliases,
+                api_settings,
                 shared,
                 closing: AtomicBool::new(false),
                 scrubber,
@@ -310,6 +315,12 @@ impl Database {
     /// All aliases. Does not wait.
     pub fn aliases(&self) -> Arc<Aliases> {
         Arc::clone(&self.inner.aliases.read())
+    }
+
+    /// What servers keep of collections, by the collection's name; those of which they keep nothing
+    /// are left out. Does not wait.
+    pub fn api_settings(&self) -> Arc<BTreeMap<String, ApiSettings>> {
+        Arc::clone(&self.inner.api_settings.read())
     }
 
     /// Changes aliases, all of them at one moment: no reader sees some of the changes, and a crash
@@ -945,6 +956,7 @@ impl Database {
         next.write(&**self.env(), &self.inner.root)?;
         state.catalog = next;
         *self.inner.aliases.write() = Arc::new(state.catalog.aliases());
+        *self.inner.api_settings.write() = Arc::new(state.catalog.api_settings());
         state.in_doubt.clear();
         self.inner.changed.notify();
         Ok(())

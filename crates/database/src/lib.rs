@@ -7,6 +7,7 @@
 //! [`volumes`].
 
 mod alias;
+mod api_settings;
 mod batch;
 mod builder;
 pub mod catalog;
@@ -49,6 +50,7 @@ mod write;
 mod tests;
 
 pub use alias::{Alias, AliasChange, Aliases, Resolved};
+pub use api_settings::ApiSettings;
 pub use batch::Batch;
 pub use builder::DatabaseBuilder;
 pub use catalog::Templates;

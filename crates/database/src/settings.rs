@@ -1,6 +1,7 @@
 //! The settings of a collection: given when it is created, stored in the catalog, some of them
 //! changed later.
 
+use crate::api_settings::ApiSettings;
 use crate::codec::Codec;
 use crate::{Error, Mapping, Result, one_key};
 use quire_collection::{IndexedFields, RetentionRule, Write};
@@ -81,6 +82,9 @@ pub struct CollectionSettings {
     /// none, so that every document is accepted.
     #[serde(skip_serializing_if = "is_default")]
     pub mapping: Mapping,
+    /// What servers keep for their clients. May change. Default: nothing.
+    #[serde(skip_serializing_if = "is_default")]
+    pub api: ApiSettings,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -109,6 +113,7 @@ impl Default for CollectionSettings {
             index: IndexedFields::all(),
             wide: None,
             mapping: Mapping::default(),
+            api: ApiSettings::default(),
         }
     }
 }
@@ -228,6 +233,7 @@ impl CollectionSettings {
             );
             return Err(Error::Invalid(what));
         }
+        self.api.check().map_err(Error::Invalid)?;
         self.check_wide()?;
         let mut exceptions = self.index.exceptions();
         let is_bad = |(path, _): &(&str, bool)| {
@@ -379,7 +385,15 @@ mod tests {
             ..settings.clone()
         };
         assert!(none.to_json().contains(r#""index":"none""#));
-        for settings in [settings, packed, indexed, none] {
+        let served = CollectionSettings {
+            api: ApiSettings {
+                closed: true,
+                settings: [("index.hidden".into(), "true".into())].into(),
+            },
+            ..settings.clone()
+        };
+        assert!(!settings.to_json().contains("api"));
+        for settings in [settings, packed, indexed, none, served] {
             assert_eq!(
                 CollectionSettings::from_json(settings.to_json().as_bytes()).unwrap(),
                 settings

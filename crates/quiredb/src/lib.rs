@@ -58,11 +58,12 @@ pub mod wide;
 
 pub use quire_collection::{Action, Change, Condition, Effect, Found, Within, Write, Written};
 pub use quire_database::{
-    Alias, AliasChange, Aliases, Batch, Codec, Collection, CollectionFields, CollectionSettings,
-    CollectionStats, Damage, Database, DatabaseBuilder, DatabaseOptions, DatabaseStats, Error,
-    ErrorKind, FieldKind, FieldStats, FieldType, FilterStats, GroupStats, ID, IndexStats,
-    IndexedFields, IoStats, Mapping, MappingError, Page, Resolved, Result, Scan, ScrubStats, Tail,
-    Templates, TierStats, View, Violation, VolumeStats, WriteBuilder, from_document, to_document,
+    Alias, AliasChange, Aliases, ApiSettings, Batch, Codec, Collection, CollectionFields,
+    CollectionSettings, CollectionStats, Damage, Database, DatabaseBuilder, DatabaseOptions,
+    DatabaseStats, Error, ErrorKind, FieldKind, FieldStats, FieldType, FilterStats, GroupStats, ID,
+    IndexStats, IndexedFields, IoStats, Mapping, MappingError, Page, Resolved, Result, Scan,
+    ScrubStats, Tail, Templates, TierStats, View, Violation, VolumeStats, WriteBuilder, check_name,
+    from_document, to_document,
 };
 pub use quire_env::{
     AdmissionFigures, AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes,

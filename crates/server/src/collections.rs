@@ -1,18 +1,23 @@
 //! Collections: create, describe, change, drop, flush, compact.
 
 pub(crate) mod aliases;
+pub(crate) mod api_settings;
 pub(crate) mod coerce;
 pub(crate) mod drop;
 mod flat_settings;
 mod mapping;
 pub(crate) mod mapping_calls;
 pub(crate) mod on_write;
+pub(crate) mod open_close;
 pub(crate) mod resolve;
+pub(crate) mod rollover;
 pub(crate) mod selection;
 pub(crate) mod settings;
 pub(crate) mod settings_calls;
+pub(crate) mod states;
 pub(crate) mod template_calls;
 pub(crate) mod templates;
+pub(crate) mod upkeep;
 
 use std::sync::Arc;
 
@@ -21,7 +26,9 @@ use quiredb::wide::WideCollection;
 use quiredb::{Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
+use self::api_settings::{Block, Use};
 use self::selection::{Selection, shards};
+use self::states::States;
 use crate::access::role::Action;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -52,6 +59,10 @@ pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
                 let what = "a wide collection can't have aliases";
                 return Err(Failure::illegal_argument(what));
             }
+            Some(_) if Block::of(&settings.api).next().is_some() => {
+                let what = "a wide collection can't have index blocks";
+                return Err(Failure::illegal_argument(what));
+            }
             Some(schema) => database
                 .create_wide_collection(&index, schema, settings)
                 .map(drop),
@@ -71,20 +82,19 @@ pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
 
 /// `GET /{collection}`
 pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
-    call.params
-        .only("flat_settings", &["false"], "settings are nested")?;
+    let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
     call.params.only(
         "include_defaults",
         &["false"],
         "all settings are always shown",
     )?;
-    let selection = Selection::of(&call)?;
+    let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine| {
         let (mut all, aliases) = (Map::new(), engine.database().aliases());
         let (collections, wide) = selection.both(engine)?;
         for collection in collections {
             let name = collection.name().to_owned();
-            all.insert(name, settings::describe(&collection, &aliases));
+            all.insert(name, settings::describe(&collection, &aliases, is_flat));
         }
         for wide in wide {
             all.insert(wide.name().to_owned(), schema::describe(&wide));
@@ -104,7 +114,7 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
             "statistics [{unknown}] are not kept: known are docs and store"
         )));
     }
-    let selection = Selection::of(&call)?;
+    let selection = Selection::for_use(&call, Use::Upkeep, States::OPEN)?;
     let work = move |engine: &Engine| {
         let (collections, wide) = selection.both(engine)?;
         let (mut indices, mut documents, mut bytes) = (Map::new(), 0, 0);
@@ -150,7 +160,7 @@ fn figures(documents: u64, bytes: u64) -> Value {
 /// `GET|POST /_refresh`: succeeds if the collections exist. It does nothing, because a read sees
 /// every write that was acknowledged before it.
 pub(crate) async fn refresh(call: Call<Engine>) -> Outcome<Answer> {
-    let selection = Selection::of(&call)?;
+    let selection = Selection::for_use(&call, Use::Upkeep, States::OPEN)?;
     let work = move |engine: &Engine| {
         let collections = selection.collections(engine)?;
         Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
@@ -160,9 +170,13 @@ pub(crate) async fn refresh(call: Call<Engine>) -> Outcome<Answer> {
 
 /// `GET|POST /_flush`
 pub(crate) async fn flush(call: Call<Engine>) -> Outcome<Answer> {
-    call.params.flag("force")?;
-    call.params.flag("wait_if_ongoing")?;
-    let selection = Selection::of(&call)?;
+    let is_forced = call.params.flag("force")?.unwrap_or(false);
+    let waits = call.params.flag("wait_if_ongoing")?.unwrap_or(true);
+    if is_forced && !waits {
+        let what = "wait_if_ongoing must be true for a force flush";
+        return Err(Failure::validation(what));
+    }
+    let selection = Selection::for_use(&call, Use::Upkeep, States::OPEN)?;
     let flush_wide = WideCollection::flush;
     on_each(
         call,
@@ -183,7 +197,7 @@ pub(crate) async fn force_merge(call: Call<Engine>) -> Outcome<Answer> {
     let why = "the request is answered when the merge is done";
     call.params
         .only("wait_for_completion", &["", "true"], why)?;
-    let selection = Selection::of(&call)?;
+    let selection = Selection::for_use(&call, Use::Upkeep, States::OPEN)?;
     let compact_wide = WideCollection::compact;
     on_each(call, selection, Collection::compact_while, compact_wide).await
 }

@@ -11,6 +11,7 @@ pub(crate) mod mget;
 pub(crate) mod one;
 pub(crate) mod parse;
 pub(crate) mod reindex;
+pub(crate) mod resize;
 pub(crate) mod rethrottle;
 pub(crate) mod source;
 pub(crate) mod update;

@@ -16,6 +16,7 @@ use quire_model::DOCUMENT_BYTES_MAX;
 use quiredb::{Collection, Database, ErrorKind};
 use tokio::sync::Semaphore;
 
+use crate::collections::api_settings::{Use, check_use};
 use crate::http::failure::{Failure, Outcome};
 use crate::ids::document_id;
 use crate::options::ServerOptions;
@@ -153,26 +154,44 @@ impl Engine {
     /// alias, whose filter is for searches alone.
     ///
     /// # Errors
-    /// 404 if there is none of this name; 400 for an alias of several collections.
+    /// 404 if there is none of this name; 400 for an alias of several collections; what
+    /// [`check_use`](Engine::check_use) refuses.
     pub(crate) fn collection(&self, name: &str) -> Outcome<Collection> {
-        match self.database().alias(name) {
-            Some(alias) => self.collection_named(alias.only(name).map_err(of_alias)?),
-            None => self.collection_named(name),
+        let collection = match self.database().alias(name) {
+            Some(alias) => self.collection_named(alias.only(name).map_err(of_alias)?)?,
+            None => self.collection_named(name)?,
+        };
+        self.check_use(collection.name(), Use::Read)?;
+        Ok(collection)
+    }
+
+    /// Refuses what the state of a collection, or one of its blocks, does not allow now. What was
+    /// begun before the state changed is still done.
+    ///
+    /// # Errors
+    /// 400 if it is closed and documents are meant, 403 or 429 for a block.
+    pub(crate) fn check_use(&self, name: &str, what: Use) -> Outcome<()> {
+        match self.database().api_settings().get(name) {
+            Some(settings) => check_use(name, settings, what),
+            None => Ok(()),
         }
     }
 
     /// The existing collection that is written to: of this name, or that of this alias.
     ///
     /// # Errors
-    /// 404 if there is none of this name; 400 for an alias without a collection for writes.
+    /// 404 if there is none of this name; 400 for an alias without a collection for writes; what
+    /// [`check_use`](Engine::check_use) refuses.
     pub(crate) fn collection_for_writes(&self, name: &str) -> Outcome<Collection> {
-        match self.database().alias(name) {
-            Some(alias) => self.collection_named(alias.write_target(name).map_err(of_alias)?),
-            None => self.collection_named(name),
-        }
+        let collection = match self.database().alias(name) {
+            Some(alias) => self.collection_named(alias.write_target(name).map_err(of_alias)?)?,
+            None => self.collection_named(name)?,
+        };
+        self.check_use(collection.name(), Use::Write)?;
+        Ok(collection)
     }
 
-    /// The collection of this name, which is no alias.
+    /// The collection of this name, which is no alias, whether or not it is closed or blocked.
     ///
     /// # Errors
     /// 404 if there is none.

@@ -7,14 +7,17 @@ use futures_util::future::BoxFuture;
 
 use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
 use crate::admin::{
-    cat, cat_nodes, cluster, cluster_settings, cluster_stats, nodes, stats, tokens,
+    cat, cat_nodes, cluster, cluster_settings, cluster_state, cluster_stats, health, nodes,
+    routing, stats, tokens,
 };
 use crate::collections::{
-    aliases, drop, mapping_calls as mapping, resolve, settings_calls as settings,
-    template_calls as templates,
+    aliases, drop, mapping_calls as mapping, open_close, resolve, rollover,
+    settings_calls as settings, template_calls as templates, upkeep,
 };
 use crate::command::{coprocessor, describe, query, read, write};
-use crate::documents::{by_query, changes, mget, one as documents, reindex, rethrottle, update};
+use crate::documents::{
+    by_query, changes, mget, one as documents, reindex, resize, rethrottle, update,
+};
 use crate::follow::leader;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -23,7 +26,7 @@ use crate::http::endpoint::Needs::{Any, Items, Named, Own, Whole};
 use crate::http::failure::Outcome;
 use crate::http::openapi::{self, Endpoints};
 use crate::jobs::{backup, verify};
-use crate::search::{analyze, multi, point, scroll_calls as scroll};
+use crate::search::{analyze, multi, point, scroll_calls as scroll, validate};
 use crate::state::Server;
 use crate::tasks::{calls as tasks, pools, table as tasks_table};
 use crate::wide::{cells, schema};
@@ -203,6 +206,7 @@ const SETTINGS: &[&str] = &[
     "ignore_throttled",
     "ignore_unavailable",
     "master_timeout",
+    "preserve_existing",
     "timeout",
 ];
 const STATS: &[&str] = &[
@@ -309,9 +313,86 @@ const HEALTH: &[&str] = &[
     "master_timeout",
     "timeout",
     "wait_for_active_shards",
+    "wait_for_events",
     "wait_for_no_initializing_shards",
     "wait_for_no_relocating_shards",
+    "wait_for_nodes",
     "wait_for_status",
+];
+const REROUTE: &[&str] = &[
+    "cluster_manager_timeout",
+    "dry_run",
+    "explain",
+    "master_timeout",
+    "metric",
+    "retry_failed",
+    "timeout",
+];
+const EXPLAIN: &[&str] = &["include_disk_info", "include_yes_decisions"];
+const PENDING: &[&str] = &["cluster_manager_timeout", "local", "master_timeout"];
+const VOTING: &[&str] = &[
+    "cluster_manager_timeout",
+    "master_timeout",
+    "node_ids",
+    "node_name",
+    "node_names",
+    "timeout",
+    "wait_for_removal",
+];
+const OPEN_CLOSE: &[&str] = &[
+    "allow_no_indices",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "master_timeout",
+    "task_execution_timeout",
+    "timeout",
+    "wait_for_active_shards",
+    "wait_for_completion",
+];
+const ROLLOVER: &[&str] = &[
+    "cluster_manager_timeout",
+    "dry_run",
+    "master_timeout",
+    "timeout",
+    "wait_for_active_shards",
+];
+const RESIZE: &[&str] = &[
+    "cluster_manager_timeout",
+    "copy_settings",
+    "master_timeout",
+    "task_execution_timeout",
+    "timeout",
+    "wait_for_active_shards",
+    "wait_for_completion",
+];
+const CLEAR_CACHE: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "fielddata",
+    "file",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "query",
+    "request",
+];
+const UPGRADE: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "only_ancient_segments",
+    "wait_for_completion",
+];
+const VALIDATE: &[&str] = &[
+    "all_shards",
+    "allow_no_indices",
+    "expand_wildcards",
+    "explain",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "rewrite",
 ];
 const MERGE: &[&str] = &[
     "allow_no_indices",
@@ -421,9 +502,9 @@ impl FromRef<Server> for Endpoints {
 pub(crate) static ROUTES: &[Route] = routes! {
     Any, GET, "/", &[], cluster::info,
         "What is served here";
-    Any, GET, "/_cluster/health", HEALTH, cluster::health,
+    Any, GET, "/_cluster/health", HEALTH, health::health,
         "Whether the database serves";
-    Named(Read), GET, "/_cluster/health/{collection}", HEALTH, cluster::health,
+    Named(Read), GET, "/_cluster/health/{collection}", HEALTH, health::health,
         "Whether collections are served";
     Any, GET, "/_cluster/settings", CLUSTER_SETTINGS, cluster_settings::get,
         "Settings that hold until the server stops";
@@ -431,12 +512,24 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Change settings that hold until the server stops";
     Whole(Read), GET, "/_cluster/stats", NODES, cluster_stats::cluster_stats,
         "What the database holds, as of a cluster";
-    Whole(Read), GET, "/_cluster/state", STATE, nodes::cluster_state,
+    Whole(Read), GET, "/_cluster/state", STATE, cluster_state::cluster_state,
         "A part of what OpenSearch says of its cluster";
-    Whole(Read), GET, "/_cluster/state/{name}", STATE, nodes::cluster_state,
+    Whole(Read), GET, "/_cluster/state/{name}", STATE, cluster_state::cluster_state,
         "Some parts of it";
-    Named(Read), GET, "/_cluster/state/{name}/{collection}", STATE, nodes::cluster_state,
+    Named(Read), GET, "/_cluster/state/{name}/{collection}", STATE, cluster_state::cluster_state,
         "Some parts of it, about some collections";
+    Whole(Manage), POST, "/_cluster/reroute", REROUTE, routing::reroute,
+        "The cluster's state, and why no partition can be moved";
+    Items(Read), GET_POST, "/_cluster/allocation/explain", EXPLAIN, routing::explain,
+        "Why a partition is where it is";
+    Any, GET, "/_cluster/pending_tasks", PENDING, routing::pending,
+        "An empty list";
+    Any, GET, "/_remote/info", &[], routing::remotes,
+        "Remote clusters, of which there are none";
+    Whole(Manage), POST, "/_cluster/voting_config_exclusions", VOTING, routing::exclude,
+        "Is refused: the one node votes alone";
+    Whole(Manage), DELETES, "/_cluster/voting_config_exclusions", VOTING, routing::include,
+        "Changes nothing: no node is excluded";
     Any, GET, "/_nodes", NODES, nodes::info,
         "The one node";
     Any, GET, "/_nodes/{name}", NODES, nodes::info,
@@ -487,6 +580,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "How many requests of some kinds are running, as a table";
     Whole(Read), GET, "/_cat/templates", CAT, cat_nodes::templates,
         "A table of index templates and legacy templates";
+    Whole(Read), GET, "/_cat/templates/{name}", CAT, cat_nodes::templates,
+        "A table of some templates";
     Whole(Read), GET, "/_cat/indices", CAT, cat::indices,
         "A table of collections";
     Named(Read), GET, "/_cat/indices/{collection}", CAT, cat::indices,
@@ -562,6 +657,28 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Drop a collection and all that is in it";
     Named(Manage), &[Method::PUT], "/{collection}/_settings", SETTINGS, settings::change,
         "Change a collection's settings";
+    Whole(Manage), &[Method::PUT], "/_settings", SETTINGS, settings::change,
+        "Change the settings of all collections";
+    Named(Manage), &[Method::PUT], "/{collection}/_block/{name}", OPEN_CLOSE, settings::block,
+        "Refuse writes, reads or changes of collections from now on";
+    Named(Manage), POST, "/{collection}/_close", OPEN_CLOSE, open_close::close,
+        "Refuse reads and writes of documents until collections are opened";
+    Whole(Manage), POST, "/_close", OPEN_CLOSE, open_close::close,
+        "Close all collections";
+    Named(Manage), POST, "/{collection}/_open", OPEN_CLOSE, open_close::open,
+        "Serve the documents of closed collections again";
+    Whole(Manage), POST, "/_open", OPEN_CLOSE, open_close::open,
+        "Open all collections";
+    Named(Manage), POST, "/{collection}/_rollover", ROLLOVER, rollover::rollover,
+        "Let a new collection take the writes of an alias";
+    Named(Manage), POST, "/{collection}/_rollover/{name}", ROLLOVER, rollover::rollover,
+        "Let a new collection of this name take the writes of an alias";
+    Named(Manage), PUT_POST, "/{collection}/_clone/{name}", RESIZE, resize::clone,
+        "Copy a collection that refuses writes";
+    Named(Manage), PUT_POST, "/{collection}/_shrink/{name}", RESIZE, resize::shrink,
+        "Copy a collection that refuses writes into fewer partitions";
+    Named(Manage), PUT_POST, "/{collection}/_split/{name}", RESIZE, resize::split,
+        "Copy a collection that refuses writes into more partitions";
     Whole(Read), GET, "/_settings", LOOKUP, settings::get,
         "The settings of all collections";
     Whole(Read), GET, "/_settings/{name}", LOOKUP, settings::get,
@@ -588,6 +705,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Delete an index template";
     Whole(Read), POST, "/_index_template/_simulate_index/{name}", TEMPLATES,
         templates::simulate_index, "What a new collection of this name would have";
+    Whole(Read), POST, "/_index_template/_simulate", TEMPLATES, templates::simulate,
+        "What an index template in the body says with its components";
     Whole(Read), POST, "/_index_template/_simulate/{name}", TEMPLATES, templates::simulate,
         "What an index template says with its components";
     Whole(Read), GET, "/_template", TEMPLATES, templates::get_legacy,
@@ -608,6 +727,12 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "The aliases of a collection";
     Named(Read), GET, "/{collection}/_alias/{name}", LOOKUP, aliases::get,
         "An alias of a collection; HEAD tells whether it exists";
+    Items(Manage), PUT_POST, "/_alias", ADMIN, aliases::put,
+        "Add an alias to collections, which the body names";
+    Items(Manage), PUT_POST, "/_alias/{name}", ADMIN, aliases::put,
+        "Add an alias to collections, which the body names";
+    Named(Manage), PUT_POST, "/{collection}/_alias", ADMIN, aliases::put,
+        "Add an alias, which the body names, to collections";
     Named(Manage), PUT_POST, "/{collection}/_alias/{name}", ADMIN, aliases::put,
         "Add an alias to collections";
     Named(Manage), DELETES, "/{collection}/_alias/{name}", ADMIN, aliases::delete,
@@ -670,6 +795,18 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Free the disk space of overwritten and deleted documents";
     Named(Manage), POST, "/{collection}/_forcemerge", MERGE, collections::force_merge,
         "Free the disk space of overwritten and deleted documents";
+    Whole(Manage), POST, "/_cache/clear", CLEAR_CACHE, upkeep::clear_cache,
+        "Changes nothing: answers are not cached";
+    Named(Manage), POST, "/{collection}/_cache/clear", CLEAR_CACHE, upkeep::clear_cache,
+        "Changes nothing: answers are not cached";
+    Whole(Manage), POST, "/_upgrade", UPGRADE, upkeep::upgrade,
+        "Changes nothing: files of every format are served";
+    Named(Manage), POST, "/{collection}/_upgrade", UPGRADE, upkeep::upgrade,
+        "Changes nothing: files of every format are served";
+    Whole(Read), GET_POST, "/_validate/query", VALIDATE, validate::validate,
+        "Whether a query could be answered";
+    Named(Read), GET_POST, "/{collection}/_validate/query", VALIDATE, validate::validate,
+        "Whether a query of collections could be answered";
     Whole(Read), GET_POST, "/_count", COUNT, search::count,
         "Count documents, all of them or those that match a query";
     Named(Read), GET_POST, "/{collection}/_count", COUNT, search::count,

@@ -13,7 +13,7 @@ pub(crate) mod execute;
 pub(crate) mod filter;
 mod hit_writer;
 mod hits;
-mod lease;
+pub(crate) mod lease;
 pub(crate) mod limit;
 pub(crate) mod multi;
 pub(crate) mod objects;
@@ -23,6 +23,7 @@ mod scroll;
 pub(crate) mod scroll_calls;
 mod sort;
 pub(crate) mod state;
+pub(crate) mod validate;
 
 use std::io;
 use std::sync::Arc;

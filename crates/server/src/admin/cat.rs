@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::cluster::status;
 use crate::collections::selection::Selection;
+use crate::collections::states::States;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -13,7 +14,7 @@ use crate::http::table::{Cell, Column, TableFormat, time_of_day};
 
 const INDICES: &[Column] = &[
     ("health", "h", "whether it serves"),
-    ("status", "s", "open"),
+    ("status", "s", "open or close"),
     ("index", "i", "the collection"),
     ("uuid", "id", "none"),
     ("pri", "p", "partitions"),
@@ -28,8 +29,16 @@ const ALIASES: &[Column] = &[
     ("alias", "a", "the alias"),
     ("index", "i", "a collection that it stands for"),
     ("filter", "f", "* if it has a filter"),
-    ("routing.index", "ri", "none"),
-    ("routing.search", "rs", "none"),
+    (
+        "routing.index",
+        "ri",
+        "the routing that was given for writes",
+    ),
+    (
+        "routing.search",
+        "rs",
+        "the routing that was given for searches",
+    ),
     (
         "is_write_index",
         "w",
@@ -64,7 +73,7 @@ const HEALTH: &[Column] = &[
 /// `GET /_cat/indices`
 pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, INDICES)?;
-    let selection = Selection::of(&call)?;
+    let selection = Selection::about(&call, States::VISIBLE)?;
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
         for collection in selection.plain(engine)? {
@@ -72,7 +81,10 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
             let stats = collection.stats().map_err(failed)?;
             rows.push(vec![
                 Cell::text("green"),
-                Cell::text("open"),
+                Cell::text(match collection.settings().api.closed {
+                    true => "close",
+                    false => "open",
+                }),
                 Cell::text(stats.name),
                 Cell::text("_na_"),
                 Cell::Number(stats.partitions.into()),
@@ -92,22 +104,29 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn aliases(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, ALIASES)?;
     let patterns = call.path_param("name").unwrap_or("*").to_owned();
-    let aliases = call.state.database().aliases();
+    let states = call.params.text("expand_wildcards").map(States::parse);
+    let states = states.transpose()?.unwrap_or(States::ALL);
+    let database = call.state.database();
+    let (aliases, kept) = (database.aliases(), database.api_settings());
     let is_named = |alias: &str| {
         let mut patterns = patterns.split(',');
         patterns.any(|pattern| glob(pattern.as_bytes(), alias.as_bytes()))
     };
     let mut rows = Vec::new();
     for (name, collections) in aliases.iter().filter(|(name, _)| is_named(name)) {
-        for (collection, alias) in collections {
+        let shown = collections.iter().filter(|(name, alias)| {
+            let is_shown = states.has_hidden() || alias.is_hidden != Some(true);
+            is_shown && states.has(kept.get(*name))
+        });
+        for (collection, alias) in shown {
             let filter = alias.filter.as_ref().map_or("-", |_: &Value| "*");
             let is_write_index = alias.is_write_index.map(|it| it.to_string());
             rows.push(vec![
                 Cell::text(name),
                 Cell::text(collection),
                 Cell::text(filter),
-                Cell::text("-"),
-                Cell::text("-"),
+                Cell::text(alias.index_routing.as_deref().unwrap_or("-")),
+                Cell::text(alias.search_routing.as_deref().unwrap_or("-")),
                 Cell::text(is_write_index.unwrap_or_else(|| "-".to_owned())),
             ]);
         }
@@ -136,7 +155,7 @@ pub(crate) async fn count(call: Call<Engine>) -> Outcome<Answer> {
 /// `GET /_cat/health`
 pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, HEALTH)?;
-    let selection = Selection::of(&call)?;
+    let selection = Selection::about(&call, States::ALL)?;
     let work = move |engine: &Engine| {
         let collections = selection.plain(engine)?;
         let partitions = collections.iter();

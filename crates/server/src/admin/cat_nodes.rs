@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
-use super::nodes::NODE_ID;
+use super::placement::NODE_ID;
 use super::state::ClusterState;
 use crate::collections::selection::Selection;
+use crate::collections::states::States;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::glob;
 use crate::http::table::{Cell, Column, TableFormat};
 
 const NODES: &[Column] = &[
@@ -211,7 +213,10 @@ async fn by_partition(
     row: fn(Partition<'_>) -> Vec<Cell>,
 ) -> Outcome<Answer> {
     let ip = call.state.listen.ip().to_string();
-    let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
+    let (engine, selection) = (
+        call.state.engine.clone(),
+        Selection::about(&call, States::ALL)?,
+    );
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
         for collection in selection.collections(engine)? {
@@ -241,7 +246,10 @@ async fn by_partition(
 pub(crate) async fn allocation(call: Call<ClusterState>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, ALLOCATION)?;
     let ip = call.state.listen.ip().to_string();
-    let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
+    let (engine, selection) = (
+        call.state.engine.clone(),
+        Selection::about(&call, States::ALL)?,
+    );
     let work = move |engine: &Engine| {
         let (mut partitions, mut bytes) = (0, 0);
         for collection in selection.collections(engine)? {
@@ -286,9 +294,11 @@ pub(crate) async fn repositories(call: Call<Engine>) -> Outcome<Answer> {
     Ok(TableFormat::of(&call.params, REPOSITORIES)?.answer(Vec::new()))
 }
 
-/// `GET /_cat/templates`: index templates and legacy templates.
+/// `GET /_cat/templates`, `/_cat/templates/{name}`: index templates and legacy templates.
 pub(crate) async fn templates(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, TEMPLATES)?;
+    let patterns = call.path_param("name").unwrap_or("*");
+    let is_named = |name: &str| glob(patterns.as_bytes(), name.as_bytes());
     let list = |texts: Option<&Value>| {
         let texts = texts.and_then(Value::as_array).into_iter().flatten();
         let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
@@ -303,6 +313,9 @@ pub(crate) async fn templates(call: Call<Engine>) -> Outcome<Answer> {
             "legacy" => (template.get("order"), String::new()),
             _ => continue,
         };
+        if !is_named(name) {
+            continue;
+        }
         rows.push(vec![
             Cell::text(name),
             Cell::text(list(template.get("index_patterns"))),

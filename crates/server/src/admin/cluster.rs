@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::json;
 
 use super::state::ClusterState;
-use crate::collections::selection::Selection;
 use crate::compat::Compat;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -92,43 +91,4 @@ pub(super) fn status(engine: &Engine) -> &'static str {
         Some(scrub) if !scrub.damage.is_empty() => "yellow",
         _ => "green",
     }
-}
-
-/// `GET /_cluster/health`
-pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
-    call.params
-        .only("level", &["cluster"], "only [cluster] is supported")?;
-    call.params.only(
-        "wait_for_status",
-        &["green", "yellow", "red"],
-        "it must be a colour",
-    )?;
-    let selection = Selection::of(&call)?;
-    let work = move |engine: &Engine| {
-        let collections = selection.plain(engine)?;
-        let partitions: u64 = collections
-            .iter()
-            .map(|collection| u64::from(collection.settings().partitions))
-            .sum();
-        Ok(Answer::ok(&json!({
-            "cluster_name": "quire",
-            "status": status(engine),
-            "timed_out": false,
-            "number_of_nodes": 1,
-            "number_of_data_nodes": 1,
-            "discovered_master": true,
-            "discovered_cluster_manager": true,
-            "active_primary_shards": partitions,
-            "active_shards": partitions,
-            "relocating_shards": 0,
-            "initializing_shards": 0,
-            "unassigned_shards": 0,
-            "delayed_unassigned_shards": 0,
-            "number_of_pending_tasks": 0,
-            "number_of_in_flight_fetch": 0,
-            "task_max_waiting_in_queue_millis": 0,
-            "active_shards_percent_as_number": 100.0,
-        })))
-    };
-    call.state.read(work).await?
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::cluster::{status, uuid};
 use super::state::ClusterState;
 use crate::collections::selection::Selection;
+use crate::collections::states::States;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -88,7 +89,10 @@ pub(super) fn totals(engine: &Engine, selection: &Selection) -> Outcome<Totals> 
 /// `GET /_cluster/stats`. What a cluster of Java machines has and Quire has not is 0 or empty; the
 /// heap is the memory that the database may use.
 pub(crate) async fn cluster_stats(call: Call<ClusterState>) -> Outcome<Answer> {
-    let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
+    let (engine, selection) = (
+        call.state.engine.clone(),
+        Selection::about(&call, States::ALL)?,
+    );
     let (cluster_uuid, compat) = (uuid(&engine).await?, call.state.compat);
     let work = move |engine: &Engine| {
         let totals = totals(engine, &selection)?;

@@ -1,22 +1,18 @@
-//! The one node that there is, and the cluster that it is: `_nodes`, `_cluster/state`.
+//! The one node that there is: `_nodes`.
 
 use serde_json::{Map, Value, json};
 
-use super::cluster::uuid;
 use super::cluster_stats::totals;
+use super::placement::NODE_ID;
 use super::state::ClusterState;
 use crate::collections::selection::Selection;
-use crate::collections::settings;
-use crate::engine::Engine;
+use crate::collections::states::States;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
-use crate::http::failure::{Failure, Outcome};
-
-/// The id of the node.
-pub(super) const NODE_ID: &str = "quire-node-0000000000";
+use crate::http::failure::Outcome;
 
 /// What is said of a node in every answer.
-fn node(state: &ClusterState) -> Map<String, Value> {
+pub(super) fn node(state: &ClusterState) -> Map<String, Value> {
     let listen = state.listen;
     let member = |name: &str, value: Value| (name.to_owned(), value);
     Map::from_iter([
@@ -62,7 +58,10 @@ pub(crate) async fn info(call: Call<ClusterState>) -> Outcome<Answer> {
 /// `GET /_nodes/stats`, `/_nodes/stats/{name}`: what collections hold.
 pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
     let mut node = node(&call.state);
-    let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
+    let (engine, selection) = (
+        call.state.engine.clone(),
+        Selection::about(&call, States::ALL)?,
+    );
     let now = engine.now_millis();
     let totals = engine
         .read(move |engine| totals(engine, &selection))
@@ -74,67 +73,4 @@ pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
     node.insert("indices".into(), indices);
     node.insert("timestamp".into(), now.into());
     Ok(answer(node))
-}
-
-/// `GET /_cluster/state`, `/_cluster/state/{name}`, `/_cluster/state/{name}/{collection}`: of the
-/// parts that OpenSearch has, `version`, `master_node`, `nodes`, `blocks` and `metadata`.
-pub(crate) async fn cluster_state(call: Call<ClusterState>) -> Outcome<Answer> {
-    let parts = [
-        "blocks",
-        "cluster_manager_node",
-        "master_node",
-        "metadata",
-        "nodes",
-        "version",
-    ];
-    let wanted = call.path_param("name").unwrap_or("_all");
-    let wanted: Vec<String> = wanted.split(',').map(str::to_owned).collect();
-    let is_known = |part: &&String| *part == "_all" || parts.contains(&part.as_str());
-    if let Some(unknown) = wanted.iter().find(|part| !is_known(part)) {
-        return Err(Failure::illegal_argument(format!(
-            "part [{unknown}] of the cluster state is not supported: known are {}",
-            parts.join(", ")
-        )));
-    }
-    let node = node(&call.state);
-    let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
-    let cluster_uuid = uuid(&engine).await?;
-    let work = move |engine: &Engine| {
-        let has = |part: &str| wanted.iter().any(|it| it == part || it == "_all");
-        let mut shown = json!({"cluster_name": "quire", "cluster_uuid": cluster_uuid});
-        if has("version") {
-            shown["version"] = 1.into();
-            shown["state_uuid"] = cluster_uuid.as_str().into();
-        }
-        if has("master_node") {
-            shown["master_node"] = NODE_ID.into();
-        }
-        if has("cluster_manager_node") {
-            shown["cluster_manager_node"] = NODE_ID.into();
-        }
-        if has("blocks") {
-            shown["blocks"] = json!({});
-        }
-        if has("nodes") {
-            shown["nodes"] = json!({ NODE_ID: node });
-        }
-        if has("metadata") {
-            let (mut indices, aliases) = (Map::new(), engine.database().aliases());
-            for collection in selection.collections(engine)? {
-                let mut one = settings::describe(&collection, &aliases);
-                let aliases = one["aliases"].as_object().into_iter().flatten();
-                let aliases: Vec<String> = aliases.map(|(name, _)| name.clone()).collect();
-                one["aliases"] = aliases.into();
-                one["state"] = "open".into();
-                indices.insert(collection.name().to_owned(), one);
-            }
-            shown["metadata"] = json!({
-                "cluster_uuid": cluster_uuid,
-                "templates": {},
-                "indices": indices,
-            });
-        }
-        Ok(Answer::ok(&shown))
-    };
-    engine.read(work).await?
 }

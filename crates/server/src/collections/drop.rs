@@ -3,7 +3,9 @@
 use quiredb::ErrorKind;
 use serde_json::json;
 
+use super::api_settings::Use;
 use super::selection::Selection;
+use super::states::States;
 use crate::admin::state::ClusterState;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -22,13 +24,15 @@ pub(crate) async fn delete(call: Call<ClusterState>) -> Outcome<Answer> {
     }
     let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);
     let database = call.state.engine.database();
-    if let Some(alias) = named.split(',').find(|name| database.alias(name).is_some()) {
+    let alias = named.split(',').find(|name| database.alias(name).is_some());
+    if let Some(alias) = alias.filter(|_| !ignore_missing) {
         return Err(Failure::illegal_argument(format!(
             "the provided expression [{alias}] matches an alias, specify the corresponding \
              concrete indices instead"
         )));
     }
-    let (engine, selection) = (call.state.engine.clone(), Selection::of(&call)?);
+    let engine = call.state.engine.clone();
+    let selection = Selection::for_use(&call, Use::Drop, States::VISIBLE)?;
     // An alias that a pattern matches does not stand for its collections.
     let matches = move |engine: &Engine| selection.named(engine);
     let work = move |engine: &Engine| {
@@ -40,6 +44,9 @@ pub(crate) async fn delete(call: Call<ClusterState>) -> Outcome<Answer> {
             && !ignore_missing
         {
             return Err(Failure::index_not_found(missing));
+        }
+        for name in &names {
+            engine.check_use(name, Use::Drop)?;
         }
         for name in names {
             match engine.database().drop_collection(&name) {

@@ -20,13 +20,16 @@ pub(super) fn describe(fields: &CollectionFields, mapping: &Mapping) -> Value {
             add(&mut properties, &field.path, name);
         }
     }
-    let Value::Object(mut shown) = mapping.to_json() else {
-        return json!({"properties": properties});
+    let mut shown = match mapping.to_json() {
+        Value::Object(shown) => shown,
+        _ => Map::new(),
     };
     if let Some(Value::Object(explicit)) = shown.remove("properties") {
         overlay(&mut properties, explicit);
     }
-    shown.insert("properties".into(), Value::Object(properties));
+    if !properties.is_empty() {
+        shown.insert("properties".into(), Value::Object(properties));
+    }
     Value::Object(shown)
 }
 

@@ -6,7 +6,9 @@ use std::ops::ControlFlow;
 use quiredb::{Collection, CollectionFields, ErrorKind, Mapping};
 use serde_json::{Map, Value, json};
 
+use super::api_settings::Use;
 use super::selection::Selection;
+use super::states::States;
 use super::{mapping, settings};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -20,7 +22,7 @@ use crate::wide::schema;
 /// `GET /{collection}/_mapping`: with `quire` also what is known of each field beside its type.
 pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let is_detailed = call.params.flag("quire")?.unwrap_or(false);
-    let selection = Selection::of(&call)?;
+    let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
         let (collections, wide) = selection.both(engine)?;
@@ -46,7 +48,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn get_fields(call: Call<Engine>) -> Outcome<Answer> {
     call.params.flag("include_defaults")?;
     let patterns = patterns(call.path_param("name").unwrap_or("*"));
-    let selection = Selection::of(&call)?;
+    let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
         for collection in selection.collections(engine)? {
@@ -70,9 +72,13 @@ pub(crate) async fn get_fields(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
     let engine = call.state.clone();
     call.params.flag("write_index_only")?;
-    let selection = Selection::of(&call)?;
+    let selection = Selection::for_use(&call, Use::Change, States::OPEN)?;
     let body = call.take_small_body().await?;
     let added = parse(&body.bytes)?;
+    if added.contains_key("_doc") {
+        let what = "Types cannot be provided in put mapping requests";
+        return Err(Failure::illegal_argument(what));
+    }
     let added = Mapping::parse(&added).map_err(|error| Failure::mapping(&error))?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let collections = selection.plain(engine)?;

@@ -8,12 +8,13 @@ use quiredb::wide::WideCollection;
 use quiredb::{Collection, View};
 use serde_json::{Value, json};
 
+use super::api_settings::Use;
+use super::states::States;
 use crate::engine::Engine;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 use crate::http::names::{Named, named};
-use crate::http::params::Params;
 use crate::search::filter::filter;
 use crate::wide;
 
@@ -24,13 +25,34 @@ pub(crate) struct Selection {
     ignore_missing: bool,
     /// Whether a pattern may match none.
     allow_none: bool,
+    /// What patterns stand for.
+    states: States,
+    /// What the collections are for.
+    what: Use,
 }
 
 impl Selection {
+    /// The collections whose documents a request reads: of patterns the open ones, unless it says
+    /// otherwise. One that is closed is refused by name.
     pub(crate) fn of<S>(call: &Call<S>) -> Outcome<Selection> {
+        Selection::for_use(call, Use::Read, States::OPEN)
+    }
+
+    /// The collections that a request looks at, closed ones too where it names them; patterns stand
+    /// for `states` unless it says otherwise.
+    pub(crate) fn about<S>(call: &Call<S>, states: States) -> Outcome<Selection> {
+        Selection::for_use(call, Use::Look, states)
+    }
+
+    /// The collections that a request uses in this way.
+    pub(crate) fn for_use<S>(call: &Call<S>, what: Use, states: States) -> Outcome<Selection> {
         let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);
         let allow_none = call.params.flag("allow_no_indices")?.unwrap_or(true);
-        check_wildcards(&call.params)?;
+        call.params.flag("ignore_throttled")?;
+        let states = match call.params.text("expand_wildcards") {
+            Some(words) => States::parse(words)?,
+            None => states,
+        };
         let names = call
             .path_param("collection")
             .unwrap_or("_all")
@@ -41,6 +63,8 @@ impl Selection {
             names,
             ignore_missing,
             allow_none,
+            states,
+            what,
         })
     }
 
@@ -50,6 +74,8 @@ impl Selection {
             names,
             ignore_missing,
             allow_none: true,
+            states: States::OPEN,
+            what: Use::Read,
         }
     }
 
@@ -94,13 +120,21 @@ impl Selection {
     /// # Errors
     /// As [`collections`](Selection::collections); 400 if the collections have different filters.
     pub(crate) fn searched(&self, engine: &Engine) -> Outcome<(Vec<Searched>, Filter)> {
-        let chosen = self.chosen(engine)?;
+        let mut chosen = self.chosen(engine)?;
         let mut filters = chosen.values();
         let first = filters.next().cloned().unwrap_or_default();
         if filters.any(|other| *other != first) {
             return Err(Failure::illegal_argument(
                 "aliases with different filters can't be searched together: search them one by one",
             ));
+        }
+        let kept = engine.database().api_settings();
+        if self.ignore_missing {
+            let is_open = |name: &String| !kept.get(name).is_some_and(|kept| kept.closed);
+            chosen.retain(|name, _| !self.what.needs_open() || is_open(name));
+        }
+        for name in chosen.keys() {
+            engine.check_use(name, self.what)?;
         }
         // A collection that was dropped meanwhile is left out.
         let opened = chosen.keys().map(|name| Searched::open(engine, name));
@@ -131,7 +165,9 @@ impl Selection {
                 found.insert(name.to_owned());
                 continue;
             }
+            let kept = engine.database().api_settings();
             let all = engine.collections().into_iter();
+            let all = all.filter(|one| self.states.has(kept.get(one)));
             let before = found.len();
             found.extend(all.filter(|one| glob(pattern.as_bytes(), one.as_bytes())));
             if found.len() == before && !self.allow_none {
@@ -146,6 +182,7 @@ impl Selection {
     fn chosen(&self, engine: &Engine) -> Outcome<BTreeMap<String, Vec<Value>>> {
         let aliases = engine.database().aliases();
         let all = engine.collections();
+        let kept = engine.database().api_settings();
         let mut chosen: BTreeMap<String, Option<Vec<Value>>> = BTreeMap::new();
         for one in named(self.names.iter().map(String::as_str)) {
             let (name, is_without) = match one {
@@ -154,9 +191,12 @@ impl Selection {
             };
             let pattern = if name == "_all" { "*" } else { name };
             let is_pattern = pattern.contains('*');
+            // A pattern takes out what it matches in any state.
+            let is_any = !is_pattern || is_without;
+            let has_state = |name: &String| is_any || self.states.has(kept.get(name));
             let mut matched = all
                 .iter()
-                .filter(|name| glob(pattern.as_bytes(), name.as_bytes()))
+                .filter(|name| glob(pattern.as_bytes(), name.as_bytes()) && has_state(name))
                 .peekable();
             let may_be_none = match is_pattern {
                 true => self.allow_none,
@@ -166,6 +206,10 @@ impl Selection {
                 .iter()
                 .filter(|(alias, _)| glob(pattern.as_bytes(), alias.as_bytes()))
                 .flat_map(|(_, collections)| collections)
+                .filter(|(name, alias)| {
+                    let is_shown = is_any || self.states.has_hidden();
+                    has_state(name) && (is_shown || alias.is_hidden != Some(true))
+                })
                 .peekable();
             if matched.peek().is_none() && aliased.peek().is_none() && !may_be_none {
                 return Err(Failure::index_not_found(name));
@@ -190,6 +234,9 @@ impl Selection {
                     _ => {}
                 }
             }
+        }
+        if chosen.is_empty() && !self.allow_none {
+            return Err(Failure::index_not_found(&self.names.join(",")));
         }
         let of_all = chosen.into_iter();
         Ok(of_all
@@ -266,22 +313,6 @@ fn filter_of(filters: &[Value]) -> Outcome<Filter> {
         several => Ok(Filter::Or(
             several.iter().map(filter).collect::<Outcome<_>>()?,
         )),
-    }
-}
-
-fn check_wildcards(params: &Params) -> Outcome<()> {
-    params.flag("ignore_throttled")?;
-    let Some(states) = params.text("expand_wildcards") else {
-        return Ok(());
-    };
-    let known = ["all", "open", "closed", "hidden"];
-    let is_known = |state: &str| known.contains(&state);
-    let has_open = |state: &str| matches!(state, "all" | "open");
-    match states.split(',').all(is_known) && states.split(',').any(has_open) {
-        true => Ok(()),
-        false => Err(Failure::illegal_argument(format!(
-            "parameter [expand_wildcards] can't be [{states}]: no collection is closed or hidden"
-        ))),
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! - `settings.index.number_of_shards` (nested or dotted, `index.` may be left out) is
 //!   `partitions`.
-//! - `settings.number_of_replicas` is a number, which is ignored: there are no replicas.
-//! - `settings.refresh_interval` is ignored: a write is seen as soon as it is acknowledged. So are
-//!   those of [`IGNORED`], which change no answer here.
+//! - `settings.index.blocks.*` and `settings.index.hidden` mean what they say.
+//! - `settings.number_of_replicas`, `settings.refresh_interval` and others that change no answer
+//!   here are kept and shown as they were given: see [`kept`].
 //! - `settings.quire.*` and `quire.*` are Quire's own settings: `partitions`, `key_field`,
 //!   `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`,
 //!   `retention_secs`, `retention_bytes` and `index` (an object only in a body's own `quire`).
@@ -20,48 +20,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::aliases;
+use super::api_settings::{Block, kept};
 use super::flat_settings::{flat, nest};
 use super::templates::Composed;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
-
-/// Settings of OpenSearch that change no answer here; those with a dot at the end stand for all
-/// below them.
-const IGNORED: [&str; 21] = [
-    "allocation.",
-    "auto_expand_replicas",
-    "gc_deletes",
-    "mapping.",
-    "max_docvalue_fields_search",
-    "max_inner_result_window",
-    "max_ngram_diff",
-    "max_refresh_listeners",
-    "max_result_window",
-    "max_terms_count",
-    "merge.",
-    "number_of_routing_shards",
-    "priority",
-    "query.default_field",
-    "refresh_interval",
-    "requests.cache.enable",
-    "routing.",
-    "search.idle.after",
-    "translog.",
-    "unassigned.node_left.delayed_timeout",
-    "write.wait_for_active_shards",
-];
-
-fn is_ignored(name: &str) -> bool {
-    let is_in = |ignored: &&str| match ignored.ends_with('.') {
-        true => name.starts_with(*ignored),
-        false => name == *ignored,
-    };
-    IGNORED.iter().any(is_in)
-}
-
-fn is_false(value: &Value) -> bool {
-    *value == false || *value == "false"
-}
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,18 +56,27 @@ pub(crate) fn parse(
     let aliases = aliases.map(|(name, options)| Ok((name.clone(), aliases::options(options)?)));
     let aliases = aliases.collect::<Outcome<_>>()?;
     let mapping = Mapping::parse(&whole.mappings).map_err(|error| Failure::mapping(&error))?;
-    let mut quire = body.quire;
+    let mut given = Given {
+        quire: body.quire,
+        api: BTreeMap::new(),
+    };
     for (name, value) in whole.settings {
-        set(&mut quire, &name, value)?;
+        given.set(&name, value)?;
     }
+    given.check()?;
+    let mut quire = given.quire;
     if quire.contains_key("wide") {
         // There is none of a wide collection: that need not be said.
         quire.entry("index").or_insert_with(|| json!("none"));
     }
     // The text of an object is an object.
     let text = Value::Object(quire).to_string();
-    let settings = CollectionSettings::from_json(text.as_bytes())
+    let mut settings = CollectionSettings::from_json(text.as_bytes())
         .map_err(|error| Failure::illegal_argument(error.to_string()))?;
+    let kept = given.api.into_iter().filter(|(_, value)| !value.is_null());
+    settings.api.settings = kept.collect();
+    let checked = settings.check();
+    checked.map_err(|error| Failure::illegal_argument(error.to_string()))?;
     Ok((with_mapping(settings, &mapping)?, aliases))
 }
 
@@ -124,37 +96,85 @@ pub(super) fn with_mapping(
     Ok(settings)
 }
 
-/// Reads the body of a request that changes settings: given settings replace the present ones, and
-/// null is the default.
-pub(super) fn parse_change(body: &[u8], now: &CollectionSettings) -> Outcome<CollectionSettings> {
-    let body: Map<String, Value> =
-        serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
-    let mut changes = Map::new();
-    for (name, value) in flat(body) {
-        let name = name.strip_prefix("settings.").unwrap_or(&name);
-        set(&mut changes, name, value)?;
-    }
-    let mut quire: Map<String, Value> = serde_json::from_str(&now.to_json()).unwrap_or_default();
-    for (name, value) in changes {
-        match value {
-            Value::Null => drop(quire.remove(&name)),
-            value => drop(quire.insert(name, value)),
-        }
-    }
-    let text = Value::Object(quire).to_string();
-    CollectionSettings::from_json(text.as_bytes())
-        .map_err(|error| Failure::illegal_argument(error.to_string()))
+/// Settings that a request gives: those of Quire, and those that are kept for clients by their
+/// whole names. Null is the default.
+pub(crate) struct Given {
+    quire: Map<String, Value>,
+    api: BTreeMap<String, Value>,
 }
 
-/// Adds one setting to those of Quire.
-fn set(quire: &mut Map<String, Value>, name: &str, value: Value) -> Outcome<()> {
-    let short = name.strip_prefix("index.").unwrap_or(name);
-    let (quire_name, value) = match short {
-        "number_of_shards" => ("partitions", number(name, &value)?),
-        "number_of_replicas" => return number(name, &value).map(|_| ()),
-        "hidden" if is_false(&value) => return Ok(()),
-        ignored if is_ignored(ignored) => return Ok(()),
-        _ => match short.strip_prefix("quire.") {
+impl Given {
+    /// Reads the body of a request that changes settings.
+    pub(crate) fn parse(body: &[u8]) -> Outcome<Given> {
+        let body: Map<String, Value> =
+            serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
+        let mut given = Given {
+            quire: Map::new(),
+            api: BTreeMap::new(),
+        };
+        for (name, value) in flat(body) {
+            given.set(name.strip_prefix("settings.").unwrap_or(&name), value)?;
+        }
+        given.check()?;
+        Ok(given)
+    }
+
+    /// Whether nothing but index blocks is given: they can be changed whatever the blocks are.
+    pub(super) fn is_of_blocks(&self) -> bool {
+        let mut names = self.api.keys();
+        self.quire.is_empty() && names.all(|name| name.starts_with("index.blocks."))
+    }
+
+    /// Whether a setting is given, by its whole name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.api.contains_key(name)
+    }
+
+    /// Whether the number of partitions is given.
+    pub(crate) fn has_partitions(&self) -> bool {
+        self.quire.contains_key("partitions")
+    }
+
+    /// The settings with what is given in place of what they say, unless `preserves` what was given
+    /// before.
+    pub(crate) fn applied_to(
+        &self,
+        now: &CollectionSettings,
+        preserves: bool,
+    ) -> Outcome<CollectionSettings> {
+        let text = now.to_json();
+        let mut quire: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+        for (name, value) in &self.quire {
+            match value {
+                _ if preserves && quire.contains_key(name) => {}
+                Value::Null => drop(quire.remove(name)),
+                value => drop(quire.insert(name.clone(), value.clone())),
+            }
+        }
+        let text = Value::Object(quire).to_string();
+        let refused = |error: quiredb::Error| Failure::illegal_argument(error.to_string());
+        let mut settings = CollectionSettings::from_json(text.as_bytes()).map_err(refused)?;
+        let kept = &mut settings.api.settings;
+        for (name, value) in &self.api {
+            match value {
+                _ if preserves && kept.contains_key(name) => {}
+                Value::Null => drop(kept.remove(name)),
+                value => drop(kept.insert(name.clone(), value.clone())),
+            }
+        }
+        settings.check().map_err(refused)?;
+        Ok(settings)
+    }
+
+    /// Adds one setting.
+    fn set(&mut self, name: &str, value: Value) -> Outcome<()> {
+        let short = name.strip_prefix("index.").unwrap_or(name);
+        if let Some(value) = kept(short, &value)? {
+            let name = format!("index.{short}");
+            return once(self.api.insert(name, value.clone()), short, &value);
+        }
+        let (quire_name, value) = match short.strip_prefix("quire.") {
+            _ if short == "number_of_shards" => ("partitions", number(name, &value)?),
             Some(short) => (short, value),
             None => {
                 return Err(Failure::illegal_argument(format!(
@@ -162,10 +182,24 @@ fn set(quire: &mut Map<String, Value>, name: &str, value: Value) -> Outcome<()> 
                      refresh_interval and those of Quire, quire.*"
                 )));
             }
-        },
-    };
-    match quire.insert(quire_name.to_owned(), value.clone()) {
-        Some(other) if other != value => Err(Failure::illegal_argument(format!(
+        };
+        let before = self.quire.insert(quire_name.to_owned(), value.clone());
+        once(before, name, &value)
+    }
+
+    /// Refuses what is kept for clients among the settings of Quire.
+    fn check(&self) -> Outcome<()> {
+        match self.quire.contains_key("api") {
+            true => Err(Failure::illegal_argument("unknown setting [quire.api]")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Refuses a setting that is given twice, with different values.
+fn once(before: Option<Value>, name: &str, value: &Value) -> Outcome<()> {
+    match before {
+        Some(other) if other != *value => Err(Failure::illegal_argument(format!(
             "setting [{name}] is given twice: {other} and {value}"
         ))),
         _ => Ok(()),
@@ -187,51 +221,74 @@ fn number(name: &str, value: &Value) -> Outcome<Value> {
 }
 
 /// A collection as `GET /{collection}` shows it.
-pub(crate) fn describe(collection: &Collection, aliases: &Aliases) -> Value {
+pub(crate) fn describe(collection: &Collection, aliases: &Aliases, is_flat: bool) -> Value {
     let mapping = collection.settings().mapping.to_json();
     json!({
         "aliases": aliases::of_collection(aliases, collection.name()),
         "mappings": mapping,
-        "settings": describe_settings(collection),
+        "settings": chosen(collection, &[], is_flat),
     })
 }
 
 /// The settings of a collection, as OpenSearch nests them.
-fn describe_settings(collection: &Collection) -> Value {
+fn describe_settings(collection: &Collection) -> Map<String, Value> {
     let settings = collection.settings();
     // The settings' own text is an object.
     let mut quire: Map<String, Value> =
         serde_json::from_str(&settings.to_json()).unwrap_or_default();
     quire.remove("mapping");
-    json!({
-        "index": {
-            "number_of_shards": settings.partitions.to_string(),
-            "number_of_replicas": "0",
-            "provided_name": collection.name(),
-        },
-        "quire": quire,
-    })
+    quire.remove("api");
+    let index = json!({
+        "number_of_shards": settings.partitions.to_string(),
+        "number_of_replicas": "0",
+        "provided_name": collection.name(),
+    });
+    let mut shown = Map::new();
+    shown.insert("index".into(), index);
+    for (name, value) in &settings.api.settings {
+        nest(&mut shown, name, value.clone());
+    }
+    shown.insert("quire".into(), quire.into());
+    shown
 }
 
 /// The settings of a collection whose names match one of `patterns`, all if there are none; as one
 /// flat object or nested.
 pub(super) fn chosen(collection: &Collection, patterns: &[String], is_flat: bool) -> Value {
-    let Value::Object(all) = describe_settings(collection) else {
-        return Value::Null;
-    };
-    let matches = |name: &str| {
-        let mut patterns = patterns.iter();
-        let matches = |pattern: &String| glob(pattern.as_bytes(), name.as_bytes());
-        patterns.len() == 0 || patterns.any(matches)
-    };
-    let mut kept: Vec<(String, Value)> = flat(all);
-    kept.retain(|(name, _)| matches(name));
-    kept.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut kept: Vec<(String, Value)> = flat(describe_settings(collection));
+    kept.retain(|(name, _)| is_named(patterns, name));
+    shape(kept, is_flat)
+}
+
+/// The defaults of settings that a collection has and nobody gave, likewise.
+pub(super) fn defaults(collection: &Collection, patterns: &[String], is_flat: bool) -> Value {
+    let settings = collection.settings();
+    let of_blocks = Block::ALL.map(|block| (block.setting(), "false"));
+    let others = [("index.hidden".to_owned(), "false")];
+    let all = of_blocks.into_iter().chain(others);
+    let left = all.filter(|(name, _)| !settings.api.settings.contains_key(name));
+    let named = left.filter(|(name, _)| is_named(patterns, name));
+    shape(
+        named.map(|(name, value)| (name, value.into())).collect(),
+        is_flat,
+    )
+}
+
+fn is_named(patterns: &[String], name: &str) -> bool {
+    let mut matched = patterns
+        .iter()
+        .map(|pattern| glob(pattern.as_bytes(), name.as_bytes()));
+    patterns.is_empty() || matched.any(|it| it)
+}
+
+/// Settings by dotted names as one flat object or nested, sorted.
+pub(super) fn shape(mut settings: Vec<(String, Value)>, is_flat: bool) -> Value {
+    settings.sort_by(|(one, _), (other, _)| one.cmp(other));
     if is_flat {
-        return Value::Object(kept.into_iter().collect());
+        return Value::Object(settings.into_iter().collect());
     }
     let mut nested = Map::new();
-    for (name, value) in kept {
+    for (name, value) in settings {
         nest(&mut nested, &name, value);
     }
     Value::Object(nested)

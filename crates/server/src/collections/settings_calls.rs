@@ -1,10 +1,12 @@
-//! `_settings`: the settings of collections.
+//! `_settings` and `_block`: the settings of collections.
 
 use quiredb::ErrorKind;
 use serde_json::{Map, Value, json};
 
+use super::api_settings::{Block, Use};
 use super::selection::Selection;
-use super::settings;
+use super::settings::{self, Given};
+use super::states::States;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -13,20 +15,27 @@ use crate::http::failure::{Failure, Outcome};
 /// `GET /_settings`, `/{collection}/_settings`, each also with `/{name}`
 pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
-    call.params.flag("include_defaults")?;
+    let has_defaults = call.params.flag("include_defaults")?.unwrap_or(false);
     call.params.flag("local")?;
     let patterns = call.path_param("name").unwrap_or("_all");
     let patterns: Vec<String> = match patterns {
         "_all" | "*" => Vec::new(),
         patterns => patterns.split(',').map(str::to_owned).collect(),
     };
-    let selection = Selection::of(&call)?;
+    let selection = Selection::about(&call, States::ALL)?;
     let work = move |engine: &Engine| {
         let mut all = Map::new();
         for collection in selection.collections(engine)? {
             let shown = settings::chosen(&collection, &patterns, is_flat);
-            if shown.as_object().is_some_and(|shown| !shown.is_empty()) {
-                all.insert(collection.name().to_owned(), json!({"settings": shown}));
+            let mut shown = json!({ "settings": shown });
+            if has_defaults {
+                shown["defaults"] = settings::defaults(&collection, &patterns, is_flat);
+            }
+            if shown
+                .as_object()
+                .is_some_and(|shown| shown.values().any(|one| *one != json!({})))
+            {
+                all.insert(collection.name().to_owned(), shown);
             }
         }
         Ok(Answer::ok(&Value::Object(all)))
@@ -34,23 +43,66 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     call.state.read(work).await?
 }
 
-/// `PUT /{collection}/_settings`: segments made from then on follow the new settings.
+/// `PUT /_settings`, `/{collection}/_settings`: segments made from then on follow the new settings.
 pub(crate) async fn change(call: Call<Engine>) -> Outcome<Answer> {
-    let (engine, index) = (call.state.clone(), call.collection());
+    let preserves = call.params.flag("preserve_existing")?.unwrap_or(false);
+    let engine = call.state.clone();
+    // Blocks can be lifted whatever they are.
+    let selection = Selection::for_use(&call, Use::Configure, States::OPEN)?;
     let body = call.take_small_body().await?;
+    let given = Given::parse(&body.bytes)?;
     let work = move |engine: &Engine| {
-        let refused = |error: quiredb::Error| match error.kind() {
-            ErrorKind::NotFound => Failure::index_not_found(&index),
-            ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
-            _ => Failure::engine(&error, Some(&index)),
-        };
-        let collection = engine.collection(&index)?;
-        let settings = settings::parse_change(&body.bytes, &collection.settings())?;
-        let changed = engine
-            .database()
-            .change_settings(collection.name(), settings);
-        changed.map_err(refused)?;
+        let mut changes = Vec::new();
+        for collection in selection.plain(engine)? {
+            if !given.is_of_blocks() {
+                engine.check_use(collection.name(), Use::Change)?;
+            }
+            let settings = given.applied_to(&collection.settings(), preserves)?;
+            changes.push((collection.name().to_owned(), settings));
+        }
+        for (name, settings) in changes {
+            let changed = engine.database().change_settings(&name, settings);
+            changed.map_err(|error| refused(&error, &name))?;
+        }
         Ok(Answer::ok(&json!({"acknowledged": true})))
     };
     engine.write(work).await?
+}
+
+/// `PUT /{collection}/_block/{name}`: what was begun before is still done.
+pub(crate) async fn block(call: Call<Engine>) -> Outcome<Answer> {
+    let name = call.path_param("name").unwrap_or_default();
+    let block = Block::ALL.into_iter().find(|block| block.name() == name);
+    let Some(block) = block else {
+        return Err(Failure::illegal_argument(format!(
+            "No block found with name {name}"
+        )));
+    };
+    let selection = Selection::for_use(&call, Use::Configure, States::OPEN)?;
+    let work = move |engine: &Engine| {
+        let mut blocked = Vec::new();
+        for collection in selection.plain(engine)? {
+            let mut settings = (*collection.settings()).clone();
+            settings.api.settings.insert(block.setting(), "true".into());
+            let name = collection.name();
+            let changed = engine.database().change_settings(name, settings);
+            changed.map_err(|error| refused(&error, name))?;
+            blocked.push(json!({"name": name, "blocked": true}));
+        }
+        Ok(Answer::ok(&json!({
+            "acknowledged": true,
+            "shards_acknowledged": true,
+            "indices": blocked,
+        })))
+    };
+    call.state.write(work).await?
+}
+
+/// The failure of a change of settings.
+pub(super) fn refused(error: &quiredb::Error, index: &str) -> Failure {
+    match error.kind() {
+        ErrorKind::NotFound => Failure::index_not_found(index),
+        ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
+        _ => Failure::engine(error, Some(index)),
+    }
 }

@@ -2,8 +2,9 @@
 
 use axum::http::StatusCode;
 use quiredb::Templates;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::flat_settings::flat;
 use super::settings;
 use super::templates::{
     Kind, applied, checked, chosen, composed, matching, of_kind, priority, texts,
@@ -53,7 +54,7 @@ pub(crate) async fn delete_legacy(call: Call<Engine>) -> Outcome<Answer> {
 
 /// The templates of a kind whose names match; all if none is named.
 fn get(call: &Call<Engine>, kind: Kind) -> Outcome<Answer> {
-    call.params.flag("flat_settings")?;
+    let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
     let named = call.path_param("name");
     let templates = call.state.database().templates();
     let matches = |name: &str| {
@@ -66,7 +67,11 @@ fn get(call: &Call<Engine>, kind: Kind) -> Outcome<Answer> {
     let is_missing = found.is_empty() && named.is_some_and(|named| !named.contains('*'));
     if kind == Kind::Legacy {
         let found = found.into_iter();
-        let shown = found.map(|(name, template)| (name.to_owned(), template.clone()));
+        let shown = found.map(|(name, template)| {
+            let mut template = template.clone();
+            flatten(&mut template, is_flat);
+            (name.to_owned(), template)
+        });
         let status = match is_missing {
             true => StatusCode::NOT_FOUND,
             false => StatusCode::OK,
@@ -88,6 +93,9 @@ fn get(call: &Call<Engine>, kind: Kind) -> Outcome<Answer> {
     let shown = found.into_iter();
     let shown = shown.map(|(name, template)| {
         let mut template = template.clone();
+        if let Some(inner) = template.get_mut("template") {
+            flatten(inner, is_flat);
+        }
         if kind == Kind::Index && template.get("composed_of").is_none() {
             template["composed_of"] = json!([]);
         }
@@ -95,6 +103,14 @@ fn get(call: &Call<Engine>, kind: Kind) -> Outcome<Answer> {
     });
     let shown: Vec<Value> = shown.collect();
     Ok(Answer::ok(&json!({ list: shown })))
+}
+
+/// Shows the settings of a template by dotted names, if they are to be flat.
+fn flatten(template: &mut Value, is_flat: bool) {
+    if let Some(Value::Object(settings)) = template.get_mut("settings").filter(|_| is_flat) {
+        let named = flat(std::mem::take(settings));
+        template["settings"] = settings::shape(named, true);
+    }
 }
 
 async fn put(call: Call<Engine>, kind: Kind) -> Outcome<Answer> {
@@ -165,23 +181,14 @@ fn check_index(templates: &Templates, name: &str, template: &Value) -> Outcome<(
             ),
         ));
     }
-    let patterns = texts(template, "index_patterns");
-    let overlaps = |other: &Value| {
-        let theirs = texts(other, "index_patterns");
-        let pairs = patterns
-            .iter()
-            .flat_map(|one| theirs.iter().map(move |two| (one, two)));
-        let mut matched = pairs.map(|(one, two)| {
-            glob(one.as_bytes(), two.as_bytes()) || glob(two.as_bytes(), one.as_bytes())
-        });
-        matched.any(|it| it)
-    };
     let mut others = of_kind(templates, Kind::Index);
-    let other = others
-        .find(|(other, it)| *other != name && priority(it) == priority(template) && overlaps(it));
+    let other = others.find(|(other, it)| {
+        *other != name && priority(it) == priority(template) && overlaps(template, it)
+    });
     let Some((other, it)) = other else {
         return Ok(());
     };
+    let patterns = texts(template, "index_patterns");
     let (ours, theirs) = (patterns.join(", "), texts(it, "index_patterns").join(", "));
     let priority = priority(template);
     Err(Failure::illegal_argument(format!(
@@ -190,6 +197,21 @@ fn check_index(templates: &Templates, name: &str, template: &Value) -> Outcome<(
          [{priority}], multiple index templates may not match during index creation, please use a \
          different priority"
     )))
+}
+
+/// Whether patterns of two templates may match the same name.
+fn overlaps(template: &Value, other: &Value) -> bool {
+    let (ours, theirs) = (
+        texts(template, "index_patterns"),
+        texts(other, "index_patterns"),
+    );
+    let pairs = ours
+        .iter()
+        .flat_map(|one| theirs.iter().map(move |two| (one, two)));
+    let mut matched = pairs.map(|(one, two)| {
+        glob(one.as_bytes(), two.as_bytes()) || glob(two.as_bytes(), one.as_bytes())
+    });
+    matched.any(|it| it)
 }
 
 async fn delete(call: Call<Engine>, kind: Kind) -> Outcome<Answer> {
@@ -235,43 +257,63 @@ async fn delete(call: Call<Engine>, kind: Kind) -> Outcome<Answer> {
     Ok(Answer::ok(&json!({"acknowledged": true})))
 }
 
-/// `POST /_index_template/_simulate_index/{name}`: what a new collection of the name would have.
+/// `POST /_index_template/_simulate_index/{name}`: what a new collection of the name would have; a
+/// body is one more template.
 pub(crate) async fn simulate_index(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.path_param("name").unwrap_or_default().to_owned();
-    let templates = call.state.database().templates();
-    let Some((winner, _)) = chosen(&templates, &name) else {
-        let legacy = matching(&templates, Kind::Legacy, &name);
-        return Ok(Answer::ok(&match legacy.is_empty() {
-            true => json!({}),
-            false => json!({"template": applied(&templates, &name).show(), "overlapping": []}),
-        }));
-    };
-    let others = matching(&templates, Kind::Index, &name).into_iter();
-    let others = others.filter(|(other, _)| *other != winner);
-    let others = others.chain(matching(&templates, Kind::Legacy, &name));
-    let overlapping = others.map(|(other, template)| {
-        json!({"name": other, "index_patterns": texts(template, "index_patterns")})
-    });
-    let overlapping: Vec<Value> = overlapping.collect();
-    let shown = applied(&templates, &name).show();
-    Ok(Answer::ok(
-        &json!({"template": shown, "overlapping": overlapping}),
-    ))
+    let mut templates = call.state.database().templates();
+    if let Some(template) = sent(call, &templates, GIVEN).await? {
+        templates.insert(Kind::Index.key(GIVEN), template);
+    }
+    Ok(Answer::ok(&match chosen(&templates, &name) {
+        Some((winner, template)) => simulated(&templates, winner, template),
+        None if matching(&templates, Kind::Legacy, &name).is_empty() => json!({}),
+        None => json!({"template": applied(&templates, &name).show(), "overlapping": []}),
+    }))
 }
 
-/// `POST /_index_template/_simulate/{name}`: what an index template says with its components.
+/// `POST /_index_template/_simulate`, `/_index_template/_simulate/{name}`: what an index template
+/// says with its components, that of the body or the one that is kept.
 pub(crate) async fn simulate(call: Call<Engine>) -> Outcome<Answer> {
-    let name = call.path_param("name").unwrap_or_default().to_owned();
+    let name = call.path_param("name").unwrap_or(GIVEN).to_owned();
     let templates = call.state.database().templates();
-    match templates.get(&Kind::Index.key(&name)) {
-        Some(template) => {
-            let shown = composed(&templates, template).show();
-            Ok(Answer::ok(
-                &json!({"template": shown, "overlapping": Vec::<Map<String, Value>>::new()}),
-            ))
-        }
+    let sent = sent(call, &templates, &name).await?;
+    match sent
+        .as_ref()
+        .or_else(|| templates.get(&Kind::Index.key(&name)))
+    {
+        Some(template) => Ok(Answer::ok(&simulated(&templates, &name, template))),
         None => Err(Failure::illegal_argument(format!(
             "unable to simulate template [{name}] that does not exist"
         ))),
     }
+}
+
+/// The name of a template that a simulation is sent: none that is kept has it.
+const GIVEN: &str = "#given";
+
+/// The template in the body of a simulation, if there is one.
+async fn sent(call: Call<Engine>, templates: &Templates, name: &str) -> Outcome<Option<Value>> {
+    let body = call.take_small_body().await?;
+    let body = parse(&body.bytes)?;
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let (template, _) = checked(Kind::Index, body)?;
+    check_index(templates, name, &template)?;
+    settings::parse(b"", &composed(templates, &template))?;
+    Ok(Some(template))
+}
+
+/// What a template says with its components, and the others whose patterns overlap with its.
+fn simulated(templates: &Templates, name: &str, template: &Value) -> Value {
+    let legacy = of_kind(templates, Kind::Legacy);
+    let others = of_kind(templates, Kind::Index).filter(|(other, _)| *other != name);
+    let others = legacy
+        .chain(others)
+        .filter(|(_, other)| overlaps(template, other));
+    let overlapping = others
+        .map(|(other, it)| json!({"name": other, "index_patterns": texts(it, "index_patterns")}));
+    let overlapping: Vec<Value> = overlapping.collect();
+    json!({"template": composed(templates, template).show(), "overlapping": overlapping})
 }

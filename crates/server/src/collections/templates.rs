@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use quiredb::Templates;
 use serde_json::{Map, Value, json};
 
+use super::aliases::{describe, options};
+use super::api_settings::as_text;
 use super::flat_settings::{flat, nest};
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
@@ -109,6 +111,17 @@ impl Composed {
         }
         json!({"settings": nested, "mappings": self.mappings, "aliases": self.aliases})
     }
+
+    /// Writes aliases as they are shown.
+    ///
+    /// # Errors
+    /// 400 for what no alias can be.
+    fn describe_aliases(&mut self) -> Outcome<()> {
+        for alias in self.aliases.values_mut() {
+            *alias = describe(&options(alias)?);
+        }
+        Ok(())
+    }
 }
 
 /// A setting's name, as OpenSearch shows it.
@@ -116,14 +129,6 @@ fn in_full(name: &str) -> String {
     match name.starts_with("index.") {
         true => name.to_owned(),
         false => format!("index.{name}"),
-    }
-}
-
-/// Settings are shown as text.
-fn as_text(value: &Value) -> Value {
-    match value {
-        Value::Number(_) | Value::Bool(_) => value.to_string().into(),
-        other => other.clone(),
     }
 }
 
@@ -162,6 +167,9 @@ pub(super) fn checked(kind: Kind, mut body: Object) -> Outcome<(Value, Composed)
         let patterns = match body.get("index_patterns") {
             Some(Value::String(one)) => vec![Value::from(one.as_str())],
             Some(Value::Array(patterns)) if !patterns.is_empty() => patterns.clone(),
+            _ if kind == Kind::Legacy => {
+                return Err(Failure::validation("index patterns are missing"));
+            }
             _ => return Err(Failure::illegal_argument("Required [index_patterns]")),
         };
         if !patterns.iter().all(Value::is_string) {
@@ -193,6 +201,7 @@ pub(super) fn checked(kind: Kind, mut body: Object) -> Outcome<(Value, Composed)
     }
     let mut composed = Composed::default();
     composed.add_template(&template);
+    composed.describe_aliases()?;
     let shown = composed.show();
     let keep = match kind {
         Kind::Legacy => &mut body,

@@ -11,6 +11,7 @@ use quiredb::{Durability, ErrorKind, Write};
 
 use super::write_line::{WriteAnswer, WriteLine};
 use crate::bulk::BulkState;
+use crate::collections::api_settings::Use;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::{LARGE_BYTES, written_bytes};
@@ -116,6 +117,7 @@ fn apply(
     lines: Vec<Bytes>,
 ) -> Outcome<Vec<WriteAnswer>> {
     let collection = engine.collection(name)?;
+    engine.check_use(collection.name(), Use::Write)?;
     let mut outcomes: Vec<Option<WriteAnswer>> = Vec::with_capacity(lines.len());
     let mut grouper = quire_pipeline::Grouper::new(&collection);
     for (index, line) in lines.into_iter().enumerate() {

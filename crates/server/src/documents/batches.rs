@@ -29,6 +29,7 @@ use self::memory::SLICES_AUTO_MAX;
 use self::report::Report;
 pub(super) use self::slice::Act;
 use self::slice::{Job, Part, Slice};
+use crate::collections::api_settings::Use;
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
@@ -40,6 +41,7 @@ use crate::search::limit::limit_to;
 use crate::search::objects::find_objects;
 use crate::tasks::listed::id_of;
 use crate::tasks::registry::Running;
+use crate::tasks::task::Task;
 
 /// The work, in slices that are done side by side.
 pub(super) struct Work {
@@ -60,6 +62,11 @@ impl Work {
     ) -> Outcome<Work> {
         let filter = selection.searched(engine)?.1;
         let collections = selection.plain(engine)?;
+        if !matches!(act, Act::Copy { .. }) {
+            for collection in &collections {
+                engine.check_use(collection.name(), Use::Write)?;
+            }
+        }
         if let Act::Copy { to, .. } = &act
             && collections.iter().any(|from| from.name() == to.name())
         {
@@ -152,6 +159,19 @@ impl Work {
             task.finish(outcome, engine.now());
         });
         Ok(Answer::ok(&json!({"task": id})))
+    }
+
+    /// Does all of it for a request that waits, and answers in its own way.
+    ///
+    /// # Errors
+    /// Of the machine; if it was cancelled, or a document could not be written.
+    pub(super) async fn finish(self, engine: &Engine, running: &Running) -> Outcome<()> {
+        let report = self.run(engine, running).await?;
+        match report.failed {
+            None if !report.is_cancelled => Ok(()),
+            None => Err(Task::failure()),
+            Some(_) => Err(Failure::internal("a document could not be written")),
+        }
     }
 
     /// Does all of it, or what comes before `task` is cancelled.

@@ -79,6 +79,13 @@ impl Endpoint {
         let writes = [
             "",
             "/_settings",
+            "/_block",
+            "/_close",
+            "/_open",
+            "/_rollover",
+            "/_clone",
+            "/_shrink",
+            "/_split",
             "/_mapping",
             "/_mappings",
             "/_component_template",

@@ -177,6 +177,23 @@ impl Failure {
         .with("resource.type", "index_or_alias")
     }
 
+    /// The collection is closed: documents are neither read nor written.
+    pub(crate) fn index_closed(index: &str) -> Failure {
+        Failure::new(StatusCode::BAD_REQUEST, "index_closed_exception", "closed").about(index)
+    }
+
+    /// A write or a read that blocks of a collection refuse: `reasons` has each block's number and
+    /// words.
+    pub(crate) fn blocked(
+        status: StatusCode,
+        index: &str,
+        reasons: impl Iterator<Item = String>,
+    ) -> Failure {
+        let reasons: Vec<String> = reasons.collect();
+        let reason = format!("index [{index}] blocked by: [{}];", reasons.join("];["));
+        Failure::new(status, "cluster_block_exception", reason).about(index)
+    }
+
     pub(crate) fn index_exists(index: &str) -> Failure {
         let reason = format!("index [{index}] already exists");
         Failure::new(

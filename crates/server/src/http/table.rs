@@ -149,12 +149,14 @@ impl TableFormat {
                 .unwrap_or(0);
             let first = rows.first().and_then(|row| row.get(*at));
             let is_number = matches!(first, Some(Cell::Number(_) | Cell::Bytes(_)));
+            let is_last = number + 1 == self.shown.len();
             for (line, cell) in lines.iter_mut().zip(cells) {
                 if number > 0 {
                     line.push(' ');
                 }
                 line.push_str(&match is_number {
                     true => format!("{cell:>width$}"),
+                    false if is_last => cell,
                     false => format!("{cell:<width$}"),
                 });
             }
@@ -220,7 +222,7 @@ fn no_column(param: &str, name: &str) -> Failure {
 }
 
 /// Bytes in the unit that `bytes` names; none if it names none.
-fn unit(name: &str) -> Outcome<Option<u64>> {
+pub(crate) fn unit(name: &str) -> Outcome<Option<u64>> {
     let shift = match name {
         "" => return Ok(None),
         "b" => 0,

@@ -7,6 +7,7 @@ use super::outcome::Outcome;
 use super::value::Values;
 use crate::access::role::Action;
 use crate::audit::AuditedGrant;
+use crate::collections::api_settings::Use;
 use crate::documents::lookup::{get_each_within, get_held_now};
 use crate::engine::Engine;
 use crate::http::buffers::{Buffers, Held};
@@ -81,7 +82,7 @@ impl Keyspace {
             results.push(result);
         }
         for (name, indices, keys) in parts {
-            let found = match self.existing(name) {
+            let found = match self.existing(name, Use::Read) {
                 Ok(Some(collection)) => get_each_within(&collection, &keys, GROUP_BYTES),
                 Ok(None) => continue,
                 Err(error) => vec![Err(error); keys.len()],
@@ -111,7 +112,7 @@ impl Keyspace {
         }
         let (name, key) = self.address(key, Action::Read)?;
         let failed = |error: quiredb::Error| Outcome::server_error(&error.to_string());
-        match self.existing(name).map_err(failed)? {
+        match self.existing(name, Use::Read).map_err(failed)? {
             Some(collection) => {
                 get_held_now(&collection, buffers, &key).map_err(|failure| match failure.status {
                     StatusCode::TOO_MANY_REQUESTS => Outcome::server_error(NO_MEMORY),
@@ -122,9 +123,17 @@ impl Keyspace {
         }
     }
 
-    /// The collection of this name, if there is one. Aliases are not looked up: the pattern of a
-    /// token is checked against the name alone.
-    pub(crate) fn existing(&self, name: &str) -> quiredb::Result<Option<Collection>> {
+    /// The collection of this name, if there is one, to be used in this way. Aliases are not looked
+    /// up: the pattern of a token is checked against the name alone.
+    ///
+    /// # Errors
+    /// `Invalid` if it is closed, or one of its blocks refuses that.
+    pub(crate) fn existing(&self, name: &str, what: Use) -> quiredb::Result<Option<Collection>> {
+        let allowed = self.engine.check_use(name, what);
+        allowed.map_err(|failure| quiredb::Error::Server {
+            kind: ErrorKind::Invalid,
+            what: format!("collection [{name}]: {}", failure.reason()),
+        })?;
         match self.engine.database().collection_named(name) {
             Ok(collection) => Ok(Some(collection)),
             Err(error) => match error.kind() {
@@ -138,7 +147,7 @@ impl Keyspace {
     /// memcached do not search.
     pub(crate) fn existing_or_new(&self, name: &str) -> quiredb::Result<Collection> {
         let database = self.engine.database();
-        if let Some(collection) = self.existing(name)? {
+        if let Some(collection) = self.existing(name, Use::Write)? {
             return Ok(collection);
         }
         let settings = CollectionSettings {

@@ -12,6 +12,7 @@ use super::request::{Change, Write};
 use super::value::{Stored, Values};
 use super::words::number;
 use crate::access::role::Action;
+use crate::collections::api_settings::Use;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 
 /// The most tries. Each failed try means that another write to the same key succeeded.
@@ -93,7 +94,7 @@ fn prepare(
     }
     let collection = match write.creates() {
         true => keyspace.existing_or_new(name).map(Some),
-        false => keyspace.existing(name),
+        false => keyspace.existing(name, Use::Write),
     };
     let collection = collection.map_err(|error| failed(&error))?;
     Ok(collection.map(|collection| {

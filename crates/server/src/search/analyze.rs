@@ -1,7 +1,7 @@
 //! `_analyze`: the tokens that an analyzer makes of a text. Nothing here analyzes what it indexes;
 //! clients use it to look at their own texts.
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::filter::{known, unsupported};
@@ -28,31 +28,42 @@ enum Analyzer {
     Keyword,
     /// Its words by UAX #29, in lower case.
     Standard,
+    /// Its words as they are: the tokenizer of the standard analyzer.
+    Words,
 }
+
+/// The setting of a collection that says how many tokens an answer may have.
+const TOKENS_SETTING: &str = "index.analyze.max_token_count";
 
 /// `GET|POST /_analyze`, `/{collection}/_analyze`
 pub(crate) async fn analyze(call: Call<Engine>) -> Outcome<Answer> {
+    let mut tokens_max = TOKENS_MAX;
     if call.path_param("collection").is_some() {
         let selection = Selection::of(&call)?;
-        let exists = move |engine: &Engine| selection.collections(engine).map(drop);
-        call.state.read(exists).await??;
+        let limit = move |engine: &Engine| {
+            let collections = selection.collections(engine)?;
+            let limits = collections.iter().filter_map(|collection| {
+                let settings = collection.settings();
+                let limit = settings.api.settings.get(TOKENS_SETTING)?;
+                limit.as_str()?.parse().ok()
+            });
+            Ok::<Option<usize>, Failure>(limits.min())
+        };
+        tokens_max = call.state.read(limit).await??.unwrap_or(TOKENS_MAX);
     }
     let body = call.take_small_body().await?;
     let body = parse(&body.bytes)?;
-    known(&body, "_analyze", &["analyzer", "text", "explain"])?;
-    if body.get("explain").is_some_and(|explain| explain != false) {
-        return Err(unsupported("[explain] is not supported"));
-    }
-    let analyzer = match body.get("analyzer").map(Json::as_str) {
-        None | Some(Some("standard")) => Analyzer::Standard,
-        Some(Some("keyword")) => Analyzer::Keyword,
-        Some(other) => {
-            let name = other.unwrap_or_default();
-            return Err(unsupported(format!(
-                "failed to find analyzer [{name}]: there are [keyword] and [standard]"
-            )));
-        }
+    known(
+        &body,
+        "_analyze",
+        &["analyzer", "tokenizer", "text", "explain"],
+    )?;
+    let explains = match body.get("explain") {
+        None => false,
+        Some(Json::Bool(explains)) => *explains,
+        Some(_) => return Err(unsupported("[explain] must be a boolean")),
     };
+    let (analyzer, name, is_tokenizer) = analyzer_of(&body)?;
     let refused = || Failure::validation("text is missing: it is a string, or a list of strings");
     let texts: Vec<&str> = match body.get("text") {
         Some(Json::String(text)) => vec![text],
@@ -65,10 +76,42 @@ pub(crate) async fn analyze(call: Call<Engine>) -> Outcome<Answer> {
     let mut tokens = Vec::new();
     let (mut position, mut offset) = (0, 0);
     for text in texts {
-        position = add_tokens(analyzer, text, position, offset, &mut tokens)? + POSITION_GAP;
+        let end = add_tokens(analyzer, text, (position, offset), tokens_max, &mut tokens)?;
+        position = end + POSITION_GAP;
         offset += text.encode_utf16().count() + 1;
     }
-    Ok(Answer::ok(&json!({"tokens": tokens})))
+    let made = json!({"name": name, "tokens": tokens});
+    Ok(Answer::ok(&match (explains, is_tokenizer) {
+        (false, _) => json!({ "tokens": tokens }),
+        (true, false) => json!({"detail": {"custom_analyzer": false, "analyzer": made}}),
+        (true, true) => json!({"detail": {"custom_analyzer": true, "tokenizer": made}}),
+    }))
+}
+
+/// The analyzer or the tokenizer that a body names, its name, and whether it is a tokenizer.
+fn analyzer_of(body: &Map<String, Json>) -> Outcome<(Analyzer, &str, bool)> {
+    let named = |kind: &str| match body.get(kind) {
+        None => Ok(None),
+        Some(Json::String(name)) => Ok(Some(name.as_str())),
+        Some(_) => Err(unsupported(format!("[{kind}] must be a name"))),
+    };
+    let missing = |kind: &str, name: &str| {
+        unsupported(format!(
+            "failed to find {kind} [{name}]: there are [keyword] and [standard]"
+        ))
+    };
+    match (named("analyzer")?, named("tokenizer")?) {
+        (None, None) => Ok((Analyzer::Standard, "standard", false)),
+        (Some(name @ "standard"), None) => Ok((Analyzer::Standard, name, false)),
+        (Some(name @ "keyword"), None) => Ok((Analyzer::Keyword, name, false)),
+        (Some(name), None) => Err(missing("analyzer", name)),
+        (None, Some(name @ "standard")) => Ok((Analyzer::Words, name, true)),
+        (None, Some(name @ "keyword")) => Ok((Analyzer::Keyword, name, true)),
+        (None, Some(name)) => Err(missing("tokenizer", name)),
+        (Some(_), Some(_)) => Err(unsupported(
+            "cannot define extra components on a named analyzer",
+        )),
+    }
 }
 
 /// Appends the tokens of a text, which begins at this position and at this offset in UTF-16 code
@@ -79,19 +122,23 @@ pub(crate) async fn analyze(call: Call<Engine>) -> Outcome<Answer> {
 fn add_tokens(
     analyzer: Analyzer,
     text: &str,
-    mut position: usize,
-    offset: usize,
+    (mut position, offset): (usize, usize),
+    tokens_max: usize,
     tokens: &mut Vec<Json>,
 ) -> Outcome<usize> {
     let words: Vec<(usize, &str)> = match analyzer {
         Analyzer::Keyword => vec![(0, text)],
-        Analyzer::Standard => text.unicode_word_indices().flat_map(pieces).collect(),
+        Analyzer::Standard | Analyzer::Words => {
+            text.unicode_word_indices().flat_map(pieces).collect()
+        }
     };
     let (mut end, mut at) = (offset, 0);
     for (begin, word) in words {
-        if tokens.len() == TOKENS_MAX {
+        if tokens.len() == tokens_max {
             return Err(unsupported(format!(
-                "the text has more than [{TOKENS_MAX}] tokens, which is the most of an answer"
+                "The number of tokens produced by calling _analyze has exceeded the allowed \
+                 maximum of [{tokens_max}]. This limit can be set by changing the \
+                 [{TOKENS_SETTING}] index level setting."
             )));
         }
         let between = text.get(at..begin).unwrap_or_default();
@@ -101,6 +148,7 @@ fn add_tokens(
         let (token, kind) = match analyzer {
             Analyzer::Keyword => (word.to_owned(), "word"),
             Analyzer::Standard => (word.to_lowercase(), kind_of(word)),
+            Analyzer::Words => (word.to_owned(), kind_of(word)),
         };
         tokens.push(json!({
             "token": token,

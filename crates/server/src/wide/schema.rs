@@ -102,7 +102,10 @@ pub(crate) fn mapping(wide: &WideCollection) -> Value {
 /// A collection as `GET /{collection}` shows it.
 pub(crate) fn describe(wide: &WideCollection) -> Value {
     let settings = wide.settings();
-    let quire: Value = serde_json::from_str(&settings.to_json()).unwrap_or_default();
+    let mut quire: Value = serde_json::from_str(&settings.to_json()).unwrap_or_default();
+    if let Some(quire) = quire.as_object_mut() {
+        quire.remove("api");
+    }
     json!({
         "aliases": {},
         "mappings": mapping(wide),

@@ -38,7 +38,7 @@ async fn health_counts_partitions() {
     site.get("/_cluster/health/absent")
         .await
         .refused(404, "index_not_found_exception");
-    site.get("/_cluster/health?level=indices")
+    site.get("/_cluster/health?level=nodes")
         .await
         .refused(400, "illegal_argument_exception");
 }

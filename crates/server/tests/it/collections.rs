@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use quire_server::ServerOptions;
+use quiredb::Database;
 use serde_json::json;
 
 use crate::site::Site;
@@ -38,7 +40,7 @@ async fn a_collection_is_created_shown_and_dropped() {
             &index["number_of_replicas"],
             &index["provided_name"]
         ),
-        (&json!("3"), &json!("0"), &json!("shop"))
+        (&json!("3"), &json!("1"), &json!("shop"))
     );
     assert_eq!(shown["shop"]["settings"]["quire"]["key_field"], "sku");
     assert_eq!(site.call("HEAD /shop", "").await.status, 200);
@@ -325,4 +327,27 @@ async fn flush_and_forcemerge_of_all_pass_over_collections_that_come_and_go() {
     site.call("PUT /stays/_doc/1", "{\"n\":1}").await.done(201);
     let flushed = site.call("POST /_flush", "").await.done(200);
     assert_eq!(flushed["_shards"]["failed"], 0, "{flushed}");
+}
+
+#[tokio::test]
+async fn a_collection_that_was_closed_is_closed_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Database::open(dir.path().join("db")).unwrap();
+    let site = Site::over(open(), ServerOptions::default());
+    site.call("PUT /a/_doc/1", "{}").await.done(201);
+    site.call("POST /a/_close", "").await.done(200);
+    site.call("PUT /a/_settings", r#"{"index.blocks.write":true}"#)
+        .await
+        .done(200);
+    site.database.close().unwrap();
+    drop(site);
+    let site = Site::over(open(), ServerOptions::default());
+    site.get("/a/_doc/1")
+        .await
+        .refused(400, "index_closed_exception");
+    site.call("POST /a/_open", "").await.done(200);
+    site.get("/a/_doc/1").await.done(200);
+    site.call("PUT /a/_doc/1", "{}")
+        .await
+        .refused(403, "cluster_block_exception");
 }

@@ -285,6 +285,34 @@ fn a_failing_machine_is_a_server_error_and_what_can_be_read_is_served() {
     assert!(answer.ends_with("VALUE kept 0 1|x|END|"), "{answer}");
 }
 
+#[test]
+fn a_closed_collection_and_one_with_a_block_answer_with_an_error() {
+    let database = converse(Some("v"), &[("set a 0 0 1|x|", "STORED|")]);
+    let change = |closed, block: &str| {
+        let mut settings = (*database.collection("docs").unwrap().settings()).clone();
+        settings.api.closed = closed;
+        settings.api.settings = [(format!("index.blocks.{block}"), "true".into())].into();
+        database.change_settings("docs", settings).unwrap();
+    };
+    let answer_to = |request: &str| answers(&database, Some("v"), request.as_bytes());
+    change(true, "write");
+    for request in ["get a\r\n", "set a 0 0 1\r\nx\r\n", "delete a\r\n"] {
+        let answer = answer_to(request);
+        assert!(
+            answer.ends_with("_ERROR collection [docs]: closed|"),
+            "{answer}"
+        );
+    }
+    change(false, "write");
+    assert!(answer_to("get a\r\n").starts_with("VALUE a"));
+    let answer = answer_to("delete a\r\n");
+    assert!(answer.contains("FORBIDDEN/8/index write (api)"), "{answer}");
+    change(false, "read");
+    let answer = answer_to("get a\r\n");
+    assert!(answer.contains("FORBIDDEN/7/index read (api)"), "{answer}");
+    assert_eq!(answer_to("delete a\r\n"), "DELETED|");
+}
+
 /// A server whose memcached port is connected to.
 async fn site(options: ServerOptions) -> (Listening, TcpStream) {
     let site = Listening::new(options).await;

@@ -100,10 +100,15 @@ folders! {
     search_types: "search.types";
     shippers: "shippers";
     versions: "versions";
+    indices_aliases: "indices.aliases";
     indices_analyze: "indices.analyze";
+    indices_blocks: "indices.blocks";
     indices_delete: "indices.delete";
     indices_exists: "indices.exists";
+    indices_open: "indices.open";
+    indices_resize: "indices.resize";
     indices_resolve: "indices.resolve";
+    indices_rollover: "indices.rollover";
     indices_mappings: "indices.mappings";
     indices_settings: "indices.settings";
     indices_templates: "indices.templates";

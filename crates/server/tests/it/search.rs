@@ -285,8 +285,8 @@ async fn what_is_unknown_is_refused_by_name() {
         ("/cars/_search?q=mark:audi", "[q]"),
         ("/cars/_search?scroll=1", "such as [5m]"),
         (
-            "/cars/_search?expand_wildcards=closed",
-            "[expand_wildcards]",
+            "/cars/_search?expand_wildcards=ajar",
+            "expand wildcard value [ajar]",
         ),
         (
             "/cars/_search?search_type=dfs_query_then_fetch",
