@@ -2,10 +2,15 @@
 
 pub(crate) mod cat;
 pub(crate) mod cat_nodes;
+pub(crate) mod cat_shards;
 pub(crate) mod cluster;
 pub(crate) mod cluster_settings;
 pub(crate) mod cluster_stats;
+mod machine;
+pub(crate) mod node_stats;
 pub(crate) mod nodes;
+pub(crate) mod search_shards;
+pub(crate) mod shards;
 pub(crate) mod state;
 pub(crate) mod stats;
 pub(crate) mod tokens;

@@ -13,4 +13,5 @@ pub(crate) mod parse;
 pub(crate) mod reindex;
 pub(crate) mod rethrottle;
 pub(crate) mod source;
+pub(crate) mod tally;
 pub(crate) mod update;
