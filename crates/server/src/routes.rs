@@ -575,6 +575,10 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "The one node, some parts of it";
     Any, GET, "/_nodes/{id}/{name}", NODES, nodes::info,
         "A node, some parts of it";
+    Whole(Manage), POST, "/_nodes/reload_secure_settings", &["timeout"], nodes::reload,
+        "Changes nothing: there are no secure settings";
+    Whole(Manage), POST, "/_nodes/{id}/reload_secure_settings", &["timeout"], nodes::reload,
+        "Changes nothing: there are no secure settings";
     Whole(Read), GET, "/_nodes/stats", NODES_STATS, node_stats::stats,
         "What the one node holds, has done, and has of the machine";
     Whole(Read), GET, "/_nodes/stats/{name}", NODES_STATS, node_stats::stats,

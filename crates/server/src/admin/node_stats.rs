@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::machine::{FileSystem, Machine};
-use super::nodes::{answer, is_named, named, node};
+use super::nodes::{answer, is_named, node};
 use super::state::ClusterState;
 use crate::collections::figures::{add, part_names};
 use crate::collections::selection::Selection;
@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::parts::Parts;
 use crate::tasks::pools::{KINDS, kind_of};
 
 /// The parts of what `_nodes/stats` says.
@@ -42,8 +43,8 @@ const PARTS: [&str; 15] = [
 pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
     let level = Level::of(&call.params, Level::Cluster)?;
     let wanted = Wanted::of(&call, "index_metric")?;
-    let (nodes, parts) = named(&call, &PARTS)?;
-    if !is_named(&call.state, nodes) {
+    let parts = Parts::of(&call, "name", &PARTS)?;
+    if !is_named(&call.state, call.path_param("id").unwrap_or("_all")) {
         return Ok(answer(None));
     }
     let selection = Selection::of(&call)?;

@@ -12,6 +12,8 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 use crate::http::parts::Parts;
+use crate::search::filter::known;
+use crate::search::request::parse;
 use crate::tasks::listed::{self, NODE, ROLES};
 
 /// The parts of what `_nodes` says.
@@ -92,26 +94,20 @@ pub(super) fn is_named(state: &ClusterState, names: &str) -> bool {
     names.split(',').any(|name| is(name.trim()))
 }
 
-/// The nodes and the parts that a path names: of one segment that may be either, the parts if all
-/// of its names are parts.
-pub(super) fn named<'c>(call: &'c Call<ClusterState>, known: &[&str]) -> Outcome<(&'c str, Parts)> {
-    let nodes = call.path_param("id").unwrap_or("_all");
-    match call.path_param("name") {
-        Some(name) if call.path_param("id").is_none() => {
-            let is_part = |name: &str| name == "_all" || known.contains(&name);
-            match name.split(',').any(is_part) {
-                true => Ok((nodes, Parts::of(call, "name", known)?)),
-                false => Ok((name, Parts::all())),
-            }
-        }
-        _ => Ok((nodes, Parts::of(call, "name", known)?)),
+/// The nodes and the parts that a path names. One segment alone may be either: it names parts if
+/// one of its names is a part.
+fn named(call: &Call<ClusterState>) -> Outcome<(&str, Parts)> {
+    let is_part = |name: &str| name == "_all" || PARTS.contains(&name);
+    match (call.path_param("id"), call.path_param("name")) {
+        (None, Some(names)) if !names.split(',').any(is_part) => Ok((names, Parts::all())),
+        (nodes, _) => Ok((nodes.unwrap_or("_all"), Parts::of(call, "name", &PARTS)?)),
     }
 }
 
 /// `GET /_nodes`, `/_nodes/{name}`, `/_nodes/{id}/{name}`
 pub(crate) async fn info(call: Call<ClusterState>) -> Outcome<Answer> {
     let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
-    let (nodes, parts) = named(&call, &PARTS)?;
+    let (nodes, parts) = named(&call)?;
     if !is_named(&call.state, nodes) {
         return Ok(answer(None));
     }
@@ -179,6 +175,29 @@ fn info_part(state: &ClusterState, part: &str, is_flat: bool) -> Option<Value> {
         // There is no virtual machine, and no more is said of these.
         _ => return None,
     })
+}
+
+/// `POST /_nodes/reload_secure_settings`, `/_nodes/{id}/reload_secure_settings`: there are no secure
+/// settings, so there is nothing to read again, and no password of them is right but an empty one.
+pub(crate) async fn reload(call: Call<ClusterState>) -> Outcome<Answer> {
+    let nodes = call.path_param("id").unwrap_or("_all");
+    if !is_named(&call.state, nodes) {
+        return Ok(answer(None));
+    }
+    let body = call.take_small_body().await?;
+    let body = parse(&body.bytes)?;
+    let name = "secure_settings_password";
+    known(&body, "reload_secure_settings", &[name])?;
+    let mut shown = Map::from_iter([("name".to_owned(), NODE.into())]);
+    let is_empty = |password: &Value| password.is_null() || password == "";
+    if !body.get(name).is_none_or(is_empty) {
+        let exception = json!({
+            "type": "security_exception",
+            "reason": "Provided keystore password was incorrect",
+        });
+        shown.insert("reload_exception".to_owned(), exception);
+    }
+    Ok(answer(Some(shown)))
 }
 
 /// `GET /_cluster/state`, `/_cluster/state/{name}`, `/_cluster/state/{name}/{collection}`: of the
