@@ -177,7 +177,7 @@ fn info_part(state: &ClusterState, part: &str, is_flat: bool) -> Option<Value> {
     })
 }
 
-/// `POST /_nodes/reload_secure_settings`, `/_nodes/{id}/reload_secure_settings`: there are no secure
+/// `POST /_nodes/reload_secure_settings`, `/_nodes/{id}/reload_secure_settings`: there are no such
 /// settings, so there is nothing to read again, and no password of them is right but an empty one.
 pub(crate) async fn reload(call: Call<ClusterState>) -> Outcome<Answer> {
     let nodes = call.path_param("id").unwrap_or("_all");

@@ -1,14 +1,15 @@
 //! The figures of a collection in the shape of OpenSearch's `_stats`.
 //!
-//! What never happens here is 0: there is no refresh, no cache of queries or requests, no fielddata,
-//! no completion, no warmer, no recovery from another node. A merge is a compaction of a tree; the
-//! time that merges and flushes take is not measured, and is 0. Requests are counted where they
-//! come over HTTP; a search counts once for a collection, whatever the number of its partitions.
+//! What never happens here is 0: there is no refresh, no cache of queries or of requests, no
+//! fielddata, no completion, no warmer, no recovery from another node. A merge is a compaction of a
+//! tree; the time that merges and flushes take is not measured, and is 0. Requests are counted
+//! where they come over HTTP; a search counts once for a collection, whatever the number of its
+//! partitions.
 
 use quiredb::{CollectionStats, Usage, Use};
 use serde_json::{Map, Value, json};
 
-use crate::http::names::matches_any;
+use crate::http::fields::matches;
 
 /// The parts, and their names in the answer.
 pub(crate) const PARTS: [(&str, &str); 16] = [
@@ -193,7 +194,7 @@ fn search(usage: &Usage, (scrolls, points): (u64, u64), groups: &[String]) -> Va
     });
     let named = usage.groups().into_iter();
     let named: Map<String, Value> = named
-        .filter(|(name, _)| matches_any(groups, name))
+        .filter(|(name, _)| matches(groups, name))
         .map(|(name, group)| {
             let group = json!({
                 "query_total": group.count,

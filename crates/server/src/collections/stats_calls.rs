@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
-use crate::http::names::patterns;
+use crate::http::fields::patterns;
 use crate::http::params::Params;
 use crate::http::parts::Parts;
 use crate::ids::uuid;

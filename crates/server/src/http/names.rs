@@ -1,7 +1,5 @@
 //! Lists of names and patterns in a request.
 
-use super::fields::glob;
-
 /// A name or a pattern in a list of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named<'n> {
@@ -29,14 +27,4 @@ pub(crate) fn added(list: &str) -> impl Iterator<Item = &str> {
         Named::Of(name) => Some(name),
         Named::Without(_) => None,
     })
-}
-/// The patterns of a text, between commas.
-pub(crate) fn patterns(text: &str) -> Vec<String> {
-    text.split(',').map(|one| one.trim().to_owned()).collect()
-}
-
-/// Whether a name matches one of the patterns.
-pub(crate) fn matches_any(patterns: &[String], name: &str) -> bool {
-    let mut patterns = patterns.iter();
-    patterns.any(|pattern| glob(pattern.as_bytes(), name.as_bytes()))
 }

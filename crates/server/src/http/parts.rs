@@ -60,7 +60,8 @@ mod tests {
         let failure = Parts::named("docs,fieldata", &known, "/_stats/x").unwrap_err();
         let text = failure.cause().to_string();
         assert!(
-            text.contains("request [/_stats/x] contains unrecognized metric: [fieldata] -> did you mean [fielddata]?"),
+            text.contains("request [/_stats/x] contains unrecognized metric: [fieldata]")
+                && text.contains("-> did you mean [fielddata]?"),
             "{text}"
         );
         assert!(Parts::named("zebra", &known, "/").is_err());
