@@ -7,6 +7,7 @@ use crate::scan::Scan;
 use crate::settings::CollectionSettings;
 use crate::stats::CollectionStats;
 use crate::tail::Tail;
+use crate::usage::Usage;
 use crate::view::View;
 use crate::{Error, Result};
 use parking_lot::RwLock;
@@ -57,7 +58,7 @@ pub struct Collection {
 
 impl Collection {
     pub(crate) fn new(
-        name: String,
+        (name, identity, begun): (String, [u8; 16], Duration),
         settings: CollectionSettings,
         partitions: Vec<Partition>,
         changed: Arc<dyn Gate>,
@@ -72,9 +73,14 @@ impl Collection {
         let retained = partitions.iter().filter(|_| retention);
         let rule = settings.retention();
         let retention = retained.map(|partition| PartitionRetention::start(partition, rule));
+        let was_empty = |partition: &Partition| partition.stats().position.0 == 0;
+        let was_empty = partitions.iter().all(was_empty);
+        let usage = Usage::new(partitions[0].env(), begun, was_empty);
         Collection {
             state: Arc::new(CollectionState {
                 name,
+                identity,
+                usage: Arc::new(usage),
                 settings: RwLock::new(Arc::new(settings)),
                 retention: retention.collect(),
                 partitions,
@@ -86,6 +92,17 @@ impl Collection {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.state.name
+    }
+
+    /// What no other collection has, also none that had its name before. That of a copy of the
+    /// database (a backup, a follower) is the same.
+    pub fn identity(&self) -> [u8; 16] {
+        self.state.identity
+    }
+
+    /// What was done with it since it was opened, as those that serve it count.
+    pub fn usage(&self) -> &Usage {
+        &self.state.usage
     }
 
     /// Its settings, as they are now.
@@ -366,5 +383,25 @@ impl Collection {
             stats.background_errors.extend(retention.error());
         }
         Ok(stats)
+    }
+
+    /// Figures of each partition, in the order of their numbers; without those of retention.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn partition_stats(&self) -> Result<Vec<CollectionStats>> {
+        let partitions = self.state.partitions.iter().map(|partition| {
+            let mut stats = CollectionStats {
+                name: self.state.name.clone(),
+                documents: partition.view()?.count(),
+                partitions: 1,
+                ..CollectionStats::default()
+            };
+            let figures = partition.stats();
+            stats.add(&figures);
+            stats.add_index(partition.index_figures(&figures));
+            Ok(stats)
+        });
+        partitions.collect()
     }
 }

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::retention::PartitionRetention;
 use crate::settings::CollectionSettings;
+use crate::usage::Usage;
 use parking_lot::RwLock;
 use quire_collection::Partition;
 use quire_env::{Env, Gate};
@@ -25,6 +26,9 @@ pub(crate) fn partition_of(key: &Key, count: usize) -> u32 {
 #[derive(Debug)]
 pub(crate) struct CollectionState {
     pub(crate) name: String,
+    /// What no other collection of any database has.
+    pub(crate) identity: [u8; 16],
+    pub(crate) usage: Arc<Usage>,
     pub(crate) settings: RwLock<Arc<CollectionSettings>>,
     /// At least one.
     pub(crate) partitions: Vec<Partition>,

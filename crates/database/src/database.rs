@@ -988,6 +988,7 @@ impl Database {
         if state.in_doubt.contains(&entry.id) {
             self.replace_catalog(state, state.catalog.clone())?;
         }
+        let begun = self.env().monotonic();
         let changed = Arc::clone(&self.inner.changed);
         let options = self.store_options(&entry.settings);
         let mut partitions = Vec::new();
@@ -1002,8 +1003,9 @@ impl Database {
                 Arc::clone(&changed),
             )?);
         }
+        let identity = state.catalog.identity(entry.id, 0);
         let collection = Collection::new(
-            entry.name.clone(),
+            (entry.name.clone(), identity, begun),
             entry.settings.clone(),
             partitions,
             changed,
@@ -1100,6 +1102,7 @@ impl Database {
         if state.in_doubt.contains(&entry.id) {
             self.replace_catalog(state, state.catalog.clone())?;
         }
+        let begun = self.env().monotonic();
         let open = |number| {
             let mut options = self.store_options(&entry.settings);
             options.log.obsolete_bytes_kept =
@@ -1114,8 +1117,9 @@ impl Database {
             )
         };
         let partitions = (0..entry.settings.partitions).map(open);
+        let identity = state.catalog.identity(entry.id, 0);
         let collection = WideCollection::new(
-            entry.name.clone(),
+            (entry.name.clone(), identity, begun),
             entry.settings.clone(),
             schema.clone(),
             partitions.collect::<quire_wide::Result<_>>()?,

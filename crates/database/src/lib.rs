@@ -39,6 +39,7 @@ mod tail;
 mod templates;
 mod tiering;
 mod typed;
+mod usage;
 mod view;
 pub mod volumes;
 mod wide;
@@ -74,6 +75,7 @@ pub use stats::{
 };
 pub use tail::Tail;
 pub use typed::{from_document, to_document};
+pub use usage::{Opened, Usage, Use, UseFigures, Using};
 pub use view::View;
 pub use wide::{TierReport, WideCollection, WideRows, WideScan};
 pub use write::WriteBuilder;

@@ -301,6 +301,8 @@ pub struct CollectionStats {
     pub syncs: u64,
     /// Memtable flushes done.
     pub flushes: u64,
+    /// Visible records that no flush has written to tables yet: opening applies them again.
+    pub unflushed_records: u64,
     /// The search index; none if no field is indexed.
     pub index: Option<IndexStats>,
     /// Documents that retention has deleted.
@@ -380,6 +382,7 @@ impl CollectionStats {
         self.writes += store.writes;
         self.records += store.records;
         self.flushes += store.flushes;
+        self.unflushed_records += store.position.0.saturating_sub(store.applied.0);
         self.compactions += store.compactions;
         self.write_stalls += store.stalls;
         self.write_stall_micros += store.stall_micros;

@@ -2,6 +2,7 @@
 
 use crate::collection_state::{CollectionState, partition_of};
 use crate::scan::Scan;
+use crate::usage::Usage;
 use crate::{Error, Result};
 use quire_collection::{Found, PartitionView};
 use quire_env::Env;
@@ -29,6 +30,7 @@ pub(crate) struct WideViews {
     pub(crate) name: String,
     pub(crate) key_field: String,
     pub(crate) env: Arc<dyn Env>,
+    pub(crate) usage: Arc<Usage>,
     /// At least one.
     pub(crate) partitions: Vec<WideView>,
 }
@@ -100,6 +102,14 @@ impl View {
         match &self.0 {
             Kind::Plain { collection, .. } => &collection.name,
             Kind::Wide(wide) => &wide.name,
+        }
+    }
+
+    /// What was done with the collection since it was opened, as those that serve it count.
+    pub fn usage(&self) -> &Usage {
+        match &self.0 {
+            Kind::Plain { collection, .. } => &collection.usage,
+            Kind::Wide(wide) => &wide.usage,
         }
     }
 

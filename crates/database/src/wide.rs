@@ -6,6 +6,7 @@ use crate::query::Page;
 use crate::settings::CollectionSettings;
 use crate::stats::{CollectionStats, GroupStats};
 use crate::tiering::PartitionTiering;
+use crate::usage::Usage;
 use crate::view::{View, WideViews};
 use crate::wide_found::found_of;
 use crate::{Error, Result};
@@ -20,6 +21,7 @@ use quire_wide::{
     WideView,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An open wide collection. Cheap to clone; any number of threads write and read at once.
 ///
@@ -52,6 +54,9 @@ pub struct WideCollection {
 #[derive(Debug)]
 struct WideState {
     name: String,
+    /// What no other collection of any database has.
+    identity: [u8; 16],
+    usage: Arc<Usage>,
     settings: RwLock<(Arc<CollectionSettings>, Arc<Schema>)>,
     /// At least one.
     partitions: Vec<WidePartition>,
@@ -73,7 +78,7 @@ pub struct TierReport {
 
 impl WideCollection {
     pub(crate) fn new(
-        name: String,
+        (name, identity, begun): (String, [u8; 16], Duration),
         settings: CollectionSettings,
         schema: Schema,
         partitions: Vec<WidePartition>,
@@ -82,11 +87,16 @@ impl WideCollection {
     ) -> WideCollection {
         assert!(!partitions.is_empty(), "a collection has a partition");
         let schema = Arc::new(schema);
+        let was_empty = |partition: &WidePartition| partition.stats().position.0 == 0;
+        let was_empty = partitions.iter().all(was_empty);
+        let usage = Usage::new(partitions[0].env(), begun, was_empty);
         let tiered = partitions.iter().filter(|_| is_tiered);
         let start = |one| PartitionTiering::start(one, &schema, settings.durability);
         WideCollection {
             state: Arc::new(WideState {
                 name,
+                identity,
+                usage: Arc::new(usage),
                 tiering: tiered.map(start).collect(),
                 settings: RwLock::new((Arc::new(settings), schema)),
                 partitions,
@@ -98,6 +108,17 @@ impl WideCollection {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.state.name
+    }
+
+    /// What no other collection has, also none that had its name before. That of a copy of the
+    /// database (a backup, a follower) is the same.
+    pub fn identity(&self) -> [u8; 16] {
+        self.state.identity
+    }
+
+    /// What was done with it since it was opened, as those that serve it count.
+    pub fn usage(&self) -> &Usage {
+        &self.state.usage
     }
 
     /// Its settings, as they are now.
@@ -307,6 +328,7 @@ impl WideCollection {
             name: self.state.name.clone(),
             key_field: settings.key_field.clone(),
             env: Arc::clone(self.state.partitions[0].env()),
+            usage: Arc::clone(&self.state.usage),
             partitions: views.collect::<quire_wide::Result<_>>()?,
         }))
     }

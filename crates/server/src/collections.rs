@@ -4,6 +4,7 @@ pub(crate) mod aliases;
 pub(crate) mod api_settings;
 pub(crate) mod coerce;
 pub(crate) mod drop;
+pub(crate) mod figures;
 mod flat_settings;
 mod mapping;
 pub(crate) mod mapping_calls;
@@ -15,6 +16,7 @@ pub(crate) mod selection;
 pub(crate) mod settings;
 pub(crate) mod settings_calls;
 pub(crate) mod states;
+pub(crate) mod stats_calls;
 pub(crate) mod template_calls;
 pub(crate) mod templates;
 pub(crate) mod upkeep;
@@ -102,59 +104,6 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         Ok(Answer::ok(&Value::Object(all)))
     };
     call.state.read(work).await?
-}
-
-/// `GET /{collection}/_stats`, `/{collection}/_stats/{name}`: as OpenSearch counts, and in `quire`
-/// what `quire stats` shows. Of the figures that OpenSearch has, there are `docs` and `store`.
-pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
-    let wanted = call.path_param("name").unwrap_or("_all");
-    let is_known = |name: &str| matches!(name, "_all" | "docs" | "store");
-    if let Some(unknown) = wanted.split(',').find(|name| !is_known(name)) {
-        return Err(Failure::illegal_argument(format!(
-            "statistics [{unknown}] are not kept: known are docs and store"
-        )));
-    }
-    let selection = Selection::for_use(&call, Use::Upkeep, States::OPEN)?;
-    let work = move |engine: &Engine| {
-        let (collections, wide) = selection.both(engine)?;
-        let (mut indices, mut documents, mut bytes) = (Map::new(), 0, 0);
-        for collection in &collections {
-            let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
-            let stats = collection.stats().map_err(failed)?;
-            documents += stats.documents;
-            bytes += stats.disk_bytes;
-            let figures = figures(stats.documents, stats.disk_bytes);
-            indices.insert(
-                collection.name().to_owned(),
-                json!({"primaries": figures, "total": figures, "quire": stats}),
-            );
-        }
-        for wide in wide {
-            let stats = wide.stats();
-            let stats = stats.map_err(|error| Failure::engine(&error, Some(wide.name())))?;
-            documents += stats.documents;
-            bytes += stats.disk_bytes;
-            let figures = figures(stats.documents, stats.disk_bytes);
-            indices.insert(
-                wide.name().to_owned(),
-                json!({"primaries": figures, "total": figures, "quire": stats}),
-            );
-        }
-        let figures = figures(documents, bytes);
-        Ok(Answer::ok(&json!({
-            "_shards": shards(&collections),
-            "_all": {"primaries": figures, "total": figures},
-            "indices": indices,
-        })))
-    };
-    call.state.read(work).await?
-}
-
-fn figures(documents: u64, bytes: u64) -> Value {
-    json!({
-        "docs": {"count": documents, "deleted": 0},
-        "store": {"size_in_bytes": bytes, "reserved_in_bytes": 0},
-    })
 }
 
 /// `GET|POST /_refresh`: succeeds if the collections exist. It does nothing, because a read sees

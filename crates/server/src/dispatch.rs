@@ -196,6 +196,7 @@ async fn answer(
         running: Arc::clone(&running),
     };
     let cpu = CpuTime::default();
+    running.set_cpu(&cpu);
     let (format, answer) = match checked(server, route, &parts, path, call) {
         Ok(call) => {
             let format = call.format.clone();

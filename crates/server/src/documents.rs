@@ -14,4 +14,5 @@ pub(crate) mod reindex;
 pub(crate) mod resize;
 pub(crate) mod rethrottle;
 pub(crate) mod source;
+pub(crate) mod tally;
 pub(crate) mod update;

@@ -7,6 +7,7 @@
 //! 3. A slot is released when its work ends, not when the caller stops waiting for it. So the
 //!    number of threads stays bounded when requests time out.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -36,17 +37,23 @@ struct Inner {
     searches: Arc<Semaphore>,
     writes: Arc<Semaphore>,
     request_timeout: Duration,
+    /// When it began, by the monotonic clock.
+    begun: Duration,
+    /// Reads, searches and writes for which no thread was free in time.
+    rejected: [AtomicU64; 3],
 }
 
 impl Engine {
     pub(crate) fn new(database: Database, options: &ServerOptions) -> Engine {
         let searches = searches_within(database.work().limit()).min(options.searches_max);
         Engine(Arc::new(Inner {
+            begun: database.env().monotonic(),
             served: RwLock::new(database),
             reads: slots(options.reads_max),
             searches: slots(searches),
             writes: slots(options.writes_max),
             request_timeout: options.request_timeout,
+            rejected: Default::default(),
         }))
     }
 
@@ -68,6 +75,11 @@ impl Engine {
     /// The monotonic clock of the database's machine.
     pub(crate) fn now(&self) -> Duration {
         self.database().env().monotonic()
+    }
+
+    /// How long it has been serving.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.now().saturating_sub(self.0.begun)
     }
 
     /// The time of the database's machine, in milliseconds since 1970 UTC.
@@ -121,6 +133,23 @@ impl Engine {
         self.run(&self.0.writes, "write", work).await
     }
 
+    fn rejections(&self, what: &str) -> Option<&AtomicU64> {
+        let at = match what {
+            "read" | "get" => 0,
+            "search" => 1,
+            "write" => 2,
+            _ => return None,
+        };
+        self.0.rejected.get(at)
+    }
+
+    /// How many of a kind (`get`, `search`, `write`) were refused because no thread was free in
+    /// time.
+    pub(crate) fn rejected(&self, kind: &str) -> u64 {
+        let count = self.rejections(kind);
+        count.map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
     async fn run<T: Send + 'static>(
         &self,
         slots: &Arc<Semaphore>,
@@ -130,6 +159,9 @@ impl Engine {
         let timeout = self.0.request_timeout;
         let slot = tokio::time::timeout(timeout, Arc::clone(slots).acquire_owned()).await;
         let Ok(Ok(slot)) = slot else {
+            if let Some(count) = self.rejections(what) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
             return Err(no_slot(what, timeout));
         };
         let engine = self.clone();

@@ -15,6 +15,7 @@ pub(crate) mod metered;
 pub(crate) mod names;
 pub(crate) mod openapi;
 pub(crate) mod params;
+pub(crate) mod parts;
 mod pretty;
 pub(crate) mod product;
 pub(crate) mod table;

@@ -22,6 +22,16 @@ pub(crate) fn follower_id(env: &dyn Env) -> String {
     letters(bytes)
 }
 
+/// 16 bytes as 22 letters, as OpenSearch writes the identity of an index.
+pub(crate) fn uuid(identity: [u8; 16]) -> String {
+    let number = u128::from_be_bytes(identity);
+    // 22 letters of 6 bits hold 128 bits.
+    let letters = (0..22).rev();
+    letters
+        .map(|at| letter((number >> (6 * at)) as u8 & 63))
+        .collect()
+}
+
 /// One letter for each byte.
 pub(crate) fn letters(bytes: impl IntoIterator<Item = u8>) -> String {
     bytes.into_iter().map(letter).collect()

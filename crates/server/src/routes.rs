@@ -7,12 +7,12 @@ use futures_util::future::BoxFuture;
 
 use crate::access::role::Action::{Follow, Manage, Read, Tokens, Write};
 use crate::admin::{
-    cat, cat_nodes, cluster, cluster_settings, cluster_state, cluster_stats, health, nodes,
-    routing, stats, tokens,
+    cat, cat_nodes, cat_shards, cluster, cluster_settings, cluster_state, cluster_stats, health,
+    node_stats, nodes, routing, search_shards, shards, stats, tokens,
 };
 use crate::collections::{
     aliases, drop, mapping_calls as mapping, open_close, resolve, rollover,
-    settings_calls as settings, template_calls as templates, upkeep,
+    settings_calls as settings, stats_calls, template_calls as templates, upkeep,
 };
 use crate::command::{coprocessor, describe, query, read, write};
 use crate::documents::{
@@ -211,10 +211,48 @@ const SETTINGS: &[&str] = &[
 ];
 const STATS: &[&str] = &[
     "allow_no_indices",
+    "completion_fields",
+    "expand_wildcards",
+    "fielddata_fields",
+    "fields",
+    "forbid_closed_indices",
+    "groups",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "include_segment_file_sizes",
+    "include_unloaded_segments",
+    "level",
+];
+const RECOVERY: &[&str] = &[
+    "active_only",
+    "allow_no_indices",
+    "detailed",
     "expand_wildcards",
     "ignore_throttled",
     "ignore_unavailable",
-    "level",
+];
+const SEGMENTS: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "verbose",
+];
+const STORES: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "status",
+];
+const SEARCH_SHARDS: &[&str] = &[
+    "allow_no_indices",
+    "expand_wildcards",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "local",
+    "preference",
+    "routing",
 ];
 const COUNT: &[&str] = &[
     "allow_no_indices",
@@ -413,7 +451,17 @@ const CLUSTER_SETTINGS: &[&str] = &[
     "master_timeout",
     "timeout",
 ];
-const NODES: &[&str] = &["flat_settings", "level", "timeout"];
+const NODES: &[&str] = &["flat_settings", "timeout"];
+const NODES_STATS: &[&str] = &[
+    "completion_fields",
+    "fielddata_fields",
+    "fields",
+    "groups",
+    "include_segment_file_sizes",
+    "level",
+    "timeout",
+    "types",
+];
 const STATE: &[&str] = &[
     "allow_no_indices",
     "cluster_manager_timeout",
@@ -462,6 +510,7 @@ const CAT_TASKS: &[&str] = &[
 const CAT: &[&str] = &[
     "allow_no_indices",
     "bytes",
+    "cluster_manager_timeout",
     "expand_wildcards",
     "format",
     "h",
@@ -469,6 +518,88 @@ const CAT: &[&str] = &[
     "ignore_throttled",
     "ignore_unavailable",
     "local",
+    "master_timeout",
+    "s",
+    "v",
+];
+const CAT_FIELDDATA: &[&str] = &[
+    "allow_no_indices",
+    "bytes",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "fields",
+    "format",
+    "h",
+    "help",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "local",
+    "master_timeout",
+    "s",
+    "v",
+];
+const CAT_HEALTH: &[&str] = &[
+    "allow_no_indices",
+    "bytes",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "format",
+    "h",
+    "help",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "local",
+    "master_timeout",
+    "s",
+    "ts",
+    "v",
+];
+const CAT_INDICES: &[&str] = &[
+    "allow_no_indices",
+    "bytes",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "format",
+    "h",
+    "health",
+    "help",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "local",
+    "master_timeout",
+    "s",
+    "v",
+];
+const CAT_NODES: &[&str] = &[
+    "allow_no_indices",
+    "bytes",
+    "cluster_manager_timeout",
+    "expand_wildcards",
+    "format",
+    "full_id",
+    "h",
+    "help",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "local",
+    "master_timeout",
+    "s",
+    "v",
+];
+const CAT_RECOVERY: &[&str] = &[
+    "active_only",
+    "allow_no_indices",
+    "bytes",
+    "cluster_manager_timeout",
+    "detailed",
+    "expand_wildcards",
+    "format",
+    "h",
+    "help",
+    "ignore_throttled",
+    "ignore_unavailable",
+    "local",
+    "master_timeout",
     "s",
     "v",
 ];
@@ -533,46 +664,66 @@ pub(crate) static ROUTES: &[Route] = routes! {
     Any, GET, "/_nodes", NODES, nodes::info,
         "The one node";
     Any, GET, "/_nodes/{name}", NODES, nodes::info,
-        "The one node, its `http` alone";
+        "The one node, some parts of it";
     Any, GET, "/_nodes/{id}/{name}", NODES, nodes::info,
-        "The one node, its `http` alone";
-    Whole(Read), GET, "/_nodes/stats", NODES, nodes::stats,
-        "What the one node holds";
-    Whole(Read), GET, "/_nodes/stats/{name}", NODES, nodes::stats,
-        "What the one node holds";
+        "A node, some parts of it";
+    Whole(Manage), POST, "/_nodes/reload_secure_settings", &["timeout"], nodes::reload,
+        "Changes nothing: there are no secure settings";
+    Whole(Manage), POST, "/_nodes/{id}/reload_secure_settings", &["timeout"], nodes::reload,
+        "Changes nothing: there are no secure settings";
+    Whole(Read), GET, "/_nodes/stats", NODES_STATS, node_stats::stats,
+        "What the one node holds, has done, and has of the machine";
+    Whole(Read), GET, "/_nodes/stats/{name}", NODES_STATS, node_stats::stats,
+        "Some parts of it";
+    Whole(Read), GET, "/_nodes/stats/{name}/{index_metric}", NODES_STATS, node_stats::stats,
+        "Some parts of it, with some figures of collections";
+    Whole(Read), GET, "/_nodes/{id}/stats", NODES_STATS, node_stats::stats,
+        "What a node holds, has done, and has of the machine";
+    Whole(Read), GET, "/_nodes/{id}/stats/{name}", NODES_STATS, node_stats::stats,
+        "Some parts of it";
+    Whole(Read), GET, "/_nodes/{id}/stats/{name}/{index_metric}", NODES_STATS, node_stats::stats,
+        "Some parts of it, with some figures of collections";
     Named(Read), GET, "/_resolve/index/{collection}", RESOLVE, resolve::resolve,
         "The collections and aliases that names stand for";
     Any, GET, "/_data_stream", RESOLVE, resolve::data_streams,
         "Data streams, of which there are none";
     Named(Read), GET, "/_data_stream/{collection}", RESOLVE, resolve::data_streams,
         "Data streams of these names, of which there are none";
-    Any, GET, "/_cat/nodes", CAT, cat_nodes::nodes,
+    Any, GET, "/_cat/nodes", CAT_NODES, cat_nodes::nodes,
         "The one node, as a table";
     Any, GET, "/_cat/cluster_manager", CAT, cat_nodes::manager,
         "The one node, as a table";
     Any, GET, "/_cat/master", CAT, cat_nodes::manager,
         "The one node, as a table";
-    Whole(Read), GET, "/_cat/shards", CAT, cat_nodes::shards,
+    Whole(Read), GET, "/_cat/shards", CAT, cat_shards::shards,
         "A table of partitions";
-    Named(Read), GET, "/_cat/shards/{collection}", CAT, cat_nodes::shards,
+    Named(Read), GET, "/_cat/shards/{collection}", CAT, cat_shards::shards,
         "A table of partitions";
     Whole(Read), GET, "/_cat/allocation", CAT, cat_nodes::allocation,
         "A table of nodes and what they hold";
+    Whole(Read), GET, "/_cat/allocation/{id}", CAT, cat_nodes::allocation,
+        "A table of some nodes and what they hold";
     Any, GET, "/_cat/plugins", CAT, cat_nodes::plugins,
         "An empty table";
     Any, GET, "/_cat/pending_tasks", CAT, cat_nodes::pending,
         "An empty table";
-    Any, GET, "/_cat/fielddata", CAT, cat_nodes::fielddata,
+    Any, GET, "/_cat/fielddata", CAT_FIELDDATA, cat_nodes::fielddata,
         "An empty table";
     Any, GET, "/_cat/nodeattrs", CAT, cat_nodes::nodeattrs,
         "An empty table";
     Any, GET, "/_cat/repositories", CAT, cat_nodes::repositories,
         "An empty table";
-    Any, GET, "/_cat/recovery", CAT, cat_nodes::recovery,
+    Any, GET, "/_cat/snapshots", CAT, cat_nodes::snapshots,
         "An empty table";
-    Whole(Read), GET, "/_cat/segments", CAT, cat_nodes::segments,
+    Any, GET, "/_cat/snapshots/{name}", CAT, cat_nodes::snapshots,
+        "An empty table";
+    Whole(Read), GET, "/_cat/recovery", CAT_RECOVERY, cat_shards::recovery,
+        "A table of partitions, and how they were opened";
+    Named(Read), GET, "/_cat/recovery/{collection}", CAT_RECOVERY, cat_shards::recovery,
+        "A table of partitions, and how they were opened";
+    Whole(Read), GET, "/_cat/segments", CAT, cat_shards::segments,
         "A table of partitions, each as one segment";
-    Named(Read), GET, "/_cat/segments/{collection}", CAT, cat_nodes::segments,
+    Named(Read), GET, "/_cat/segments/{collection}", CAT, cat_shards::segments,
         "A table of partitions, each as one segment";
     Whole(Read), GET, "/_cat/thread_pool", CAT, pools::table,
         "How many requests of each kind are running, as a table";
@@ -582,9 +733,9 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "A table of index templates and legacy templates";
     Whole(Read), GET, "/_cat/templates/{name}", CAT, cat_nodes::templates,
         "A table of some templates";
-    Whole(Read), GET, "/_cat/indices", CAT, cat::indices,
+    Whole(Read), GET, "/_cat/indices", CAT_INDICES, cat::indices,
         "A table of collections";
-    Named(Read), GET, "/_cat/indices/{collection}", CAT, cat::indices,
+    Named(Read), GET, "/_cat/indices/{collection}", CAT_INDICES, cat::indices,
         "A table of some collections";
     Whole(Read), GET, "/_cat/aliases", CAT, cat::aliases,
         "A table of aliases";
@@ -594,7 +745,7 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "The number of documents, as a table";
     Named(Read), GET, "/_cat/count/{collection}", CAT, cat::count,
         "The number of documents of collections, as a table";
-    Whole(Read), GET, "/_cat/health", CAT, cat::health,
+    Whole(Read), GET, "/_cat/health", CAT_HEALTH, cat::health,
         "Whether the database serves, as a table";
     Own(Manage), GET, "/_cat/tasks", CAT_TASKS, tasks_table::table,
         "A table of running requests";
@@ -755,14 +906,31 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "The types of fields over all collections";
     Named(Read), GET_POST, "/{collection}/_field_caps", FIELD_CAPS, mapping::capabilities,
         "The types of fields over collections";
-    Whole(Read), GET, "/_stats", STATS, collections::stats,
+    Whole(Read), GET, "/_stats", STATS, stats_calls::stats,
         "What collections hold";
-    Named(Read), GET, "/{collection}/_stats", STATS, collections::stats,
+    Named(Read), GET, "/{collection}/_stats", STATS, stats_calls::stats,
         "What a collection holds";
-    Whole(Read), GET, "/_stats/{name}", STATS, collections::stats,
+    Whole(Read), GET, "/_stats/{name}", STATS, stats_calls::stats,
         "Some figures of what collections hold";
-    Named(Read), GET, "/{collection}/_stats/{name}", STATS, collections::stats,
+    Named(Read), GET, "/{collection}/_stats/{name}", STATS, stats_calls::stats,
         "Some figures of what a collection holds";
+    Whole(Read), GET, "/_segments", SEGMENTS, shards::segments,
+        "The partitions of all collections, each as one segment";
+    Named(Read), GET, "/{collection}/_segments", SEGMENTS, shards::segments,
+        "The partitions of collections, each as one segment";
+    Whole(Read), GET, "/_shard_stores", STORES, shards::stores,
+        "Where the partitions of all collections are";
+    Named(Read), GET, "/{collection}/_shard_stores", STORES, shards::stores,
+        "Where the partitions of collections are";
+    Whole(Read), GET, "/_recovery", RECOVERY, shards::recovery,
+        "How the partitions of all collections were opened";
+    Named(Read), GET, "/{collection}/_recovery", RECOVERY, shards::recovery,
+        "How the partitions of collections were opened";
+    Whole(Read), GET_POST, "/_search_shards", SEARCH_SHARDS, search_shards::search_shards,
+        "The partitions that a search of all collections reads";
+    Named(Read), GET_POST, "/{collection}/_search_shards", SEARCH_SHARDS,
+        search_shards::search_shards,
+        "The partitions that a search reads";
     Named(Read), GET, "/{collection}/_changes", CHANGES, changes::changes,
         "Changes after a cursor, and new ones while the caller waits; lines of JSON";
     Named(Read), GET, "/{collection}/_quire", &[], describe::describe,

@@ -21,6 +21,7 @@ pub(crate) mod point;
 pub(crate) mod request;
 mod scroll;
 pub(crate) mod scroll_calls;
+pub(crate) mod searching;
 mod sort;
 pub(crate) mod state;
 pub(crate) mod validate;
@@ -32,8 +33,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
-use quiredb::View;
 use quiredb::query::{Filter, Options};
+use quiredb::{Use, View};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -42,6 +43,7 @@ use self::hits::Search;
 use self::limit::limit_to;
 use self::objects::find_objects;
 use self::request::Request;
+use self::searching::Searching;
 use self::state::SearchState;
 use crate::access::role::Action;
 use crate::collections::coerce::Mappings;
@@ -200,7 +202,13 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     limit_to(&mut query, &texts, filter, &mappings)?;
     if matches!(query.filter, Filter::All) {
         let work = move |_: &Engine| {
-            let count: Outcome<u64> = collections.iter().map(Searched::count).sum();
+            let counts = collections.iter().map(|collection| {
+                let using = collection.usage().begin(Use::Query);
+                let count = collection.count()?;
+                using.end(1);
+                Ok(count)
+            });
+            let count: Outcome<u64> = counts.sum();
             Ok(counted(count?, &collections))
         };
         return engine.read(work).await?;
@@ -209,6 +217,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let _held = held;
         let views = views(&collections)?;
+        let searching = Searching::begin(&views, Use::Query);
         find_objects(&mut query.filter, &views, stop)?;
         let query = query.prepare().map_err(|error| failed(error.into()))?;
         let clock = || engine.now();
@@ -217,6 +226,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
             ..options(stop)
         };
         let mut answer = View::query_all(&views, &query, &options).map_err(failed)?;
+        searching.end(1);
         if let (Some(noted), Some(plan)) = (noted, answer.explain.take()) {
             noted.set_plan(plan);
         }

@@ -153,6 +153,16 @@ impl FromRef<Server> for ClusterState {
             compat: server.options.compat,
             listen: server.options.listen,
             settings: Arc::clone(&server.cluster_settings),
+            tasks: Arc::clone(&server.tasks),
+            requests: Arc::clone(&server.requests),
+            connections: Arc::clone(&server.connections),
+            buffers: server.buffers.clone(),
+            contexts: server.contexts.clone(),
+            pools: [
+                ("get", server.options.reads_max),
+                ("search", server.options.searches_max),
+                ("write", server.options.writes_max),
+            ],
         }
     }
 }
@@ -240,6 +250,7 @@ impl FromRef<Server> for TasksState {
         TasksState {
             engine: server.engine.clone(),
             tasks: Arc::clone(&server.tasks),
+            listen: server.options.listen,
         }
     }
 }

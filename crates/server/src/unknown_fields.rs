@@ -79,7 +79,7 @@ fn is_below(name: &str, path: &str) -> bool {
 }
 
 /// The name that is most like a path, if one is alike: by its letters, or by its last part.
-fn nearest<'n>(path: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub(crate) fn nearest<'n>(path: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let lower = path.to_lowercase();
     let likeness = |name: &str| {
         let name = name.to_lowercase();

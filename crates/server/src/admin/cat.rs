@@ -11,17 +11,22 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 use crate::http::table::{Cell, Column, TableFormat, time_of_day};
+use crate::ids::uuid;
 
 const INDICES: &[Column] = &[
     ("health", "h", "whether it serves"),
     ("status", "s", "open or close"),
-    ("index", "i", "the collection"),
-    ("uuid", "id", "none"),
-    ("pri", "p", "partitions"),
-    ("rep", "r", "copies of each partition: none"),
-    ("docs.count", "dc", "documents"),
-    ("docs.deleted", "dd", "0"),
-    ("store.size", "ss", "bytes on disk"),
+    ("index", "i,idx", "the collection"),
+    ("uuid", "id,uuid", "what no other collection has"),
+    ("pri", "p,shards.primary,shardsPrimary", "partitions"),
+    (
+        "rep",
+        "r,shards.replica,shardsReplica",
+        "copies of each partition: none",
+    ),
+    ("docs.count", "dc,docsCount", "documents"),
+    ("docs.deleted", "dd,docsDeleted", "0"),
+    ("store.size", "ss,storeSize", "bytes on disk"),
     ("pri.store.size", "pri.store.size", "bytes on disk"),
 ];
 
@@ -47,14 +52,14 @@ const ALIASES: &[Column] = &[
 ];
 
 const COUNT: &[Column] = &[
-    ("epoch", "t", "seconds since 1970 UTC"),
-    ("timestamp", "ts", "the time of the day, UTC"),
+    ("epoch", "t,time", "seconds since 1970 UTC"),
+    ("timestamp", "ts,hms,hhmmss", "the time of the day, UTC"),
     ("count", "dc", "documents"),
 ];
 
 const HEALTH: &[Column] = &[
-    ("epoch", "t", "seconds since 1970 UTC"),
-    ("timestamp", "ts", "the time of the day, UTC"),
+    ("epoch", "t,time", "seconds since 1970 UTC"),
+    ("timestamp", "ts,hms,hhmmss", "the time of the day, UTC"),
     ("cluster", "cl", "the cluster's name"),
     ("status", "st", "green, yellow or red"),
     ("node.total", "nt", "1"),
@@ -73,10 +78,17 @@ const HEALTH: &[Column] = &[
 /// `GET /_cat/indices`
 pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, INDICES)?;
+    let why = "it is green, yellow or red";
+    call.params
+        .only("health", &["green", "yellow", "red"], why)?;
+    let is_shown = call.params.text("health").is_none_or(|it| it == "green");
     let selection = Selection::about(&call, States::VISIBLE)?;
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
         for collection in selection.plain(engine)? {
+            if !is_shown {
+                continue;
+            }
             let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
             let stats = collection.stats().map_err(failed)?;
             rows.push(vec![
@@ -86,7 +98,7 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
                     false => "open",
                 }),
                 Cell::text(stats.name),
-                Cell::text("_na_"),
+                Cell::text(uuid(collection.identity())),
                 Cell::Number(stats.partitions.into()),
                 Cell::Number(0),
                 Cell::Number(stats.documents),
@@ -154,7 +166,9 @@ pub(crate) async fn count(call: Call<Engine>) -> Outcome<Answer> {
 
 /// `GET /_cat/health`
 pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
-    let format = TableFormat::of(&call.params, HEALTH)?;
+    let has_time = call.params.flag("ts")?.unwrap_or(true);
+    let is_shown = |name: &str| has_time || !matches!(name, "epoch" | "timestamp");
+    let format = TableFormat::with(&call.params, HEALTH, is_shown)?;
     let selection = Selection::about(&call, States::ALL)?;
     let work = move |engine: &Engine| {
         let collections = selection.plain(engine)?;
@@ -184,7 +198,7 @@ fn now(engine: &Engine) -> Vec<Cell> {
     let (micros, _) = engine.clock();
     let seconds = micros.div_euclid(1_000_000);
     vec![
-        Cell::Number(u64::try_from(seconds).unwrap_or(0)),
+        Cell::text(seconds.to_string()),
         Cell::text(time_of_day(micros)),
     ]
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::cluster::uuid;
 use super::nodes::node;
-use super::placement::{self, NODE_ID};
+use super::placement;
 use super::state::ClusterState;
 use crate::collections::api_settings::Block;
 use crate::collections::selection::Selection;
@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::tasks::listed::NODE;
 
 /// The parts of the cluster's state.
 const PARTS: [&str; 8] = [
@@ -84,11 +85,11 @@ pub(super) fn state(
     }
     for part in ["master_node", "cluster_manager_node"] {
         if has(part) {
-            shown[part] = NODE_ID.into();
+            shown[part] = NODE.into();
         }
     }
     if has("nodes") {
-        shown["nodes"] = json!({ NODE_ID: node });
+        shown["nodes"] = json!({ NODE: node });
     }
     let collections = selection.collections(engine)?;
     if has("blocks") {
@@ -111,8 +112,8 @@ pub(super) fn state(
             "cluster_uuid": cluster_uuid,
             "cluster_coordination": {
                 "term": 1,
-                "last_committed_config": [NODE_ID],
-                "last_accepted_config": [NODE_ID],
+                "last_committed_config": [NODE],
+                "last_accepted_config": [NODE],
                 "voting_config_exclusions": [],
             },
             "templates": {},

@@ -2,75 +2,196 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cluster_stats::totals;
-use super::placement::NODE_ID;
 use super::state::ClusterState;
-use crate::collections::selection::Selection;
-use crate::collections::states::States;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::Outcome;
+use crate::http::fields::glob;
+use crate::http::parts::Parts;
+use crate::search::filter::known;
+use crate::search::request::parse;
+use crate::tasks::listed::{self, NODE, ROLES};
 
-/// What is said of a node in every answer.
+/// The parts of what `_nodes` says.
+const PARTS: [&str; 11] = [
+    "settings",
+    "os",
+    "process",
+    "jvm",
+    "thread_pool",
+    "transport",
+    "http",
+    "plugins",
+    "ingest",
+    "aggregations",
+    "indices",
+];
+
+/// The aggregations that are answered, without those of other aggregations.
+const AGGREGATIONS: [&str; 18] = [
+    "avg",
+    "cardinality",
+    "composite",
+    "date_histogram",
+    "date_range",
+    "extended_stats",
+    "filter",
+    "filters",
+    "histogram",
+    "max",
+    "min",
+    "missing",
+    "percentiles",
+    "range",
+    "stats",
+    "sum",
+    "terms",
+    "value_count",
+];
+
+/// What is said of the node in every answer.
 pub(super) fn node(state: &ClusterState) -> Map<String, Value> {
-    let listen = state.listen;
-    let member = |name: &str, value: Value| (name.to_owned(), value);
-    Map::from_iter([
-        member("name", "quire".into()),
-        member("transport_address", listen.to_string().into()),
-        member("host", listen.ip().to_string().into()),
-        member("ip", listen.ip().to_string().into()),
-        member("version", state.compat.version().into()),
-        member("build_type", "quire".into()),
-        member("build_hash", "unknown".into()),
-        member("roles", json!(["cluster_manager", "data"])),
-        member("attributes", json!({})),
-    ])
+    let mut node = listed::node(state.listen);
+    node.insert("version".to_owned(), state.compat.version().into());
+    node.insert("build_type".to_owned(), "quire".into());
+    node.insert("build_hash".to_owned(), "unknown".into());
+    node
 }
 
-fn answer(node: Map<String, Value>) -> Answer {
+/// The answer about the node, if it is among those that are named.
+pub(super) fn answer(node: Option<Map<String, Value>>) -> Answer {
+    let (mut nodes, mut total) = (Map::new(), 0);
+    if let Some(node) = node {
+        nodes.insert(NODE.to_owned(), node.into());
+        total = 1;
+    }
     Answer::ok(&json!({
-        "_nodes": {"total": 1, "successful": 1, "failed": 0},
+        "_nodes": {"total": total, "successful": total, "failed": 0},
         "cluster_name": "quire",
-        "nodes": {NODE_ID: node},
+        "nodes": nodes,
     }))
 }
 
-/// `GET /_nodes`, `/_nodes/{name}`, `/_nodes/{id}/{name}`: `http` is the part that is there.
+/// Whether the node is among those named between commas: by id, name, address, role, or all.
+pub(super) fn is_named(state: &ClusterState, names: &str) -> bool {
+    let ip = state.listen.ip().to_string();
+    let is = |name: &str| match name {
+        "" | "_all" | "_local" | "_master" | "_cluster_manager" => true,
+        name => match name.split_once(':') {
+            Some((role, flag)) if ["true", "false"].contains(&flag) => {
+                let has = matches!(role, "master" | "data") || ROLES.contains(&role);
+                has == (flag == "true")
+            }
+            _ => [NODE, ip.as_str()]
+                .iter()
+                .any(|own| glob(name.as_bytes(), own.as_bytes())),
+        },
+    };
+    names.split(',').any(|name| is(name.trim()))
+}
+
+/// The nodes and the parts that a path names. One segment alone may be either: it names parts if
+/// one of its names is a part.
+fn named(call: &Call<ClusterState>) -> Outcome<(&str, Parts)> {
+    let is_part = |name: &str| name == "_all" || PARTS.contains(&name);
+    match (call.path_param("id"), call.path_param("name")) {
+        (None, Some(names)) if !names.split(',').any(is_part) => Ok((names, Parts::all())),
+        (nodes, _) => Ok((nodes.unwrap_or("_all"), Parts::of(call, "name", &PARTS)?)),
+    }
+}
+
+/// `GET /_nodes`, `/_nodes/{name}`, `/_nodes/{id}/{name}`
 pub(crate) async fn info(call: Call<ClusterState>) -> Outcome<Answer> {
-    let mut node = node(&call.state);
-    let wanted = call.path_param("name").unwrap_or("_all");
-    if wanted
-        .split(',')
-        .any(|part| matches!(part, "http" | "_all"))
-    {
-        let address = call.state.listen.to_string();
-        let http = json!({
+    let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
+    let (nodes, parts) = named(&call)?;
+    if !is_named(&call.state, nodes) {
+        return Ok(answer(None));
+    }
+    let mut shown = node(&call.state);
+    for part in PARTS.into_iter().filter(|part| parts.has(part)) {
+        if let Some(value) = info_part(&call.state, part, is_flat) {
+            shown.insert(part.to_owned(), value);
+        }
+    }
+    Ok(answer(Some(shown)))
+}
+
+fn info_part(state: &ClusterState, part: &str, is_flat: bool) -> Option<Value> {
+    let address = state.listen.to_string();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    Some(match part {
+        "settings" if is_flat => json!({
+            "client.type": "node",
+            "cluster.name": "quire",
+            "node.name": NODE,
+        }),
+        "settings" => json!({
+            "client": {"type": "node"},
+            "cluster": {"name": "quire"},
+            "node": {"name": NODE},
+        }),
+        "os" => json!({
+            "name": std::env::consts::OS,
+            "arch": std::env::consts::ARCH,
+            "available_processors": processors,
+            "allocated_processors": processors,
+        }),
+        "process" => json!({"id": std::process::id(), "mlockall": false}),
+        "thread_pool" => {
+            let pool = |(name, size): (&str, usize)| {
+                (
+                    name.to_owned(),
+                    json!({"type": "fixed", "size": size, "queue_size": -1}),
+                )
+            };
+            state
+                .pools
+                .into_iter()
+                .map(pool)
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        // Nodes do not speak to one another.
+        "transport" => json!({
+            "bound_address": [address],
+            "publish_address": address,
+            "profiles": {},
+        }),
+        "http" => json!({
             "bound_address": [address],
             "publish_address": address,
             "max_content_length_in_bytes": 100 << 20,
-        });
-        node.insert("http".into(), http);
-    }
-    Ok(answer(node))
+        }),
+        "plugins" => json!([]),
+        "ingest" => json!({"processors": []}),
+        "aggregations" => {
+            let kind = |kind: &&str| ((*kind).to_owned(), json!({"types": ["other"]}));
+            AGGREGATIONS.iter().map(kind).collect::<Map<_, _>>().into()
+        }
+        // There is no virtual machine, and no more is said of these.
+        _ => return None,
+    })
 }
 
-/// `GET /_nodes/stats`, `/_nodes/stats/{name}`: what collections hold.
-pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
-    let mut node = node(&call.state);
-    let (engine, selection) = (
-        call.state.engine.clone(),
-        Selection::about(&call, States::ALL)?,
-    );
-    let now = engine.now_millis();
-    let totals = engine
-        .read(move |engine| totals(engine, &selection))
-        .await??;
-    let indices = json!({
-        "docs": {"count": totals.documents, "deleted": 0},
-        "store": {"size_in_bytes": totals.bytes, "reserved_in_bytes": 0},
-    });
-    node.insert("indices".into(), indices);
-    node.insert("timestamp".into(), now.into());
-    Ok(answer(node))
+/// `POST /_nodes/reload_secure_settings`, `/_nodes/{id}/reload_secure_settings`: there are no such
+/// settings, so there is nothing to read again, and no password of them is right but an empty one.
+pub(crate) async fn reload(call: Call<ClusterState>) -> Outcome<Answer> {
+    let nodes = call.path_param("id").unwrap_or("_all");
+    if !is_named(&call.state, nodes) {
+        return Ok(answer(None));
+    }
+    let body = call.take_small_body().await?;
+    let body = parse(&body.bytes)?;
+    let name = "secure_settings_password";
+    known(&body, "reload_secure_settings", &[name])?;
+    let mut shown = Map::from_iter([("name".to_owned(), NODE.into())]);
+    let is_empty = |password: &Value| password.is_null() || password == "";
+    if !body.get(name).is_none_or(is_empty) {
+        let exception = json!({
+            "type": "security_exception",
+            "reason": "Provided keystore password was incorrect",
+        });
+        shown.insert("reload_exception".to_owned(), exception);
+    }
+    Ok(answer(Some(shown)))
 }

@@ -3,8 +3,7 @@
 use quiredb::Collection;
 use serde_json::{Map, Value, json};
 
-/// The id of the node.
-pub(super) const NODE_ID: &str = "quire-node-0000000000";
+use crate::tasks::listed::NODE;
 
 /// A partition as a shard.
 fn shard(collection: &Collection, number: u32) -> Value {
@@ -12,7 +11,7 @@ fn shard(collection: &Collection, number: u32) -> Value {
         "state": "STARTED",
         "primary": true,
         "searchOnly": false,
-        "node": NODE_ID,
+        "node": NODE,
         "relocating_node": null,
         "shard": number,
         "index": collection.name(),
@@ -40,5 +39,5 @@ pub(super) fn of_nodes(collections: &[Collection]) -> Value {
             .collect::<Vec<_>>()
     };
     let all: Vec<Value> = collections.iter().flat_map(of_one).collect();
-    json!({"unassigned": [], "nodes": {NODE_ID: all}})
+    json!({"unassigned": [], "nodes": {NODE: all}})
 }

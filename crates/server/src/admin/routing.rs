@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::cluster::uuid;
 use super::cluster_state::{parts, state};
 use super::nodes::node;
-use super::placement::NODE_ID;
 use super::state::ClusterState;
 use crate::access::role::Action;
 use crate::collections::selection::Selection;
@@ -19,6 +18,7 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::{known, object};
 use crate::search::request::parse;
+use crate::tasks::listed::NODE;
 
 /// The commands of a reroute, each with its members beside `index`, `shard` and those of its node.
 const COMMANDS: [(&str, &[&str], &str); 5] = [
@@ -171,7 +171,7 @@ pub(crate) async fn explain(call: Call<ClusterState>) -> Outcome<Answer> {
             "primary": true,
             "current_state": "started",
             "current_node": {
-                "id": NODE_ID,
+                "id": NODE,
                 "name": "quire",
                 "transport_address": listen.to_string(),
                 "weight_ranking": 1,

@@ -12,12 +12,13 @@ use super::prepare::{Collections, Prepared, Task, Work, not_done, prepare};
 use crate::audit::AuditedGrant;
 use crate::documents::ack::{Ack, write_failure};
 use crate::documents::lookup::get_held_now;
+use crate::documents::tally;
 use crate::documents::update::{Plan, Update};
 use crate::engine::Engine;
 use crate::http::buffers::{Buffers, Held};
 use crate::http::failure::Outcome;
 use quire_pipeline::{Grouper, write_groups};
-use quiredb::{ErrorKind, Key, Write, Written};
+use quiredb::{Collection, ErrorKind, Key, Usage, Use, Write, Written};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -88,8 +89,8 @@ fn round(
                 let update = Some((key, update));
                 merged_bytes += writes.push(index, write, Origin { item, update });
             }
-            Ok(Plan::Noop(ack)) => outcomes.set(item, Ok(ack)),
-            Err(failure) => outcomes.set(item, Err(failure)),
+            Ok(Plan::Noop(ack)) => outcomes.set_counted(item, Ok(ack), collections.get(&index)),
+            Err(failure) => outcomes.set_counted(item, Err(failure), collections.get(&index)),
         }
     }
     writes.write(&mut later, outcomes);
@@ -153,6 +154,8 @@ impl<'a> RoundWrites<'a> {
             let Some(collection) = self.collections.get(&index) else {
                 continue;
             };
+            let usage = collection.usage();
+            let (using, mut indexed, mut deleted) = (usage.begin(Use::Index), 0, 0);
             for (Origin { item, update }, result) in
                 write_groups(collection, grouper.finish(), None)
             {
@@ -168,9 +171,17 @@ impl<'a> RoundWrites<'a> {
                             work: Work::Update(update),
                         });
                     }
-                    (result, _) => outcomes.set_written(item, result),
+                    (result, _) => {
+                        outcomes.set_written(item, result);
+                        match outcomes.count(item, usage) {
+                            Some(Use::Delete) => deleted += 1,
+                            Some(_) => indexed += 1,
+                            None => {}
+                        }
+                    }
                 }
             }
+            using.end_as_both((Use::Index, indexed), (Use::Delete, deleted));
         }
     }
 }
@@ -183,6 +194,24 @@ impl Outcomes {
         if let Some(done) = self.0.get_mut(item) {
             done.outcome = outcome;
         }
+    }
+
+    /// As [`set`](Outcomes::set), of an item that is not written to this collection.
+    fn set_counted(&mut self, item: usize, outcome: Outcome<Ack>, of: Option<&Collection>) {
+        self.set(item, outcome);
+        if let Some(collection) = of {
+            self.count(item, collection.usage());
+        }
+    }
+
+    /// Counts the outcome of an item: what was written, if something was.
+    fn count(&self, item: usize, usage: &Usage) -> Option<Use> {
+        let done = self.0.get(item)?;
+        let what = match done.op {
+            Op::Delete => Use::Delete,
+            _ => Use::Index,
+        };
+        tally::is_done(usage, what, done.outcome.as_ref().copied()).then_some(what)
     }
 
     fn set_written(&mut self, item: usize, result: quiredb::Result<Written>) {

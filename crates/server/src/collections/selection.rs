@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::http::StatusCode;
 use quiredb::query::Filter;
 use quiredb::wide::WideCollection;
-use quiredb::{Collection, View};
+use quiredb::{Collection, CollectionStats, Usage, View};
 use serde_json::{Value, json};
 
 use super::api_settings::Use;
@@ -145,6 +145,28 @@ impl Selection {
         Ok((opened.collect::<Outcome<_>>()?, filter_of(&first)?))
     }
 
+    /// The collections, each with the names and the filters that it is searched by.
+    ///
+    /// # Errors
+    /// As [`collections`](Selection::collections).
+    pub(crate) fn searched_by(&self, engine: &Engine) -> Outcome<Vec<SearchedBy>> {
+        let aliases = engine.database().aliases();
+        let chosen = self.chosen(engine)?;
+        let searched = chosen.into_iter().map(|(name, filters)| {
+            let by = aliases.iter().filter(|(alias, of)| {
+                let mut names = self.names.iter();
+                let is_named = |pattern: &String| glob(pattern.as_bytes(), alias.as_bytes());
+                of.contains_key(&name) && names.any(is_named)
+            });
+            Ok(SearchedBy {
+                aliases: by.map(|(alias, _)| alias.clone()).collect(),
+                searched: Searched::open(engine, &name)?,
+                filters,
+            })
+        });
+        searched.collect()
+    }
+
     /// The names and those that patterns match, sorted; aliases stand for nothing. A name that no
     /// collection has is among them.
     ///
@@ -245,6 +267,15 @@ impl Selection {
     }
 }
 
+/// A collection that is searched, and by which names.
+pub(crate) struct SearchedBy {
+    pub(crate) searched: Searched,
+    /// The aliases among the names, sorted.
+    pub(crate) aliases: Vec<String>,
+    /// A document must match one of these; none if all of it is searched.
+    pub(crate) filters: Vec<Value>,
+}
+
 /// A collection that can be searched.
 pub(crate) enum Searched {
     Plain(Collection),
@@ -292,7 +323,40 @@ impl Searched {
         count.map_err(|error| Failure::engine(&error, Some(self.name())))
     }
 
-    fn partitions(&self) -> u32 {
+    /// What was done with it.
+    pub(crate) fn usage(&self) -> &Usage {
+        match self {
+            Searched::Plain(collection) => collection.usage(),
+            Searched::Wide(collection) => collection.usage(),
+        }
+    }
+
+    pub(crate) fn identity(&self) -> [u8; 16] {
+        match self {
+            Searched::Plain(collection) => collection.identity(),
+            Searched::Wide(collection) => collection.identity(),
+        }
+    }
+
+    /// Its figures.
+    pub(crate) fn stats(&self) -> Outcome<CollectionStats> {
+        let stats = match self {
+            Searched::Plain(collection) => collection.stats(),
+            Searched::Wide(collection) => collection.stats(),
+        };
+        stats.map_err(|error| Failure::engine(&error, Some(self.name())))
+    }
+
+    /// The figures of each of its partitions; none of a wide one's.
+    pub(crate) fn partition_stats(&self) -> Outcome<Vec<CollectionStats>> {
+        let Searched::Plain(collection) = self else {
+            return Ok(Vec::new());
+        };
+        let stats = collection.partition_stats();
+        stats.map_err(|error| Failure::engine(&error, Some(self.name())))
+    }
+
+    pub(crate) fn partitions(&self) -> u32 {
         match self {
             Searched::Plain(collection) => collection.settings().partitions,
             Searched::Wide(collection) => collection.settings().partitions,

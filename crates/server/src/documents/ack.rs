@@ -80,6 +80,11 @@ impl Ack {
         }
     }
 
+    /// Whether nothing was written.
+    pub(crate) fn is_noop(self) -> bool {
+        self.result == "noop"
+    }
+
     pub(crate) fn status(self) -> StatusCode {
         match self.result {
             "created" => StatusCode::CREATED,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiredb::{Collection, Found, Key, Within};
+use quiredb::{Collection, Found, Key, Usage, Use, Within};
 
 use crate::engine::Engine;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
@@ -62,6 +62,21 @@ pub(crate) fn get_each_within(
     }
 }
 
+/// A get, which is counted unless it was for nothing.
+fn get_counted(
+    usage: &Usage,
+    get: impl FnOnce() -> quiredb::Result<Within>,
+) -> quiredb::Result<Within> {
+    let using = usage.begin(Use::GetFound);
+    let found = get();
+    match &found {
+        Ok(Within::Found(_)) => using.end(1),
+        Ok(Within::Absent) => using.end_as(Use::GetMissing, 1),
+        Ok(Within::Longer(_)) | Err(_) => {}
+    }
+    found
+}
+
 /// The document under `key` of a collection or an alias, and the collection's name. A large one has
 /// its memory reserved, waiting up to `timeout` for it, before it is read.
 ///
@@ -81,7 +96,7 @@ pub(crate) async fn get_held(
         let read = move |engine: &Engine| {
             let collection = engine.collection(&index)?;
             let name = collection.name().to_owned();
-            let found = collection.get_up_to(&key, bytes_max);
+            let found = get_counted(collection.usage(), || collection.get_up_to(&key, bytes_max));
             let found = found.map_err(|error| Failure::engine(&error, Some(&name)))?;
             Ok::<_, Failure>((name, found, held))
         };

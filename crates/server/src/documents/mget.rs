@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use quiredb::{Collection, Document, Key, ValueRef, Within};
+use quiredb::{Collection, Document, Key, Use, ValueRef, Within};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -365,8 +365,24 @@ fn read(collection: &Collection, keys: &[Outcome<Key>], bytes_max: u64) -> Vec<O
         .filter_map(|key| key.as_ref().ok().cloned())
         .collect();
     let failed = |error| Failure::engine(&error, Some(collection.name()));
-    let found = get_each_within(collection, &keys, bytes_max).into_iter();
+    let using = collection.usage().begin(Use::GetFound);
+    let found = get_each_within(collection, &keys, bytes_max);
     debug_assert!(found.len() == keys.len(), "each key has one result");
+    let count = |is: fn(&Within) -> bool| {
+        let found = found.iter().flatten();
+        found.filter(|found| is(found)).count() as u64
+    };
+    using.end_as_both(
+        (
+            Use::GetFound,
+            count(|found| matches!(found, Within::Found(_))),
+        ),
+        (
+            Use::GetMissing,
+            count(|found| matches!(found, Within::Absent)),
+        ),
+    );
+    let found = found.into_iter();
     found.map(|found| found.map_err(failed)).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use quiredb::{Condition, Found, ValueRef, Write};
+use quiredb::{Condition, Found, Use, ValueRef, Write};
 
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, condition};
@@ -11,6 +11,7 @@ use super::found::write_found;
 use super::lookup::get_held;
 use super::parse::{key_of, parse_document, parse_key};
 use super::source::Source;
+use super::tally::counted;
 use crate::collections::on_write::collection_or_create;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -67,8 +68,12 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         };
         let id = key.to_string();
         let write = collection.write().condition(condition);
-        let written = write.run(Write::put(key, document));
-        let ack = Ack::put(written.map_err(|error| write_failure(&error, index, &id))?);
+        let ack = counted(collection.usage(), Use::Index, || {
+            let written = write.run(Write::put(key, document));
+            written
+                .map(Ack::put)
+                .map_err(|error| write_failure(&error, index, &id))
+        })?;
         Ok(acknowledge(ack.answered_to(&params), index, &id))
     };
     engine.write(work).await?
@@ -82,15 +87,19 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let params = call.params;
     let work = move |engine: &Engine| {
         if engine.is_wide(&index) {
-            let written = wide::documents::delete(engine, &index, &parse_key(&id)?, condition)?;
-            let ack = Ack::delete(written);
+            let ack = wide::documents::delete(engine, &index, &parse_key(&id)?, condition)?;
             return Ok(acknowledge(ack.answered_to(&params), &index, &id));
         }
         let collection = engine.collection_for_writes(&index)?;
         let index = collection.name();
         let write = collection.write().condition(condition);
-        let written = write.delete(&parse_key(&id)?);
-        let ack = Ack::delete(written.map_err(|error| write_failure(&error, index, &id))?);
+        let key = parse_key(&id)?;
+        let ack = counted(collection.usage(), Use::Delete, || {
+            let written = write.delete(&key);
+            written
+                .map(Ack::delete)
+                .map_err(|error| write_failure(&error, index, &id))
+        })?;
         Ok(acknowledge(ack.answered_to(&params), index, &id))
     };
     call.state.write(work).await?

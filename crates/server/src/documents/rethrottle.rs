@@ -31,5 +31,6 @@ pub(crate) async fn rethrottle(call: Call<TasksState>) -> Outcome<Answer> {
     }
     let now = call.state.engine.now();
     let tasks = [Arc::clone(&task)];
-    Ok(Answer::ok(&listed::list(&tasks, Grouping::Nodes, now)))
+    let listed = listed::list(&tasks, Grouping::Nodes, (now, false), call.state.listen);
+    Ok(Answer::ok(&listed))
 }

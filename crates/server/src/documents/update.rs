@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use quiredb::{
-    Action, Collection, Document, ErrorKind, Found, Key, Position, ValueRef, Within, Write,
+    Action, Collection, Document, ErrorKind, Found, Key, Position, Use, ValueRef, Within, Write,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,6 +13,7 @@ use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, version_condition};
 use super::parse::{document_failure, parse_key};
 use super::source::{Source, SourceBody};
+use super::tally;
 use crate::audit::AuditedGrant;
 use crate::collections::on_write::collection_or_create;
 use crate::engine::Engine;
@@ -66,7 +67,15 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
                 return Ok((body, update, name, Ran::Done(ack, None)));
             }
             let collection = update.collection(engine, &name, &by)?;
-            let ran = update.run(&collection, &parse_key(&at)?, bytes_max)?;
+            let (usage, key) = (collection.usage(), parse_key(&at)?);
+            let using = usage.begin(Use::Index);
+            let ran = update.run(&collection, &key, bytes_max);
+            match &ran {
+                Ok(Ran::Done(ack, _)) => tally::ended(usage, using, Use::Index, Ok(*ack)),
+                Ok(Ran::Longer(_)) => {}
+                Err(failure) => tally::ended(usage, using, Use::Index, Err(failure)),
+            }
+            let ran = ran?;
             Ok::<_, Failure>((body, update, collection.name().to_owned(), ran))
         };
         let (ran, index, update);

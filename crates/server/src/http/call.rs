@@ -10,6 +10,7 @@ use super::failure::Outcome;
 use super::params::Params;
 use crate::audit::AuditedGrant;
 use crate::tasks::registry::Running;
+use crate::tasks::task::Sent;
 
 /// One request as a handler sees it. `S` is what the handler's part of the API uses of the server.
 pub(crate) struct Call<S> {
@@ -58,6 +59,14 @@ impl Call<()> {
 }
 
 impl<S> Call<S> {
+    /// The path of the request.
+    pub(crate) fn path(&self) -> &str {
+        match &self.running.request.sent {
+            Sent::Http(_, uri) => uri.path(),
+            Sent::Memcached { .. } => "",
+        }
+    }
+
     /// The text of a parameter of the path, if the route has one of this name.
     pub(crate) fn path_param(&self, name: &str) -> Option<&str> {
         self.path_params

@@ -148,10 +148,16 @@ impl Fields {
     }
 }
 
-fn matches(patterns: &[String], path: &str) -> bool {
+/// Whether a path, or a name, matches one of the patterns.
+pub(crate) fn matches(patterns: &[String], path: &str) -> bool {
     patterns
         .iter()
         .any(|pattern| glob(pattern.as_bytes(), path.as_bytes()))
+}
+
+/// The patterns of a text, between commas.
+pub(crate) fn patterns(text: &str) -> Vec<String> {
+    text.split(',').map(|one| one.trim().to_owned()).collect()
 }
 
 /// Whether `pattern` matches `text`; `*` matches any bytes. Takes time up to the product of the

@@ -52,7 +52,7 @@ fn describe(endpoints: &Endpoints) -> Value {
 }
 
 fn operation(endpoint: &Endpoint, method: &Method) -> Value {
-    let in_path = ["collection", "id", "name", "column"]
+    let in_path = ["collection", "id", "name", "column", "index_metric"]
         .into_iter()
         .filter(|name| endpoint.path.contains(&format!("{{{name}}}")));
     let mut parameters: Vec<Value> = in_path

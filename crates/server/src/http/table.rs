@@ -21,7 +21,7 @@ use super::params::Params;
 /// The most columns that a request can show or sort by.
 const SHOWN_MAX: usize = 100;
 
-/// A column: its name, its short name, and what it says.
+/// A column: its name, its short names between commas, and what it says.
 pub(crate) type Column = (&'static str, &'static str, &'static str);
 
 /// One field of a row.
@@ -61,8 +61,8 @@ impl Cell {
 /// How a request wants its table.
 pub(crate) struct TableFormat {
     columns: &'static [Column],
-    /// Those to show, as indices into `columns`.
-    shown: Vec<usize>,
+    /// Those to show, as indices into `columns`, each with the name that it was wanted by.
+    shown: Vec<(usize, String)>,
     /// Those to sort by, and whether the greatest comes first.
     sorted: Vec<(usize, bool)>,
     /// The unit of sizes in bytes; none if each has the unit that suits it.
@@ -75,6 +75,15 @@ pub(crate) struct TableFormat {
 impl TableFormat {
     /// Reads the parameters of a request for a table of these columns.
     pub(crate) fn of(params: &Params, columns: &'static [Column]) -> Outcome<TableFormat> {
+        TableFormat::with(params, columns, |_| true)
+    }
+
+    /// As [`of`](TableFormat::of), for a table of which only some columns are shown without `h`.
+    pub(crate) fn with(
+        params: &Params,
+        columns: &'static [Column],
+        is_default: impl Fn(&str) -> bool,
+    ) -> Outcome<TableFormat> {
         params.only(
             "format",
             &["", "text", "json"],
@@ -83,7 +92,11 @@ impl TableFormat {
         Ok(TableFormat {
             columns,
             shown: match params.text("h") {
-                None => (0..columns.len()).collect(),
+                None => {
+                    let names = columns.iter().map(|(name, ..)| (*name).to_owned());
+                    let named = names.enumerate().filter(|(_, name)| is_default(name));
+                    named.collect()
+                }
                 Some(wanted) => shown(columns, wanted)?,
             },
             sorted: sorted(columns, params.text("s").unwrap_or_default())?,
@@ -125,9 +138,8 @@ impl TableFormat {
 
     fn json(&self, rows: &[Vec<Cell>]) -> Answer {
         let object = |row: &Vec<Cell>| {
-            let member = |at: &usize| {
-                let (name, ..) = self.columns.get(*at)?;
-                Some(((*name).to_owned(), row.get(*at)?.to_json(self.unit)))
+            let member = |(at, name): &(usize, String)| {
+                Some((name.clone(), row.get(*at)?.to_json(self.unit)))
             };
             Value::Object(self.shown.iter().filter_map(member).collect::<Map<_, _>>())
         };
@@ -136,9 +148,8 @@ impl TableFormat {
 
     fn text(&self, rows: &[Vec<Cell>]) -> Answer {
         let mut lines = vec![String::new(); rows.len() + usize::from(self.has_head)];
-        for (number, at) in self.shown.iter().enumerate() {
-            let name = self.columns.get(*at).map(|(name, ..)| (*name).to_owned());
-            let head = name.filter(|_| self.has_head);
+        for (number, (at, name)) in self.shown.iter().enumerate() {
+            let head = self.has_head.then(|| name.clone());
             let cell = |row: &Vec<Cell>| row.get(*at).map(|cell| cell.shown(self.unit));
             let cells = head.into_iter().chain(rows.iter().filter_map(cell));
             let cells: Vec<String> = cells.collect();
@@ -149,14 +160,17 @@ impl TableFormat {
                 .unwrap_or(0);
             let first = rows.first().and_then(|row| row.get(*at));
             let is_number = matches!(first, Some(Cell::Number(_) | Cell::Bytes(_)));
-            let is_last = number + 1 == self.shown.len();
+            // Nothing follows the last column that it would have to be aligned with.
+            let width = match number + 1 == self.shown.len() && !is_number {
+                true => 0,
+                false => width,
+            };
             for (line, cell) in lines.iter_mut().zip(cells) {
                 if number > 0 {
                     line.push(' ');
                 }
                 line.push_str(&match is_number {
                     true => format!("{cell:>width$}"),
-                    false if is_last => cell,
                     false => format!("{cell:<width$}"),
                 });
             }
@@ -170,11 +184,17 @@ fn text(text: String) -> Answer {
 }
 
 /// The columns that `h` names.
-fn shown(columns: &[Column], wanted: &str) -> Outcome<Vec<usize>> {
+fn shown(columns: &[Column], wanted: &str) -> Outcome<Vec<(usize, String)>> {
     let mut shown = Vec::new();
     for pattern in wanted.split(',').map(str::trim) {
         let before = shown.len();
-        shown.extend(matching(columns, pattern));
+        let is_pattern = pattern.contains('*');
+        let found = matching(columns, pattern).filter_map(|at| {
+            let (name, ..) = columns.get(at)?;
+            let name = if is_pattern { name } else { pattern };
+            Some((at, name.to_owned()))
+        });
+        shown.extend(found);
         if shown.len() == before {
             return Err(no_column("h", pattern));
         }
@@ -206,7 +226,8 @@ fn sorted(columns: &[Column], wanted: &str) -> Outcome<Vec<(usize, bool)>> {
 
 fn matching<'a>(columns: &'a [Column], pattern: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_match = move |(_, (name, short, _)): &(usize, &Column)| {
-        glob(pattern.as_bytes(), name.as_bytes()) || pattern == *short
+        let is_short = || short.split(',').any(|short| short == pattern);
+        glob(pattern.as_bytes(), name.as_bytes()) || is_short()
     };
     columns
         .iter()
@@ -238,6 +259,19 @@ pub(crate) fn unit(name: &str) -> Outcome<Option<u64>> {
         }
     };
     Ok(Some(1 << shift))
+}
+
+/// Milliseconds as OpenSearch writes them for people: `12ms`, `1.5s`, `2.1m`.
+pub(crate) fn millis(millis: u64) -> String {
+    let (unit, name) = match millis {
+        0..1_000 => return format!("{millis}ms"),
+        1_000..60_000 => (1e3, "s"),
+        60_000..3_600_000 => (6e4, "m"),
+        3_600_000..86_400_000 => (3.6e6, "h"),
+        _ => (8.64e7, "d"),
+    };
+    let text = format!("{:.1}", millis as f64 / unit);
+    format!("{}{name}", text.trim_end_matches(".0"))
 }
 
 /// The time of day in UTC; `micros` since 1970.
@@ -299,7 +333,7 @@ mod tests {
         let columns: &'static [Column] = &[("name", "n", "a name"), ("size", "s", "a size")];
         let format = TableFormat {
             columns,
-            shown: vec![0, 1],
+            shown: shown(columns, "*").unwrap(),
             sorted: sorted(columns, "size:desc,n").unwrap(),
             unit: None,
             is_json: false,

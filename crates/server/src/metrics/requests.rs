@@ -65,6 +65,15 @@ impl RequestMetrics {
         route.seconds_all += seconds;
     }
 
+    /// Requests that were refused because there was too much to do.
+    pub(crate) fn rejected(&self) -> u64 {
+        let busy = StatusCode::TOO_MANY_REQUESTS.as_u16();
+        let routes = self.routes.lock();
+        let counts = routes.values().flat_map(|route| &route.requests);
+        let rejected = counts.filter(|((_, status), _)| *status == busy);
+        rejected.map(|(_, count)| count).sum()
+    }
+
     /// Appends the counts of bulk items as metrics.
     pub(crate) fn render_bulk(&self, text: &mut Exposition) {
         let items = counter(

@@ -25,7 +25,8 @@ pub(crate) enum Context {
     /// A view of each collection.
     Point(Arc<Vec<View>>),
     /// A search that is answered page by page. Its pages are made in turn.
-    Scroll(Arc<Mutex<Scroll>>),
+    /// Also the views that it searches.
+    Scroll(Arc<Mutex<Scroll>>, Arc<Vec<View>>),
 }
 
 struct Leased {
@@ -115,6 +116,26 @@ impl Contexts {
         listed.collect()
     }
 
+    /// The scrolls and the points in time that are open and see a collection.
+    pub(crate) fn open_of(&self, collection: &str) -> (u64, u64) {
+        let mut all = self.0.lock();
+        drop_ended(&mut all);
+        let (mut scrolls, mut points) = (0, 0);
+        for leased in all.values() {
+            let (count, views) = match &leased.context {
+                Context::Point(views) => (&mut points, views),
+                Context::Scroll(_, views) => (&mut scrolls, views),
+            };
+            if views
+                .iter()
+                .any(|view| view.collection_name() == collection)
+            {
+                *count += 1;
+            }
+        }
+        (scrolls, points)
+    }
+
     /// Drops a context; whether there was one of this kind.
     pub(crate) fn close(&self, id: &str, is_kind: fn(&Context) -> bool) -> bool {
         let mut all = self.0.lock();
@@ -156,7 +177,7 @@ impl Context {
     }
 
     pub(crate) fn is_scroll(&self) -> bool {
-        matches!(self, Context::Scroll(_))
+        matches!(self, Context::Scroll(..))
     }
 }
 

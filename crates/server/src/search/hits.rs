@@ -2,7 +2,7 @@
 
 use quire_model::ordered::Direction;
 use quiredb::query::{Answer, Filter, Hit, Options, Path, Query, field, find};
-use quiredb::{ID, Key, View};
+use quiredb::{ID, Key, Use, View};
 use serde_json::Value as Json;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::filter::{unsupported, whole_text};
 use super::hit_writer::HitWriter;
 use super::objects::find_objects;
 use super::request::Request;
+use super::searching::Searching;
 use crate::documents::lookup::Group;
 use crate::engine::timed_out;
 use crate::http::answer::write_string;
@@ -120,6 +121,17 @@ impl Search {
     /// Makes the next piece of the answer. It ends before a large document, unless it begins with
     /// one for which there is memory: `has_room`. Blocks.
     pub(crate) fn next_piece(&mut self, has_room: bool) -> Outcome<Vec<u8>> {
+        let views = Arc::clone(&self.views);
+        let fetching = (!self.hits.is_empty()).then(|| Searching::begin(&views, Use::Fetch));
+        let is_begin = self.head.is_some();
+        let piece = self.piece(has_room);
+        if let Some(fetching) = fetching {
+            fetching.end(u64::from(is_begin));
+        }
+        piece
+    }
+
+    fn piece(&mut self, has_room: bool) -> Outcome<Vec<u8>> {
         let large = self.longer.filter(|_| has_room);
         let mut out = self.head.take().unwrap_or_default();
         if let Some(bytes) = large {
@@ -254,6 +266,21 @@ pub(crate) struct Found {
 /// # Errors
 /// Also 429 if there is no memory for the first document of such a page.
 pub(crate) fn find_hits(
+    views: &[View],
+    request: &Request,
+    stop: &(dyn Fn() -> bool + Sync),
+    begun: Instant,
+    held: Option<(&mut Held, &Buffers)>,
+) -> Outcome<Found> {
+    let searching = Searching::begin(views, Use::Query);
+    let found = found_of(views, request, stop, begun, held);
+    if found.is_ok() {
+        searching.end_of_groups(&request.groups);
+    }
+    found
+}
+
+fn found_of(
     views: &[View],
     request: &Request,
     stop: &(dyn Fn() -> bool + Sync),

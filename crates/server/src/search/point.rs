@@ -1,7 +1,7 @@
 //! `point_in_time`: views of collections that are kept for searches to come.
 
-use quiredb::View;
 use quiredb::query::Filter;
+use quiredb::{Use, View};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use super::contexts::{Context, Contexts, missing};
 use super::lease::lease;
 use super::request::parse;
 use super::scroll_calls::{close_ids, ids};
+use super::searching::Searching;
 use super::state::SearchState;
 use crate::collections::selection::{Selection, searched_shards, views};
 use crate::engine::Engine;
@@ -38,6 +39,7 @@ pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
         Ok::<_, Failure>((views(&collections)?, searched_shards(&collections), micros))
     };
     let (views, shards, micros) = engine.read(work).await??;
+    Searching::begin(&views, Use::Point).end(1);
     let id = format!("point-{}", engine.new_id());
     contexts.open(&id, Context::Point(Arc::new(views)), lease)?;
     Ok(Answer::ok(&json!({
@@ -90,6 +92,6 @@ pub(crate) fn views_of(
 ) -> Outcome<Arc<Vec<View>>> {
     match contexts.get(id, lease)? {
         Context::Point(views) => Ok(views),
-        Context::Scroll(_) => Err(missing(id)),
+        Context::Scroll(..) => Err(missing(id)),
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Request {
     /// Whether hits have their versions.
     pub(crate) with_version: bool,
     pub(crate) with_seq_no: bool,
+    /// The groups that it is counted in.
+    pub(crate) groups: Vec<String>,
     /// Where it is noted how the search was executed, if it is.
     pub(crate) noted: Option<Arc<Running>>,
 }
@@ -87,6 +89,7 @@ impl Request {
             "pit",
             "seq_no_primary_term",
             "slice",
+            "stats",
             "timeout",
             "version",
         ];
@@ -174,6 +177,7 @@ impl Request {
             total_as_int: params.flag("rest_total_hits_as_int")?.unwrap_or(false),
             with_version: switch(&body, params, "version")?,
             with_seq_no: switch(&body, params, "seq_no_primary_term")?,
+            groups: groups(&body)?,
             noted: None,
         })
     }
@@ -252,6 +256,21 @@ pub(crate) fn limit_to_slice(query: &mut Query, body: &Map<String, Json>) -> Out
         own => own.and(slice),
     };
     Ok(true)
+}
+
+/// The groups that a search is counted in.
+fn groups(body: &Map<String, Json>) -> Outcome<Vec<String>> {
+    let texts = |groups: &Vec<Json>| {
+        let texts = groups.iter();
+        let texts = texts.map(|group| group.as_str().map(str::to_owned));
+        texts.collect::<Option<Vec<String>>>()
+    };
+    let groups = match body.get("stats") {
+        None | Some(Json::Null) => return Ok(Vec::new()),
+        Some(Json::Array(groups)) => texts(groups),
+        Some(_) => None,
+    };
+    groups.ok_or_else(|| unsupported("[stats] must be a list of names"))
 }
 
 /// The values of `search_after`.

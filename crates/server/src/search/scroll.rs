@@ -8,7 +8,7 @@
 //! found at the beginning, and kept as places.
 
 use quiredb::query::{Hit, Prepared, Query, find};
-use quiredb::{Key, View};
+use quiredb::{Key, Use, View};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -17,6 +17,7 @@ use super::execute::failed;
 use super::hit_writer::HitWriter;
 use super::hits::{Found, find_hits, head, tail, writer_of};
 use super::request::Request;
+use super::searching::Searching;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::failure::{Failure, Outcome};
 
@@ -113,6 +114,23 @@ impl Scroll {
     /// it ends before one that there is no memory for. If it fails, it can be requested again.
     /// Blocks.
     pub(crate) fn page(
+        &mut self,
+        id: &str,
+        stop: &(dyn Fn() -> bool + Sync),
+        held: Held,
+        buffers: &Buffers,
+        begun: Instant,
+    ) -> Outcome<Page> {
+        let views = Arc::clone(&self.views);
+        let searching = Searching::begin(&views, Use::Scroll);
+        let page = self.page_of(id, stop, held, buffers, begun);
+        if matches!(page, Ok(Page::Made(..))) {
+            searching.end(1);
+        }
+        page
+    }
+
+    fn page_of(
         &mut self,
         id: &str,
         stop: &(dyn Fn() -> bool + Sync),

@@ -33,13 +33,14 @@ pub(crate) async fn begin(
     begun: Instant,
 ) -> Outcome<Answer> {
     let id = format!("scroll-{}", state.engine.new_id());
+    let of = Arc::clone(&views);
     let work = move |_: &_, stop: &(dyn Fn() -> bool + Sync)| {
-        Scroll::begin(views, request, stop, held, begun)
+        Scroll::begin(of, request, stop, held, begun)
     };
     let scroll = Arc::new(Mutex::new(state.engine.search(work).await??));
     let page = page(&state, &scroll, &id, begun).await?;
     let contexts = state.contexts;
-    contexts.open(&id, Context::Scroll(scroll), lease)?;
+    contexts.open(&id, Context::Scroll(scroll, views), lease)?;
     Ok(page)
 }
 
@@ -89,7 +90,7 @@ pub(crate) async fn next(call: Call<SearchState>) -> Outcome<Answer> {
     let id = member("scroll_id")?.or(in_path);
     let id = id.ok_or_else(|| Failure::validation("scrollId is missing"))?;
     let lease = member("scroll")?.map(|text| lease(&text)).transpose()?;
-    let Context::Scroll(scroll) = call_state.contexts.get(&id, lease)? else {
+    let Context::Scroll(scroll, _) = call_state.contexts.get(&id, lease)? else {
         return Err(missing(&id));
     };
     page(&call_state, &scroll, &id, begun).await

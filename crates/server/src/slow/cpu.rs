@@ -14,7 +14,15 @@ tokio::task_local! {
 
 /// See the module. A clone counts for the same request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CpuTime(Arc<AtomicU64>);
+pub(crate) struct CpuTime(Arc<Spent>);
+
+#[derive(Debug, Default)]
+struct Spent {
+    nanos: AtomicU64,
+    /// Turns of threads that ended, and that run.
+    done: AtomicU64,
+    running: AtomicU64,
+}
 
 impl CpuTime {
     /// Does `work` for the request: what [`counted`] is done meanwhile is its own.
@@ -24,7 +32,34 @@ impl CpuTime {
 
     /// What was counted so far.
     pub(crate) fn spent(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+        Duration::from_nanos(self.0.nanos.load(Ordering::Relaxed))
+    }
+
+    /// How many turns of threads ended, and how many run.
+    pub(crate) fn threads(&self) -> (u64, u64) {
+        let Spent { done, running, .. } = &*self.0;
+        (
+            done.load(Ordering::Relaxed),
+            running.load(Ordering::Relaxed),
+        )
+    }
+}
+
+/// A turn of a thread, which runs until this is dropped.
+struct Turn(CpuTime);
+
+impl Turn {
+    fn begin(of: CpuTime) -> Turn {
+        of.0.running.fetch_add(1, Ordering::Relaxed);
+        Turn(of)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Spent { done, running, .. } = &*self.0.0;
+        done.fetch_add(1, Ordering::Relaxed);
+        running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -33,9 +68,11 @@ pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let of_request = OF_REQUEST.try_with(CpuTime::clone).ok();
     move || {
         let begun = of_thread();
+        let turn = of_request.map(Turn::begin);
         let done = work();
-        if let Some(CpuTime(nanos)) = of_request {
+        if let Some(turn) = turn {
             let took = of_thread().saturating_sub(begun).as_nanos();
+            let nanos = &turn.0.0.nanos;
             nanos.fetch_add(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
         done

@@ -1,5 +1,6 @@
 //! The requests about running requests: list, show, cancel.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -21,24 +22,27 @@ use crate::http::params::Params;
 pub(crate) struct TasksState {
     pub(crate) engine: Engine,
     pub(crate) tasks: Arc<Tasks>,
+    pub(crate) listen: SocketAddr,
 }
 
 /// `GET /_tasks`
 pub(crate) async fn list(call: Call<TasksState>) -> Outcome<Answer> {
-    call.params.flag("detailed")?;
+    let is_detailed = call.params.flag("detailed")?.unwrap_or(false);
     check_completion(&call.params)?;
     let grouping = grouping(&call.params)?;
     let tasks = selected(&call)?;
     let now = call.state.engine.now();
-    Ok(Answer::ok(&listed::list(&tasks, grouping, now)))
+    let listed = listed::list(&tasks, grouping, (now, is_detailed), call.state.listen);
+    Ok(Answer::ok(&listed))
 }
 
 /// `GET /_tasks/{id}`
 pub(crate) async fn get(call: Call<TasksState>) -> Outcome<Answer> {
     check_completion(&call.params)?;
     let id = call.id();
+    check_node(&id)?;
     if let Some(task) = find(&call, &id)? {
-        let task = listed::task(&task, call.state.engine.now());
+        let task = listed::task(&task, call.state.engine.now(), true);
         return Ok(Answer::ok(&json!({"completed": false, "task": task})));
     }
     let result = call.state.tasks.result(number(&id)?);
@@ -51,7 +55,7 @@ pub(crate) async fn get(call: Call<TasksState>) -> Outcome<Answer> {
             reason,
         )
     })?;
-    let task = listed::task(&result.task, result.ended);
+    let task = listed::task(&result.task, result.ended, true);
     let (name, outcome) = match &result.outcome {
         Ok(response) => ("response", response),
         Err(error) => ("error", error),
@@ -95,7 +99,8 @@ fn cancelled(call: &Call<TasksState>, tasks: Vec<Arc<Task>>) -> Outcome<Answer> 
         }
     }
     let now = call.state.engine.now();
-    Ok(Answer::ok(&listed::list(&tasks, Grouping::Nodes, now)))
+    let listed = listed::list(&tasks, Grouping::Nodes, (now, false), call.state.listen);
+    Ok(Answer::ok(&listed))
 }
 
 /// The tasks that the caller may see and the parameters select.
@@ -144,6 +149,24 @@ pub(crate) fn find_or_refuse(call: &Call<TasksState>, id: &str) -> Outcome<Arc<T
 
 fn is_visible(grant: &Grant, task: &Task) -> bool {
     grant.name == task.request.token || grant.check_all(Action::Manage).is_ok()
+}
+
+/// Refuses the id of a task of another node.
+fn check_node(id: &str) -> Outcome<()> {
+    match id.rsplit_once(':') {
+        Some((node, number)) if node != NODE && number.parse::<u64>().is_ok() => {
+            let reason = format!(
+                "task [{id}] belongs to the node [{node}] which isn't part of the cluster and \
+                 there is no record of the task"
+            );
+            Err(Failure::new(
+                StatusCode::NOT_FOUND,
+                "resource_not_found_exception",
+                reason,
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The number in the id of a task.

@@ -20,12 +20,12 @@ const COLUMNS: &[Column] = &[
     (
         "rejected",
         "r",
-        "none: see quire_requests_total in /metrics",
+        "requests refused because no thread was free in time",
     ),
 ];
 
 /// The kinds, as OpenSearch calls the pools that do them. What is of no other kind is of the last.
-const KINDS: [&str; 4] = ["get", "search", "write", "management"];
+pub(crate) const KINDS: [&str; 4] = ["get", "search", "write", "management"];
 
 /// `GET /_cat/thread_pool`, `/_cat/thread_pool/{name}`
 pub(crate) async fn table(call: Call<TasksState>) -> Outcome<Answer> {
@@ -43,14 +43,14 @@ pub(crate) async fn table(call: Call<TasksState>) -> Outcome<Answer> {
             Cell::text(*kind),
             Cell::Number(active.count() as u64),
             Cell::Number(0),
-            Cell::text("-"),
+            Cell::Number(call.state.engine.rejected(kind)),
         ]
     });
     Ok(format.answer(rows.collect()))
 }
 
 /// The kind of an action.
-fn kind_of(action: &str) -> &'static str {
+pub(crate) fn kind_of(action: &str) -> &'static str {
     match action {
         "indices:data/read/get" | "indices:data/read/mget" => "get",
         _ if action.starts_with("indices:data/read/") => "search",

@@ -25,12 +25,21 @@ const COLUMNS: &[Column] = &[
     ("ip", "i", "the address of the caller"),
     ("node", "n", "the server"),
     ("description", "desc", "what it was sent"),
+    (
+        "x_opaque_id",
+        "x",
+        "the name that the client gave the request",
+    ),
 ];
 
 /// `GET /_cat/tasks`
 pub(crate) async fn table(call: Call<TasksState>) -> Outcome<Answer> {
-    call.params.flag("detailed")?;
-    let format = TableFormat::of(&call.params, COLUMNS)?;
+    let is_detailed = call.params.flag("detailed")?.unwrap_or(false);
+    let is_shown = |name: &str| match name {
+        "description" => is_detailed,
+        name => name != "x_opaque_id",
+    };
+    let format = TableFormat::with(&call.params, COLUMNS, is_shown)?;
     let now = call.state.engine.now();
     let rows = selected(&call)?.iter().map(|task| row(task, now)).collect();
     Ok(format.answer(rows))
@@ -43,13 +52,14 @@ fn row(task: &Task, now: Duration) -> Vec<Cell> {
         Cell::text(id_of(task.id)),
         Cell::text(task.parent.map_or("-".to_owned(), id_of)),
         Cell::text("transport"),
-        Cell::Number(u64::try_from(task.start_micros / 1000).unwrap_or(0)),
+        Cell::text((task.start_micros / 1000).to_string()),
         Cell::text(time_of_day(task.start_micros)),
         Cell::text(running_time(now.saturating_sub(task.begun))),
         Cell::text(address.map_or("-".to_owned(), |address| address.ip().to_string())),
         Cell::text(NODE),
         // A row is a line.
         Cell::text(task.description().replace(char::is_control, " ")),
+        Cell::text(task.request.opaque_id.as_deref().unwrap_or("-")),
     ]
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use super::action;
 use crate::http::failure::Failure;
+use crate::slow::CpuTime;
 
 /// The longest text of a body that is listed.
 const BODY_BYTES_MAX: usize = 1 << 10;
@@ -32,6 +33,8 @@ pub(crate) struct Task {
     body: OnceLock<String>,
     /// How its search was executed, if that was noted.
     plan: OnceLock<Box<Explain>>,
+    /// The CPU time of its threads, if that is measured.
+    cpu: OnceLock<CpuTime>,
     /// The documents a second that it may do, as the bits of a float; infinite without a limit.
     rate: AtomicU64,
     is_cancelled: AtomicBool,
@@ -81,6 +84,7 @@ impl Task {
             is_cancellable: parent.is_some() || action::is_cancellable(action),
             body: OnceLock::new(),
             plan: OnceLock::new(),
+            cpu: OnceLock::new(),
             rate: AtomicU64::new(f64::INFINITY.to_bits()),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
@@ -94,6 +98,17 @@ impl Task {
             // The body is read once, so nothing is lost if it was set.
             let _ = self.body.set(String::from_utf8_lossy(start).into_owned());
         }
+    }
+
+    /// Its CPU time is measured here.
+    pub(crate) fn set_cpu(&self, cpu: &CpuTime) {
+        // It is measured once.
+        let _ = self.cpu.set(cpu.clone());
+    }
+
+    /// The CPU time of its threads, if that is measured.
+    pub(crate) fn cpu(&self) -> Option<&CpuTime> {
+        self.cpu.get()
     }
 
     /// Keeps how its search was executed. Of several searches, that of the first.

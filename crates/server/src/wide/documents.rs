@@ -1,12 +1,13 @@
 //! Rows as documents: put, get, change in part, delete.
 
 use quiredb::wide::{Condition, RowWrite, WideCollection};
-use quiredb::{Document, ErrorKind, Found, Key, ValueRef, Written};
+use quiredb::{Document, ErrorKind, Found, Key, Use, ValueRef, Written};
 
 use super::{collection, condition_of};
 use crate::documents::ack::{Ack, write_failure};
 use crate::documents::parse::parse_key;
 use crate::documents::source::Source;
+use crate::documents::tally::counted;
 use crate::documents::update::Update;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
@@ -26,10 +27,14 @@ pub(crate) fn put(
     };
     let id = key.to_string();
     let condition = condition_of(condition)?;
-    let write = wide.put_write(&key, document);
-    let written = write.and_then(|write| wide.write(&write.condition(condition)));
-    let written = written.map_err(|error| write_failure(&error, index, &id))?;
-    Ok((Ack::put(written), id))
+    let ack = counted(wide.usage(), Use::Index, || {
+        let write = wide.put_write(&key, document);
+        let written = write.and_then(|write| wide.write(&write.condition(condition)));
+        written
+            .map(Ack::put)
+            .map_err(|error| write_failure(&error, index, &id))
+    })?;
+    Ok((ack, id))
 }
 
 /// The key that a document names, or a new one.
@@ -46,10 +51,15 @@ pub(crate) fn delete(
     index: &str,
     key: &Key,
     condition: quiredb::Condition,
-) -> Outcome<Written> {
+) -> Outcome<Ack> {
     let write = RowWrite::delete(key.clone()).condition(condition_of(condition)?);
-    let written = collection(engine, index)?.write(&write);
-    written.map_err(|error| write_failure(&error, index, &key.to_string()))
+    let wide = collection(engine, index)?;
+    counted(wide.usage(), Use::Delete, || {
+        let written = wide.write(&write);
+        written
+            .map(Ack::delete)
+            .map_err(|error| write_failure(&error, index, &key.to_string()))
+    })
 }
 
 /// The row under `key`: the columns that `source` shows, or all.
@@ -71,6 +81,7 @@ pub(crate) fn get(
         let mut names = names.iter();
         names.all(|name| schema.column(name).is_some() || **name == **key_field)
     });
+    let using = wide.usage().begin(Use::GetFound);
     let found = match named {
         Some(names) => {
             let columns: Vec<&str> = names
@@ -81,6 +92,11 @@ pub(crate) fn get(
         }
         None => wide.get(key),
     };
+    match &found {
+        Ok(Some(_)) => using.end(1),
+        Ok(None) => using.end_as(Use::GetMissing, 1),
+        Err(_) => {}
+    }
     found.map_err(|error| Failure::engine(&error, Some(index)))
 }
 
@@ -90,17 +106,19 @@ pub(crate) fn update(engine: &Engine, index: &str, key: &Key, update: &Update) -
     check_objects(&wide, update)?;
     let id = key.to_string();
     let mut retries = update.retries;
-    loop {
-        match patched(&wide, key, update) {
-            Ok(written) => return Ok(Ack::put(written)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(Failure::document_missing(index, &id));
+    counted(wide.usage(), Use::Index, || {
+        loop {
+            match patched(&wide, key, update) {
+                Ok(written) => return Ok(Ack::put(written)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(Failure::document_missing(index, &id));
+                }
+                // Somebody made or removed the row between two tries.
+                Err(error) if error.kind() == ErrorKind::Conflict && retries > 0 => retries -= 1,
+                Err(error) => return Err(write_failure(&error, index, &id)),
             }
-            // Somebody made or removed the row between two tries.
-            Err(error) if error.kind() == ErrorKind::Conflict && retries > 0 => retries -= 1,
-            Err(error) => return Err(write_failure(&error, index, &id)),
         }
-    }
+    })
 }
 
 /// Refuses to change a part of an object in a column of JSON, which is written whole.

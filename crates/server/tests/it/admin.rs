@@ -56,21 +56,17 @@ async fn the_table_of_collections_is_text_or_json() {
         "index         docs.count pri\na-longer-name          0   2\njobs                   1   2\n"
     );
     let all = site.get("/_cat/indices").await.text;
-    assert!(
-        all.lines()
-            .nth(1)
-            .unwrap()
-            .starts_with("green open jobs          _na_ 2 0 1 0 "),
-        "{all}"
-    );
+    let cells: Vec<&str> = all.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(cells[..3], ["green", "open", "jobs"], "{all}");
+    let stats = site.get("/jobs/_stats").await.done(200);
+    assert_eq!(stats["indices"]["jobs"]["uuid"], cells[3]);
+    assert_eq!(cells[3].len(), 22, "{all}");
+    assert_eq!(cells[4..8], ["2", "0", "1", "0"], "{all}");
     let rows = site
         .get("/_cat/indices/jobs?format=json&h=i,dc,health")
         .await
         .done(200);
-    assert_eq!(
-        rows,
-        json!([{"index": "jobs", "docs.count": "1", "health": "green"}])
-    );
+    assert_eq!(rows, json!([{"i": "jobs", "dc": "1", "health": "green"}]));
     let rows = site
         .get("/_cat/indices?format=json&bytes=b")
         .await
@@ -92,6 +88,24 @@ async fn the_table_of_collections_is_text_or_json() {
     site.get("/_cat/indices/absent")
         .await
         .refused(404, "index_not_found_exception");
+}
+
+#[tokio::test]
+async fn each_aggregation_that_the_node_lists_is_answered() {
+    let site = Site::new();
+    let listed = site.get("/_nodes/aggregations").await.done(200);
+    let listed = &listed["nodes"]["quire"]["aggregations"];
+    assert!(listed["terms"].is_object(), "{listed}");
+    let search = |kind: &str| {
+        let body = json!({"aggs": {"a": {kind: {"unknown_option": 1}}}});
+        site.call("POST /_search", body.to_string())
+    };
+    let unknown = |kind: &str| format!("aggregation [{kind}] is not supported");
+    assert!(search("zebra").await.text.contains(&unknown("zebra")));
+    for kind in listed.as_object().unwrap().keys() {
+        let refused = search(kind).await.text;
+        assert!(!refused.contains(&unknown(kind)), "{kind}: {refused}");
+    }
 }
 
 #[tokio::test]

@@ -92,6 +92,7 @@ folders! {
     cat: "cat";
     cluster: "cluster";
     documents: "documents";
+    nodes: "nodes";
     scroll: "scroll";
     search: "search";
     search_names: "search.names";
@@ -111,6 +112,7 @@ folders! {
     indices_rollover: "indices.rollover";
     indices_mappings: "indices.mappings";
     indices_settings: "indices.settings";
+    indices_stats: "indices.stats";
     indices_templates: "indices.templates";
     field_caps: "field_caps";
 }
