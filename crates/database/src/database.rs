@@ -239,6 +239,11 @@ impl Database {
         self.inner.shared.work()
     }
 
+    /// The memory for writes that no table file has yet. Past its limit a writer waits.
+    pub fn memtables(&self) -> &Arc<Budget> {
+        self.inner.shared.memtables()
+    }
+
     /// Makes a collection. Durable when it returns.
     ///
     /// # Errors

@@ -61,6 +61,14 @@ impl Budget {
         charge.try_resize(bytes).then_some(charge)
     }
 
+    /// A charge of `bytes`, released when it is dropped; `None` if fewer are free than these and
+    /// `beside` for others.
+    pub fn try_charge_beside(self: &Arc<Self>, bytes: u64, beside: u64) -> Option<Charge> {
+        let mut charge = self.try_charge(bytes.checked_add(beside)?)?;
+        charge.resize(bytes);
+        Some(charge)
+    }
+
     /// Says that the caller waits for much of the budget, until the claim is dropped.
     pub fn claim(&self) -> Claim<'_> {
         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -189,6 +197,11 @@ mod tests {
         drop((first, second));
         assert_eq!(budget.used(), 0);
         assert!(budget.try_charge(u64::MAX).is_none());
+        assert!(budget.try_charge_beside(60, 41).is_none());
+        assert!(budget.try_charge_beside(1, u64::MAX).is_none());
+        let third = budget.try_charge_beside(60, 40).unwrap();
+        assert_eq!((third.bytes(), budget.used()), (60, 60));
+        drop(third);
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

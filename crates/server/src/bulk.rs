@@ -54,12 +54,13 @@ pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
         memory_timeout,
         ..
     } = &call.state;
-    let held = buffers.hold(HELD_BYTES_LEAST, *memory_timeout).await?;
+    let held = buffers.hold_to_write(HELD_BYTES_LEAST, *memory_timeout);
+    let held = held.await?;
     let grant = Arc::clone(&call.grant);
     let mut bulk = Bulk {
         grant,
         default_index,
-        lines: Lines::new(call.body, held, HELD_BYTES_LEAST),
+        lines: Lines::new(call.body, buffers, held, HELD_BYTES_LEAST),
         items: Vec::new(),
         items_bytes: 0,
         in_doubt: 0,

@@ -75,7 +75,8 @@ pub fn memcached(
 ) -> io::Result<()> {
     options.check(options.listen).map_err(io::Error::other)?;
     let engine = Engine::new(database, &options);
-    let buffers = Buffers::new(engine.database().work());
+    let database = engine.database();
+    let buffers = Buffers::new(database.work(), database.memtables());
     let access = Arc::new(options.access());
     let env = Arc::clone(engine.database().env());
     let limits = Arc::new(Limits::new(Arc::clone(&env), None, None));

@@ -76,7 +76,8 @@ impl Server {
         following: Option<Arc<FollowStatus>>,
     ) -> Server {
         let engine = Engine::new(database, &options);
-        let buffers = Buffers::new(engine.database().work());
+        let database = engine.database();
+        let buffers = Buffers::new(database.work(), database.memtables());
         let refusal = following.as_ref().map(|following| following.refusal());
         let access = Arc::new(options.access());
         let limits = Arc::new(Limits::new(

@@ -4,7 +4,7 @@
 use quire_env::{BlockCache, Budget, Charge, Env, FileLock, Gate};
 use quire_lsm::FilterPager;
 use quire_sync::Mutex;
-use quire_sync::atomic::{AtomicBool, Ordering};
+use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub struct Shared {
     pub(crate) freed: Arc<dyn Gate>,
     stores: Mutex<Vec<Weak<dyn Flushable>>>,
     relieving: AtomicBool,
+    /// Bytes that writers have added to full memtables since a flush ended.
+    past_limit: AtomicU64,
     /// Held as long as any store, or a background job of one, may still write.
     lock: Mutex<Option<Arc<dyn FileLock>>>,
 }
@@ -88,6 +90,7 @@ impl Shared {
             env,
             stores: Mutex::new(Vec::new()),
             relieving: AtomicBool::new(false),
+            past_limit: AtomicU64::new(0),
             lock: Mutex::new(lock.map(Arc::from)),
         })
     }
@@ -208,8 +211,26 @@ impl Shared {
         }
     }
 
+    /// Whether memtables hold no more than they may, or a writer may write to them all the same.
+    ///
+    /// A flush waits for derived trees, and these may wait for room that writers hold. Such a
+    /// writer would wait for itself, so it goes on: past the limit, by a quarter of it at most.
+    pub(crate) fn admits(&self) -> bool {
+        self.memtables.used() < self.memtables.limit()
+            || self.work.is_claimed()
+                && self.past_limit.load(Ordering::Relaxed) < self.memtables.limit() / 4
+    }
+
+    /// A writer has added `bytes` to memtables.
+    pub(crate) fn note_added(&self, bytes: u64) {
+        if self.memtables.used() > self.memtables.limit() {
+            self.past_limit.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// A flush has ended, well or not.
     pub(crate) fn flush_ended(&self) {
+        self.past_limit.store(0, Ordering::Relaxed);
         self.relieving.store(false, Ordering::Release);
         self.freed.notify();
     }

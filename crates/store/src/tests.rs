@@ -394,6 +394,31 @@ fn a_writer_that_waits_for_memory_goes_on_once_a_reader_gives_it_back() {
 }
 
 #[test]
+fn a_writer_that_may_hold_the_room_that_a_flush_waits_for_is_not_held_back() {
+    let env = SimEnv::new(1);
+    let store = open_with(&env, 16 << 20, StoreOptions::default()).unwrap();
+    let shared = Arc::clone(&store.inner.shared);
+    let full = shared.memtables().charge(shared.memtables().limit());
+    // Somebody in the background waits for room.
+    let claim = shared.work().claim();
+    let begun = env.monotonic();
+    let mut words = (0..).map(|at| format!("{at:01000}"));
+    let mut next = || write(&store, &[&words.next().unwrap()], Durability::None);
+    next().unwrap();
+    assert!(env.monotonic() - begun < Duration::from_secs(1));
+    // Not without end, as long as nothing is flushed; nor when the room is there.
+    let added = shared.memtables().limit() / 4;
+    shared.note_added(added);
+    assert!(!shared.admits());
+    shared.flush_ended();
+    assert!(shared.admits());
+    drop(claim);
+    assert_eq!(next().unwrap_err().kind(), ErrorKind::Full);
+    drop(full);
+    next().unwrap();
+}
+
+#[test]
 fn after_a_failed_sync_nothing_is_acknowledged_until_reopened() {
     let env = SimEnv::new(1);
     let store = open(&env).unwrap();

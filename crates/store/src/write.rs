@@ -147,6 +147,7 @@ impl<M: Machine> Store<M> {
             let written = write(&mut writer)?;
             (written, inner.memtable_bytes().saturating_sub(before))
         };
+        inner.shared.note_added(added);
         inner.slow_down(added);
         inner.shared.relieve();
         Ok(written)
@@ -326,10 +327,9 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Waits while memtables hold all they may.
+    /// Waits while memtables hold all they may, and a flush can free some.
     fn admit(&self) -> Result<()> {
-        let memtables = self.shared.memtables();
-        if memtables.used() < memtables.limit() {
+        if self.shared.admits() {
             return Ok(());
         }
         let env = self.shared.env();
@@ -339,9 +339,7 @@ impl<M: Machine> Inner<M> {
         let mut is_over = || {
             self.shared.relieve();
             failed = self.background_error.lock().clone();
-            memtables.used() < memtables.limit()
-                || failed.is_some()
-                || self.closed.load(Ordering::Acquire)
+            self.shared.admits() || failed.is_some() || self.closed.load(Ordering::Acquire)
         };
         let waited = || env.monotonic().saturating_sub(begun);
         while !self.shared.freed.wait_until(&mut is_over, MEMORY_LOOK) && waited() < MEMORY_WAIT_MAX
@@ -349,7 +347,7 @@ impl<M: Machine> Inner<M> {
         }
         self.count_stall(waited());
         self.check_open()?;
-        if memtables.used() < memtables.limit() {
+        if self.shared.admits() {
             return Ok(());
         }
         let held = || {

@@ -294,6 +294,14 @@ impl DerivedTrees for SearchIndex {
     }
 }
 
+/// What a record says of its document.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    docid: DocId,
+    is_deleted: bool,
+    is_created: bool,
+}
+
 impl SearchIndex {
     /// Reads which fields the tree has, when that is first needed.
     fn load_fields(&self, position: Position, batch: &TreeBatch) -> Result<()> {
@@ -315,27 +323,36 @@ impl SearchIndex {
         let mut heads = Vec::with_capacity(records.len());
         for (position, bytes) in records {
             let record = Record::decode(bytes).map_err(|what| Error::derived(*position, what))?;
-            heads.push((record.docid, record.kind == Kind::Delete, record.created));
+            heads.push(Head {
+                docid: record.docid,
+                is_deleted: record.kind == Kind::Delete,
+                is_created: record.created,
+            });
         }
-        let new = rows(difference.new, heads.iter().map(|(docid, ..)| *docid))?;
-        // A document that was created since is not in the older view.
-        let older = heads.iter().filter(|(.., created)| !created);
-        let mut old = rows(difference.old, older.map(|(docid, ..)| *docid))?.into_iter();
-        let mut before = Vec::new();
-        let mut after = Vec::new();
-        for ((head, newest), (position, bytes)) in heads.into_iter().zip(new).zip(records) {
-            let (docid, is_deleted, created) = head;
-            let old = if created { None } else { old.next().flatten() };
-            let is_newest = match newest {
-                Some(newest) => newest.position == *position,
-                None => is_deleted,
-            };
+        let new = rows(difference.new, heads.iter().map(|head| head.docid))?;
+        let is_newest = |(head, newest, (position, _)): &(Head, Option<Row>, &(Position, _))| {
             let is_built = difference
                 .built
-                .is_none_or(|cursor| docid_bytes(docid).as_slice() < cursor);
-            if !is_newest || !is_built {
-                continue;
-            }
+                .is_none_or(|cursor| docid_bytes(head.docid).as_slice() < cursor);
+            is_built && newest.map_or(head.is_deleted, |newest| newest.position == *position)
+        };
+        let all = heads.into_iter().zip(new).zip(records);
+        let newest: Vec<_> = all
+            .map(|((head, newest), record)| (head, newest, record))
+            .filter(is_newest)
+            .collect();
+        // A document that was created since is not in the older view. Only the newest record of the
+        // others is looked up there: to find it goes back over all records since.
+        let older = newest.iter().filter(|(head, ..)| !head.is_created);
+        let mut old = rows(difference.old, older.map(|(head, ..)| head.docid))?.into_iter();
+        let mut before = Vec::new();
+        let mut after = Vec::new();
+        for (head, _, (position, bytes)) in newest {
+            let docid = head.docid;
+            let old = match head.is_created {
+                true => None,
+                false => old.next().flatten(),
+            };
             match old.filter(|_| !seeded(Bug::OldValueKept)) {
                 Some(old) => {
                     before.push(old);

@@ -36,12 +36,13 @@ pub(crate) async fn write(call: Call<BulkState>) -> Outcome<Answer> {
     });
     let name = call.collection();
     let timeout: Duration = call.state.memory_timeout;
-    let held = call.state.buffers.hold(HELD_BYTES_LEAST, timeout).await?;
+    let buffers = &call.state.buffers;
+    let held = buffers.hold_to_write(HELD_BYTES_LEAST, timeout).await?;
     let mut writing = Writing {
         name,
         durability: durability.transpose()?,
         engine: call.state.engine,
-        lines: Lines::new(call.body, held, HELD_BYTES_LEAST),
+        lines: Lines::new(call.body, buffers, held, HELD_BYTES_LEAST),
         batch: Vec::new(),
         batch_bytes: 0,
         answer: Vec::new(),

@@ -238,8 +238,7 @@ impl Mget {
         }
         loop {
             let before = out.len();
-            let bytes_max = large.unwrap_or(GROUP_BYTES);
-            let documents = self.write_group(engine, bytes_max, &mut out)?;
+            let documents = self.write_group(engine, large, &mut out)?;
             self.group.was(documents, out.len() - before);
             if large.is_some()
                 || self.longer.is_some()
@@ -259,19 +258,20 @@ impl Mget {
     }
 
     /// Reads and appends the next documents, all of one collection and together no longer than
-    /// `bytes_max`; returns their number. It ends before one that does not fit.
+    /// [`GROUP_BYTES`]; returns their number. It ends before one that does not fit. With `large`,
+    /// the next one alone, if it is no longer.
     fn write_group(
         &mut self,
         engine: &Engine,
-        bytes_max: u64,
+        large: Option<u64>,
         out: &mut Vec<u8>,
     ) -> Outcome<usize> {
         let Some(index) = self.wanted.front().map(|wanted| Arc::clone(&wanted.index)) else {
             return Ok(0);
         };
-        let size = match bytes_max > GROUP_BYTES {
-            true => 1,
-            false => self.group.size(),
+        let (size, bytes_max) = match large {
+            Some(bytes) => (1, bytes),
+            None => (self.group.size(), GROUP_BYTES),
         };
         let same = self
             .wanted
@@ -298,7 +298,8 @@ impl Mget {
                     let found = match found.next() {
                         Some(Ok(Within::Found(found))) => Ok(Some(found)),
                         Some(Ok(Within::Longer(bytes))) => {
-                            // The first fits in the memory of a group, if it is not large.
+                            // Records are read by partition: even if the first is not large, others
+                            // of the group may have taken its room.
                             self.longer = (done == 0).then_some(bytes);
                             let rest = group.map(|(wanted, _)| wanted).collect::<Vec<_>>();
                             for wanted in rest.into_iter().rev() {

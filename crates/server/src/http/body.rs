@@ -34,6 +34,11 @@ const GZIP_STEP_BYTES: usize = 4 << 10;
 /// over the time that the server waited for it.
 const RATE_BYTES_MIN: u64 = 1 << 10;
 
+/// While others wait for memory, a body that holds much must come at least so fast, after a time in
+/// which it may come as it likes.
+const SHORT_RATE_BYTES_MIN: u64 = 256 << 10;
+const SHORT_GRACE: Duration = Duration::from_secs(5);
+
 /// A client that sends nothing for this long gives its room back.
 pub(crate) const STALLED_AFTER: Duration = Duration::from_millis(100);
 
@@ -260,6 +265,23 @@ impl BodyReader {
         left.min(self.idle_timeout)
     }
 
+    /// Whether the body keeps much memory from others who wait for it: the server has waited for
+    /// the client longer than a body takes that comes fast enough.
+    pub(crate) fn keeps_others_waiting(&self, held: &Held, buffers: &Buffers) -> bool {
+        let earned = Duration::from_millis(self.received_bytes * 1000 / SHORT_RATE_BYTES_MIN);
+        held.is_heavy() && self.waited > SHORT_GRACE + earned && buffers.are_short()
+    }
+
+    /// The failure of a body that comes too slowly while others wait for its memory; nothing more
+    /// is read of it.
+    pub(crate) fn too_slow_for_others(&mut self) -> Failure {
+        if let Some(rest) = self.rest.take() {
+            let _ = rest.send(None);
+        }
+        let reason = "the request body came too slowly while other requests waited for its memory";
+        Failure::new(StatusCode::REQUEST_TIMEOUT, "timeout_exception", reason)
+    }
+
     fn counted(&mut self, piece: Bytes) -> Outcome<Option<Bytes>> {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         if self.bytes > self.bytes_max {
@@ -315,7 +337,7 @@ impl BodyReader {
         let first = self.piece().await?;
         let (mut held, mut all) = match length {
             Some(length) if factor == COPIES => {
-                let held = buffers.hold_large(length, timeout).await?;
+                let held = buffers.hold_large_to_write(length, timeout).await?;
                 (held, Vec::with_capacity(length as usize))
             }
             _ => (buffers.hold(1, timeout).await?, Vec::new()),
@@ -331,6 +353,9 @@ impl BodyReader {
             held.resize(wanted.min(buffers.bytes()))?;
             all.extend_from_slice(&piece);
             drop(piece);
+            if self.keeps_others_waiting(&held, buffers) {
+                return Err(self.too_slow_for_others());
+            }
             next = self.piece_held(&mut held, all.len()).await?;
         }
         Ok(Whole {
@@ -472,11 +497,37 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_too_large_to_hold_is_refused_whatever_its_limit() {
-        let buffers = Buffers::new(&quire_env::Budget::new(64 << 20));
+        let budget = quire_env::Budget::new(64 << 20);
+        let buffers = Buffers::new(&budget, &budget);
         let timeout = Duration::from_secs(5);
         let body = reader(vec![b' '; WHOLE_BYTES_MAX + 1], "identity", u64::MAX);
         let failure = body.whole(&buffers, timeout).await.err().unwrap();
         assert_eq!(failure.status, StatusCode::PAYLOAD_TOO_LARGE);
         assert_eq!(buffers.used_bytes(), 0);
+    }
+
+    /// What becomes of a body of 4 MiB, of which half has come in a minute.
+    async fn slow_body(buffers: &Buffers) -> Outcome<Whole> {
+        let half = Bytes::from(vec![b' '; 2 << 20]);
+        let pieces = [half.clone(), half].map(Ok::<_, std::io::Error>);
+        let stream = futures_util::stream::iter(pieces);
+        let body = Body::from_stream(stream);
+        let options = ServerOptions::default();
+        let mut reader = BodyReader::new(&HeaderMap::new(), body, &options)?.0;
+        reader.length = Some(4 << 20);
+        reader.waited = Duration::from_secs(60);
+        reader.whole(buffers, Duration::from_secs(60)).await
+    }
+
+    #[tokio::test]
+    async fn a_slow_body_gives_way_to_others_who_wait_for_its_memory() {
+        let budget = quire_env::Budget::new(64 << 20);
+        let buffers = Buffers::new(&budget, &budget);
+        assert_eq!(slow_body(&buffers).await.unwrap().bytes.len(), 4 << 20);
+        let other = buffers.waiter();
+        let failure = slow_body(&buffers).await.err().unwrap();
+        assert_eq!(failure.status, StatusCode::REQUEST_TIMEOUT);
+        drop(other);
+        assert!(slow_body(&buffers).await.is_ok());
     }
 }

@@ -8,7 +8,11 @@
 //!    all. So requests never wait for each other in a circle (no deadlock).
 //! 3. While requests wait, clients that have stalled for long are cut off: what they hold is not
 //!    waited for.
+//! 4. A request that has waited long is next: no other heavy one takes memory before it.
+//! 5. A heavy request leaves some memory to light ones, if there is ever so much.
+//! 6. A write waits for memtables before it takes memory: one that has memory can go on.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,7 +22,7 @@ use parking_lot::RwLock;
 use quire_env::{Budget, Charge};
 use quire_model::Document;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::failure::{Failure, Outcome};
 use crate::net::idle::IdleConnections;
@@ -39,12 +43,22 @@ pub(crate) fn written_bytes(json: &[u8]) -> usize {
     json.len().saturating_add(encoded.saturating_mul(2))
 }
 
-/// A request that wants more than this waits behind those that came before it, and behind
-/// background work.
+/// A request that wants more than this is heavy: it waits behind those that came before it, and
+/// behind background work.
 const HEAVY_BYTES: usize = 1 << 20;
 
 /// How long a heavy request waits for its turn; then it takes what is free, too.
 const TURN_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// How long a heavy write waits for memtables before it takes memory; then the database says why
+/// they stay full.
+const MEMTABLES_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A heavy request whose turn it has been for so long has all other heavy ones wait.
+const OVERDUE_AFTER: Duration = Duration::from_secs(1);
+
+/// The most bytes that heavy requests leave to light ones; half of what is left, if that is less.
+const LIGHT_BYTES: u64 = 2 << 20;
 
 /// How often memory is looked for while it is not free.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -53,6 +67,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 #[derive(Debug, Clone)]
 pub(crate) struct Buffers {
     budget: Arc<Budget>,
+    /// What writes take memory of that only a flush frees.
+    memtables: Arc<Budget>,
+    line: Arc<WaitingLine>,
     /// Each has one permit: of the requests that wait, the one whose turn it is.
     turn: Arc<Semaphore>,
     heavy_turn: Arc<Semaphore>,
@@ -60,14 +77,32 @@ pub(crate) struct Buffers {
     clients: Arc<RwLock<Vec<Weak<IdleConnections>>>>,
 }
 
+/// Who waits for memory.
+#[derive(Debug, Default)]
+struct WaitingLine {
+    /// Requests that wait.
+    count: AtomicUsize,
+    /// The heavy one whose turn it is has waited long.
+    is_overdue: AtomicBool,
+}
+
+/// One who waits for memory, until this is dropped.
+pub(crate) struct Waiter<'a> {
+    line: &'a WaitingLine,
+    has_claimed: bool,
+}
+
 /// Memory reserved by one request; released on drop.
 #[derive(Debug)]
 pub(crate) struct Held(Charge);
 
 impl Buffers {
-    pub(crate) fn new(budget: &Arc<Budget>) -> Buffers {
+    /// Requests draw from `budget`. Those that write wait while `memtables` are full.
+    pub(crate) fn new(budget: &Arc<Budget>, memtables: &Arc<Budget>) -> Buffers {
         Buffers {
             budget: Arc::clone(budget),
+            memtables: Arc::clone(memtables),
+            line: Arc::default(),
             turn: Arc::new(Semaphore::new(1)),
             heavy_turn: Arc::new(Semaphore::new(1)),
             clients: Arc::default(),
@@ -89,26 +124,69 @@ impl Buffers {
         self.budget.used()
     }
 
+    /// Whether requests wait for memory.
+    pub(crate) fn are_short(&self) -> bool {
+        self.line.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Says that a request waits for memory.
+    pub(crate) fn waiter(&self) -> Waiter<'_> {
+        self.line.count.fetch_add(1, Ordering::Relaxed);
+        Waiter {
+            line: &self.line,
+            has_claimed: false,
+        }
+    }
+
     /// Reserves `bytes`, waiting up to `timeout` for them. Smaller requests do not wait behind one
     /// that wants more than a MiB.
     ///
     /// # Errors
     /// 413 if there is never room for them, 429 if they are not free in time.
     pub(crate) async fn hold(&self, bytes: usize, time: Duration) -> Outcome<Held> {
+        self.hold_when(bytes, time, || true).await
+    }
+
+    /// As [`hold`](Self::hold), for a write: it waits while memtables are full, too, but not for
+    /// ever. A writer that waited for them later would keep the memory from those who free them.
+    ///
+    /// # Errors
+    /// As [`hold`](Self::hold).
+    pub(crate) async fn hold_to_write(&self, bytes: usize, time: Duration) -> Outcome<Held> {
+        let memtables = &self.memtables;
+        let have_room = || bytes <= HEAVY_BYTES || memtables.used() < memtables.limit();
+        self.hold_when(bytes, time, have_room).await
+    }
+
+    async fn hold_when(
+        &self,
+        bytes: usize,
+        time: Duration,
+        may_begin: impl Fn() -> bool,
+    ) -> Outcome<Held> {
         if bytes > self.bytes() {
             return Err(self.no_memory(bytes));
         }
         let found = async {
+            let begun = Instant::now();
+            while !may_begin() && begun.elapsed() < MEMTABLES_TIME_MAX {
+                sleep(LOOK_EVERY).await;
+            }
             let turn = match bytes > HEAVY_BYTES {
                 // The semaphores are never closed.
                 true => timeout(TURN_TIME_MAX, self.heavy_turn.acquire()).await.ok(),
                 false => Some(self.turn.acquire().await),
             };
+            let (begun, mut waiter) = (Instant::now(), None::<Waiter<'_>>);
             loop {
-                let is_free = bytes <= HEAVY_BYTES || !self.budget.is_claimed();
-                if let Some(held) = is_free.then(|| self.hold_now(bytes).ok()).flatten() {
+                let is_next = waiter.as_ref().is_some_and(|waiter| waiter.has_claimed);
+                if let Some(held) = self.take(bytes, is_next) {
                     drop(turn);
                     return held;
+                }
+                let waiter = waiter.get_or_insert_with(|| self.waiter());
+                if turn.is_some() && bytes > HEAVY_BYTES && begun.elapsed() >= OVERDUE_AFTER {
+                    waiter.claim();
                 }
                 self.cut_stalled();
                 sleep(LOOK_EVERY).await;
@@ -119,12 +197,39 @@ impl Buffers {
             .map_err(|_| self.no_memory(bytes))
     }
 
+    /// Takes memory if it is free, and nobody comes first. `is_next`: no other request does.
+    fn take(&self, bytes: usize, is_next: bool) -> Option<Held> {
+        if bytes <= HEAVY_BYTES {
+            return self.hold_now(bytes).ok();
+        }
+        let is_overdue = self.line.is_overdue.load(Ordering::Relaxed);
+        if self.budget.is_claimed() || is_overdue && !is_next {
+            return None;
+        }
+        let bytes = bytes as u64;
+        let beside = LIGHT_BYTES.min((self.budget.limit() - bytes) / 2);
+        self.budget.try_charge_beside(bytes, beside).map(Held)
+    }
+
     /// Reserves what handling a document of `document_bytes` takes, waiting up to `timeout` for it.
     ///
     /// # Errors
     /// 429 if it is not free in time.
     pub(crate) async fn hold_large(&self, document_bytes: u64, timeout: Duration) -> Outcome<Held> {
         self.hold(self.large(document_bytes), timeout).await
+    }
+
+    /// As [`hold_large`](Self::hold_large), for a document that is written.
+    ///
+    /// # Errors
+    /// 429 if it is not free in time.
+    pub(crate) async fn hold_large_to_write(
+        &self,
+        document_bytes: u64,
+        timeout: Duration,
+    ) -> Outcome<Held> {
+        let bytes = self.large(document_bytes);
+        self.hold_to_write(bytes, timeout).await
     }
 
     /// As [`hold_large`](Self::hold_large), if the memory is free.
@@ -162,6 +267,23 @@ impl Buffers {
     }
 }
 
+impl Waiter<'_> {
+    /// Has the other heavy requests wait. Called by the one whose turn it is.
+    fn claim(&mut self) {
+        self.has_claimed = true;
+        self.line.is_overdue.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.line.count.fetch_sub(1, Ordering::Relaxed);
+        if self.has_claimed {
+            self.line.is_overdue.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Held {
     /// Changes the reservation to `bytes`.
     ///
@@ -188,6 +310,11 @@ impl AsRef<[u8]> for HeldBytes {
 }
 
 impl Held {
+    /// Whether it is more than light requests take.
+    pub(crate) fn is_heavy(&self) -> bool {
+        self.bytes() > HEAVY_BYTES
+    }
+
     /// Bytes reserved.
     pub(crate) fn bytes(&self) -> usize {
         usize::try_from(self.0.bytes()).unwrap_or(usize::MAX)
@@ -262,9 +389,13 @@ mod tests {
 
     const PIECE_BYTES: usize = 1 << 20;
 
+    fn buffers(bytes: usize) -> Buffers {
+        Buffers::new(&Budget::new(bytes as u64), &Budget::new(u64::MAX))
+    }
+
     #[tokio::test]
     async fn memory_is_bounded_and_released() {
-        let buffers = Buffers::new(&Budget::new(10 * PIECE_BYTES as u64));
+        let buffers = buffers(10 * PIECE_BYTES);
         let mut first = buffers.hold(6 * PIECE_BYTES, Duration::ZERO).await.unwrap();
         let refused = buffers
             .hold(5 * PIECE_BYTES, Duration::from_millis(5))
@@ -290,7 +421,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_document_waits_for_its_memory_and_no_small_request_waits_behind_it() {
-        let buffers = Buffers::new(&Budget::new(10 * PIECE_BYTES as u64));
+        let buffers = buffers(10 * PIECE_BYTES);
         let answer = buffers.hold_now(5 * PIECE_BYTES).unwrap();
         let document_bytes = 2 * PIECE_BYTES as u64;
         let mut large = std::pin::pin!(buffers.hold_large(document_bytes, Duration::MAX));
@@ -304,5 +435,51 @@ mod tests {
         // More than there is in all is as much as there is.
         drop(buffers.hold_large_now(u64::MAX).unwrap());
         assert_eq!(buffers.used_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_largest_request_is_served_however_many_smaller_ones_come() {
+        let buffers = buffers(52 * PIECE_BYTES);
+        // Four have 12 MiB each, and the next ones wait.
+        let endless = (0..8).map(|_| {
+            let buffers = buffers.clone();
+            tokio::spawn(async move {
+                loop {
+                    let held = buffers.hold(12 * PIECE_BYTES, Duration::MAX).await;
+                    sleep(Duration::from_millis(50)).await;
+                    drop(held);
+                }
+            })
+        });
+        let endless: Vec<_> = endless.collect();
+        while buffers.used_bytes() < 48 * PIECE_BYTES as u64 {
+            sleep(LOOK_EVERY).await;
+        }
+        let largest = buffers.hold(48 * PIECE_BYTES, Duration::from_secs(60));
+        let largest = largest.await.unwrap();
+        // Light requests have room beside it.
+        drop(buffers.hold_now(PIECE_BYTES).unwrap());
+        assert!(buffers.are_short(), "the others wait");
+        drop(largest);
+        while buffers.used_bytes() == 0 {
+            sleep(LOOK_EVERY).await;
+        }
+        endless.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+
+    #[tokio::test]
+    async fn a_heavy_write_takes_no_memory_while_memtables_are_full() {
+        let memtables = Budget::new(100);
+        let buffers = Buffers::new(&Budget::new(10 * PIECE_BYTES as u64), &memtables);
+        let full = memtables.charge(100);
+        let time = Duration::from_millis(20);
+        let refused = buffers.hold_to_write(2 * PIECE_BYTES, time).await;
+        assert_eq!(refused.unwrap_err().status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(buffers.used_bytes(), 0);
+        drop(buffers.hold_to_write(100, time).await.unwrap());
+        drop(buffers.hold(2 * PIECE_BYTES, time).await.unwrap());
+        drop(full);
+        drop(buffers.hold_to_write(2 * PIECE_BYTES, time).await.unwrap());
+        assert!(!buffers.are_short());
     }
 }

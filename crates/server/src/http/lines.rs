@@ -8,7 +8,7 @@ use quire_model::DOCUMENT_BYTES_MAX;
 use tokio::time::timeout;
 
 use super::body::{BodyReader, STALLED_AFTER};
-use super::buffers::{Held, LARGE_BYTES};
+use super::buffers::{Buffers, Held, LARGE_BYTES};
 use super::failure::Outcome;
 
 /// The longest line that is returned: the largest document.
@@ -25,6 +25,7 @@ pub(crate) enum Line {
 /// The lines of a body.
 pub(crate) struct Lines {
     body: BodyReader,
+    buffers: Buffers,
     buffer: BytesMut,
     /// The number of bytes at the start of the buffer that hold no line end.
     scanned: usize,
@@ -37,14 +38,22 @@ pub(crate) struct Lines {
     held_bytes_least: usize,
     /// Bytes that the user of the lines holds.
     beside_bytes: usize,
+    /// It comes slowly, and others wait for memory: no more is held than is needed.
+    is_slow: bool,
 }
 
 impl Lines {
-    /// `held` is a reservation of `held_bytes_least`.
-    pub(crate) fn new(body: BodyReader, held: Held, held_bytes_least: usize) -> Lines {
+    /// `held` is a reservation of `held_bytes_least` of `buffers`.
+    pub(crate) fn new(
+        body: BodyReader,
+        buffers: &Buffers,
+        held: Held,
+        held_bytes_least: usize,
+    ) -> Lines {
         let buffer = BytesMut::new();
         Lines {
             body,
+            buffers: buffers.clone(),
             buffer,
             scanned: 0,
             skipped: 0,
@@ -52,6 +61,7 @@ impl Lines {
             held,
             held_bytes_least,
             beside_bytes: 0,
+            is_slow: false,
         }
     }
 
@@ -87,8 +97,19 @@ impl Lines {
 
     /// The next piece of the body. While the client keeps it waiting, the reservation is what is
     /// held, and no more: others can have the room.
+    ///
+    /// # Errors
+    /// 408 if others wait for memory that the body, coming slowly, holds.
     async fn piece(&mut self) -> Outcome<Option<Bytes>> {
         let bytes = self.bytes();
+        self.is_slow = self.is_slow && self.buffers.are_short()
+            || self.body.keeps_others_waiting(&self.held, &self.buffers);
+        if self.is_slow {
+            self.held.resize(bytes)?;
+            if self.held.is_heavy() {
+                return Err(self.body.too_slow_for_others());
+            }
+        }
         let mut piece = pin!(self.body.piece());
         if let Ok(piece) = timeout(STALLED_AFTER, piece.as_mut()).await {
             return piece;
@@ -127,9 +148,13 @@ impl Lines {
 
     fn hold(&mut self) -> Outcome<()> {
         let bytes = self.bytes();
+        let least = match self.is_slow {
+            true => 0,
+            false => self.held_bytes_least,
+        };
         // What was given back may be gone; what is needed now may still be there.
-        match self.held.resize(bytes.max(self.held_bytes_least)) {
-            Err(_) if bytes < self.held_bytes_least => self.held.resize(bytes),
+        match self.held.resize(bytes.max(least)) {
+            Err(_) if bytes < least => self.held.resize(bytes),
             held => held,
         }
     }
@@ -151,22 +176,19 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::buffers::Buffers;
     use crate::options::ServerOptions;
     use axum::body::Body;
     use axum::http::HeaderMap;
-    use std::time::Duration;
 
     async fn lines_of(pieces: Vec<Vec<u8>>) -> Vec<Line> {
         let stream = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>));
         let body = Body::from_stream(stream);
-        let held = Buffers::new(&quire_env::Budget::new(64 << 20))
-            .hold(1, Duration::ZERO)
-            .await
-            .unwrap();
+        let budget = quire_env::Budget::new(64 << 20);
+        let buffers = Buffers::new(&budget, &budget);
+        let held = buffers.hold_now(1).unwrap();
         let (body, _) =
             BodyReader::new(&HeaderMap::new(), body, &ServerOptions::default()).unwrap();
-        let mut lines = Lines::new(body, held, 1);
+        let mut lines = Lines::new(body, &buffers, held, 1);
         let mut found = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             found.push(line);

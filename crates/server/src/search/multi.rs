@@ -11,7 +11,7 @@ use super::filter::{known, unsupported};
 use super::hits::Search;
 use super::request::Request;
 use super::state::SearchState;
-use super::{hold, point};
+use super::{hold, hold_now, point};
 use crate::access::named::check_own_item;
 use crate::access::role::Action;
 use crate::audit::AuditedGrant;
@@ -48,15 +48,15 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
     drop(body);
     let mut held = hold(&state.buffers, state.memory_timeout).await?;
     let engine = state.engine.clone();
-    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+    let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut out = Vec::new();
         for search in searches {
             if !out.is_empty() {
                 out.push(b',');
             }
             match answer(
-                engine,
                 (&state, noted.as_ref()),
+                (&mut held, out.capacity()),
                 &grant,
                 &search,
                 default.as_deref(),
@@ -129,17 +129,18 @@ fn searches(body: &[u8]) -> Outcome<Vec<One>> {
     }
 }
 
-/// The answer to one search, whole.
+/// The answer to one search, whole. `held` is the memory of the whole request, of which the answers
+/// before take `out_bytes`.
 fn answer(
-    engine: &Engine,
     (state, noted): (&SearchState, Option<&Arc<Running>>),
+    (held, out_bytes): (&mut Held, usize),
     grant: &AuditedGrant,
     search: &One,
     default: Option<&str>,
     params: &Params,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<(Vec<u8>, Held)> {
-    let begun = Instant::now();
+    let (begun, engine) = (Instant::now(), &state.engine);
     let known_here = [
         "index",
         "ignore_unavailable",
@@ -174,8 +175,15 @@ fn answer(
             Arc::new(views(&collections)?)
         }
     };
-    // The memory is that of the whole request.
-    let memory = (None, &state.buffers);
+    // A page by key reserves documents in memory of its own; else it is that of the whole request.
+    let own = match request.search_after.is_some() {
+        true => {
+            held.resize(out_bytes)?;
+            Some(hold_now(&state.buffers)?)
+        }
+        false => None,
+    };
+    let memory = (own, &state.buffers);
     let mut search = Search::begin(views, request, None, stop, memory, begun)?;
     let first = search.next_piece(false)?;
     search.whole(first, &state.buffers)

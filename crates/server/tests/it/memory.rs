@@ -105,6 +105,10 @@ async fn pages_by_key_and_changes_by_query_reserve_large_documents_before_they_a
             "POST /c/_search",
             r#"{"size":3,"sort":[{"_id":"asc"}],"search_after":["0"]}"#,
         ),
+        (
+            "POST /c/_msearch",
+            "{}\n{\"size\":3,\"sort\":[{\"_id\":\"asc\"}],\"search_after\":[\"0\"]}\n",
+        ),
         ("POST /c/_update_by_query", all),
         ("POST /c/_update_by_query?slices=2", all),
         ("POST /c/_delete_by_query", all),
@@ -137,7 +141,7 @@ async fn pages_by_key_and_changes_by_query_reserve_large_documents_before_they_a
         let reply = site.call(line, body.to_string()).await;
         let beginning = reply.text.get(..300).unwrap_or(&reply.text);
         assert_eq!(reply.status, 200, "{line}: {beginning}");
-        match line.ends_with("_search") {
+        match line.ends_with("search") {
             true => assert!(reply.text.contains(&text), "{line}: {beginning}"),
             false => assert!(reply.text.contains("\"total\":3"), "{line}: {beginning}"),
         }

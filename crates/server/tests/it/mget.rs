@@ -1,5 +1,7 @@
 //! Many documents in one answer.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::site::Site;
@@ -103,6 +105,37 @@ async fn an_answer_of_any_length_is_whole() {
             item["_source"]["n"].as_u64(),
             (*id < 50).then_some(*id as u64)
         );
+    }
+}
+
+/// Documents of a group are read by partition. Those of the first partitions may take all of its
+/// room, and leave none for the one that is next in the answer.
+#[tokio::test]
+async fn an_answer_goes_on_whichever_partition_its_next_document_is_in() {
+    let site = Site::new();
+    site.call("PUT /jobs", r#"{"settings":{"number_of_shards":4}}"#)
+        .await
+        .done(200);
+    let padding = "x".repeat(60_000);
+    for id in 0..16 {
+        let document = format!(r#"{{"n":{id},"p":"{padding}"}}"#);
+        site.call(&format!("PUT /jobs/_doc/{id}"), document)
+            .await
+            .done(201);
+    }
+    for first in 0..16 {
+        // Those that are absent make the next group a large one.
+        let absent = (100..132).map(|id| id.to_string());
+        let present = (first..16).chain(0..first).map(|id| id.to_string());
+        let ids: Vec<String> = absent.chain(present).collect();
+        let body = json!({"ids": ids}).to_string();
+        let reply = site.call("POST /jobs/_mget", body);
+        let reply = tokio::time::timeout(Duration::from_secs(60), reply).await;
+        let reply = reply.unwrap().done(200);
+        let items = reply["docs"].as_array().unwrap();
+        let found = items.iter().map(|item| item["_id"].as_str().unwrap());
+        assert!(found.eq(ids.iter().map(String::as_str)), "{first}");
+        assert_eq!(items[32]["_source"]["n"], first);
     }
 }
 
