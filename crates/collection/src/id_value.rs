@@ -7,11 +7,21 @@ use quire_model::{Key, ValueRef};
 #[must_use]
 pub fn id_value(key: &str) -> ValueRef<'_> {
     let integer = Key::parse(key).ok().and_then(|key| key.as_integer());
-    let signed = integer.and_then(|integer| i64::try_from(integer).ok());
-    let unsigned = integer.and_then(|integer| u64::try_from(integer).ok());
-    match (signed, unsigned) {
-        (Some(integer), _) => ValueRef::Int(integer),
-        (None, Some(integer)) => ValueRef::UInt(integer),
-        (None, None) => ValueRef::String(key),
+    integer
+        .and_then(of_integer)
+        .unwrap_or(ValueRef::String(key))
+}
+
+/// The same of a key.
+pub(crate) fn id_of_key(key: &Key) -> ValueRef<'_> {
+    let text = || ValueRef::String(key.as_str().unwrap_or_default());
+    key.as_integer().and_then(of_integer).unwrap_or_else(text)
+}
+
+fn of_integer(integer: i128) -> Option<ValueRef<'static>> {
+    match (i64::try_from(integer), u64::try_from(integer)) {
+        (Ok(integer), _) => Some(ValueRef::Int(integer)),
+        (Err(_), Ok(integer)) => Some(ValueRef::UInt(integer)),
+        (Err(_), Err(_)) => None,
     }
 }

@@ -143,7 +143,7 @@ impl PartitionView {
                 return Ok(());
             }
             for (docid, found) in batch.iter().filter(|(docid, _)| !changed.contains(docid)) {
-                let values = indexer.values(&found.document, &found.key.to_string());
+                let values = indexer.values(&found.document, &found.key);
                 see(&indexer, &values, *docid);
             }
         }

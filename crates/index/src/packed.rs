@@ -38,15 +38,15 @@ pub(crate) fn pack(numbers: impl IntoIterator<Item = u64>, width: u32, out: &mut
         debug_assert!(number <= mask(width), "a packed number is below 2^width");
         held |= number << bits;
         bits += width;
-        while bits >= 8 {
-            out.push(held as u8);
-            held >>= 8;
-            bits -= 8;
+        if bits >= u64::BITS {
+            out.extend_from_slice(&held.to_le_bytes());
+            bits -= u64::BITS;
+            // What the word had no room for.
+            held = number >> (width - bits);
         }
     }
-    if bits > 0 {
-        out.push(held as u8);
-    }
+    let rest = held.to_le_bytes();
+    out.extend_from_slice(rest.get(..bits.div_ceil(8) as usize).unwrap_or_default());
 }
 
 /// The number at `index`.

@@ -237,6 +237,14 @@ fn each_in_object<'a>(
         let Some(names_in) = names_in(name) else {
             continue;
         };
+        let is_scalar = !matches!(value, ValueRef::Array(_) | ValueRef::Object(_));
+        if names == 0 && is_scalar && names_in == 1 {
+            // Most fields: nothing is copied of the name.
+            if name.len() <= PATH_BYTES_MAX {
+                visit(name, value);
+            }
+            continue;
+        }
         if names + names_in > PATH_NAMES_MAX {
             continue;
         }
@@ -253,14 +261,17 @@ fn each_in_object<'a>(
 
 /// How many names of a path a field's name is; none if it is at no path.
 fn names_in(name: &str) -> Option<usize> {
-    let mut names = 0;
-    for part in name.split('.') {
-        if part.is_empty() {
-            return None;
+    let (mut names, mut last) = (1, b'.');
+    for byte in name.bytes() {
+        if byte == b'.' {
+            if last == b'.' {
+                return None;
+            }
+            names += 1;
         }
-        names += 1;
+        last = byte;
     }
-    Some(names)
+    (last != b'.').then_some(names)
 }
 
 fn each_in_value<'a>(

@@ -20,9 +20,10 @@ use crate::record::{Kind, Record, Row};
 use bytes::Bytes;
 use quire_env::Charge;
 use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
-use quire_model::{DocId, Document, Key, Position};
+use quire_model::{DocId, Document, Key, Position, ValueRef};
 use quire_seeded::{Bug, seeded};
 use quire_store::{BaseView, DerivedTrees, Difference, Error, Result, TreeBatch, TreeId};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -38,6 +39,9 @@ const READ_COPIES: u64 = 2;
 
 /// Changes of about this many bytes are written out.
 const CHANGES_BYTES_MAX: usize = 4 << 20;
+
+/// Values of a document that take no allocation.
+const FOUND_INLINE: usize = 48;
 
 /// See the module.
 #[derive(Debug)]
@@ -55,18 +59,53 @@ struct Changes {
     new: NewDocuments,
     inversion: Inversion,
     columns: ColumnChanges,
-    /// Those of the last new document: their memory is used again.
+    /// Those of the last new document that was not taken value by value: their memory is used again.
     values: Values,
 }
 
 impl Changes {
     /// Takes a document that was not there before, by its record.
     fn add_new(&mut self, docid: DocId, position: Position, bytes: &Bytes) -> Result<()> {
-        let mut values = std::mem::take(&mut self.values);
-        self.take_values(position, bytes, &mut values)?;
-        if values.is_there() {
-            self.inversion.add_document(docid);
+        let Some((document, key)) = document_of(position, bytes)? else {
+            return Ok(());
+        };
+        self.inversion.add_document(docid);
+        let mut found = SmallVec::<[(Slot, ValueRef<'_>); FOUND_INLINE]>::new();
+        let (few_max, mut are_few) = (self.indexer.few_max(), true);
+        self.indexer
+            .each_value(&document, &key, &mut |slot, value| {
+                are_few &= found.len() < few_max;
+                if are_few {
+                    found.push((slot, value));
+                }
+            });
+        if !are_few {
+            let mut values = std::mem::take(&mut self.values);
+            self.indexer.take_values(&document, &key, &mut values);
+            self.add_new_values(docid, values);
+            return Ok(());
         }
+        // Fields come in the order of their slots in most documents.
+        if !found.is_sorted_by_key(|(slot, _)| *slot) {
+            found.sort_by_key(|(slot, _)| *slot);
+        }
+        let mut others = SmallVec::<[(Slot, ValueRef<'_>); 8]>::new();
+        for of_field in found.chunk_by(|(a, _), (b, _)| a == b) {
+            match of_field {
+                [(slot, value)] if self.new.add_one(*slot, docid, *value) => {}
+                _ => others.extend_from_slice(of_field),
+            }
+        }
+        if !others.is_empty() {
+            let mut values = std::mem::take(&mut self.values);
+            self.indexer.take_few(&others, &mut values);
+            self.add_new_values(docid, values);
+        }
+        Ok(())
+    }
+
+    /// Takes fields of a document that was not there before.
+    fn add_new_values(&mut self, docid: DocId, values: Values) {
         for (slot, terms) in values.fields() {
             if !self.new.add(slot, docid, terms) {
                 self.inversion.add_field(slot, docid, terms);
@@ -74,7 +113,6 @@ impl Changes {
             }
         }
         self.values = values;
-        Ok(())
     }
 
     fn add(&mut self, docid: DocId, before: &Values, after: &Values) {
@@ -122,31 +160,24 @@ impl Changes {
 
     /// The values of the document in a record of the log; none if it deleted the document.
     fn values_of(&mut self, position: Position, bytes: &Bytes) -> Result<Values> {
-        let mut values = Values::default();
-        self.take_values(position, bytes, &mut values)?;
-        Ok(values)
+        Ok(match document_of(position, bytes)? {
+            Some((document, key)) => self.indexer.values(&document, &key),
+            None => Values::default(),
+        })
     }
+}
 
-    /// As [`values_of`](Self::values_of), in place of others.
-    fn take_values(
-        &mut self,
-        position: Position,
-        bytes: &Bytes,
-        values: &mut Values,
-    ) -> Result<()> {
-        let refused = |what: String| Error::derived(position, what);
-        let record = Record::decode(bytes).map_err(refused)?;
-        if record.kind == Kind::Delete {
-            *values = Values::default();
-            return Ok(());
-        }
-        let said = |error: quire_model::Error| refused(error.to_string());
-        let document = Document::from_stored(record.document_bytes(bytes)).map_err(said)?;
-        let key = Key::decode(record.key).map_err(said)?;
-        self.indexer
-            .take_values(&document, &key.to_string(), values);
-        Ok(())
+/// The document in a record of the log, and its key; none if it deleted the document.
+fn document_of(position: Position, bytes: &Bytes) -> Result<Option<(Document, Key)>> {
+    let refused = |what: String| Error::derived(position, what);
+    let record = Record::decode(bytes).map_err(refused)?;
+    if record.kind == Kind::Delete {
+        return Ok(None);
     }
+    let said = |error: quire_model::Error| refused(error.to_string());
+    let document = Document::from_stored(record.document_bytes(bytes)).map_err(said)?;
+    let key = Key::decode(record.key).map_err(said)?;
+    Ok(Some((document, key)))
 }
 
 /// Writes what new documents change.

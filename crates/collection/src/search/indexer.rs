@@ -5,9 +5,9 @@
 
 use super::values::{Limits, Slot, Values};
 use super::{FieldSet, key};
-use crate::id_value::id_value;
+use crate::id_value::id_of_key;
 use hashbrown::HashMap;
-use quire_model::{Document, ValueRef};
+use quire_model::{Document, Key, ValueRef};
 use quire_query::Path;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ use xxhash_rust::xxh3::Xxh3Default;
 /// The field that is a document's key in queries: an integer if the key is one, else a string. What
 /// a document has in this field is never another value.
 pub const ID: &str = "_id";
+
+/// At most this many values of a document are few.
+const FEW_MAX: usize = 4096;
 
 /// A field that is indexed.
 #[derive(Debug)]
@@ -64,22 +67,55 @@ impl Indexer {
         }
     }
 
-    /// The values of a document. `id` is its key as text.
-    pub(crate) fn values(&mut self, document: &Document, id: &str) -> Values {
+    /// The values of a document. `id` is its key.
+    pub(crate) fn values(&mut self, document: &Document, id: &Key) -> Values {
         let mut values = Values::default();
         self.take_values(document, id, &mut values);
         values
     }
 
     /// As [`values`](Self::values), in place of others, whose memory is used again.
-    pub(crate) fn take_values(&mut self, document: &Document, id: &str, values: &mut Values) {
+    pub(crate) fn take_values(&mut self, document: &Document, id: &Key, values: &mut Values) {
         values.begin(self.limits);
+        self.each_value(document, id, &mut |slot, value| {
+            values.push(slot, |out| key::encode_entry(value, out));
+        });
+        values.finish();
+        for field in values.many().filter_map(|slot| self.field(slot)) {
+            self.indexed.note_many(&field.key);
+        }
+    }
+
+    /// Takes these values of a document, which are all that it has in their fields, in place of
+    /// others. They are as few as each document may have.
+    pub(crate) fn take_few(&self, few: &[(Slot, ValueRef<'_>)], values: &mut Values) {
+        debug_assert!(few.len() <= self.few_max(), "few values are within limits");
+        values.begin(self.limits);
+        for (slot, value) in few {
+            values.push(*slot, |out| key::encode_entry(*value, out));
+        }
+        values.finish();
+    }
+
+    /// A document with up to this many values has too many in no field.
+    pub(crate) fn few_max(&self) -> usize {
+        self.limits.field.min(FEW_MAX)
+    }
+
+    /// Shows each value of a document that is indexed, in the order of the document; `id` is its
+    /// key.
+    pub(crate) fn each_value<'d>(
+        &mut self,
+        document: &'d Document,
+        id: &'d Key,
+        see: &mut impl FnMut(Slot, ValueRef<'d>),
+    ) {
         let mut last = None;
-        let mut add = |path: &str, value: ValueRef<'_>| {
+        let mut add = |path: &str, value: ValueRef<'d>| {
             let at = self.find(path, last);
             last = Some(at);
             if let Some(slot) = self.known.get(at).and_then(|known| known.slot) {
-                values.push(slot, |out| key::encode_entry(value, out));
+                see(slot, value);
             }
         };
         Path::each_value_in(document.root(), &mut |path, value| {
@@ -87,11 +123,7 @@ impl Indexer {
                 add(path, value);
             }
         });
-        add(ID, id_value(id));
-        values.finish();
-        for field in values.many().filter_map(|slot| self.field(slot)) {
-            self.indexed.note_many(&field.key);
-        }
+        add(ID, id_of_key(id));
     }
 
     /// A field.

@@ -12,7 +12,7 @@ use super::Indexer;
 use super::key::{self, PRESENT, SEVERAL};
 use super::values::{Slot, Terms};
 use quire_index::{BLOCK_LOWS, InvertedBlock, TERM_BYTES_MAX, VALUES_MAX, encode_added};
-use quire_model::DocId;
+use quire_model::{DocId, ValueRef};
 
 /// A block has the docids of a cluster.
 const _: () = assert!(BLOCK_LOWS == 1 << 16 && TERM_BYTES_MAX == key::TERM_BYTES_MAX);
@@ -22,7 +22,6 @@ const _: () = assert!(BLOCK_LOWS == 1 << 16 && TERM_BYTES_MAX == key::TERM_BYTES
 pub(crate) struct NewDocuments {
     /// By slot: the clusters, in the order in which they came.
     fields: Vec<Vec<(u16, InvertedBlock)>>,
-    bytes: usize,
 }
 
 /// Takes what new documents change in trees.
@@ -39,31 +38,39 @@ impl NewDocuments {
         if terms.len() > VALUES_MAX || terms.has_long() {
             return false;
         }
-        let (cluster, low) = ((docid.0 >> 16) as u16, docid.0 as u16);
-        if self.fields.len() <= slot.index() {
-            self.fields.resize_with(slot.index() + 1, Vec::new);
-        }
-        let Some(clusters) = self.fields.get_mut(slot.index()) else {
-            return false;
-        };
-        // Mostly the one that came last.
-        let at = clusters.iter().rposition(|(of, _)| *of == cluster);
-        let at = at.unwrap_or_else(|| {
-            clusters.push((cluster, InvertedBlock::new()));
-            self.bytes += size_of::<InvertedBlock>();
-            clusters.len() - 1
-        });
-        if let Some((_, block)) = clusters.get_mut(at) {
-            let before = block.bytes();
-            block.add(low, terms.iter());
-            self.bytes += block.bytes() - before;
+        if let Some(block) = self.block(slot, docid) {
+            block.add(docid.0 as u16, terms.iter());
         }
         true
     }
 
+    /// Takes the one value that a document has in a field. False if it is refused.
+    pub(crate) fn add_one(&mut self, slot: Slot, docid: DocId, value: ValueRef<'_>) -> bool {
+        let block = self.block(slot, docid);
+        block.is_some_and(|block| block.add_one(docid.0 as u16, value))
+    }
+
+    /// The block of a field that has a document.
+    fn block(&mut self, slot: Slot, docid: DocId) -> Option<&mut InvertedBlock> {
+        let cluster = (docid.0 >> 16) as u16;
+        if self.fields.len() <= slot.index() {
+            self.fields.resize_with(slot.index() + 1, Vec::new);
+        }
+        let clusters = self.fields.get_mut(slot.index())?;
+        // Mostly the one that came last.
+        let at = clusters.iter().rposition(|(of, _)| *of == cluster);
+        let at = at.unwrap_or_else(|| {
+            clusters.push((cluster, InvertedBlock::new()));
+            clusters.len() - 1
+        });
+        clusters.get_mut(at).map(|(_, block)| block)
+    }
+
     /// About how many bytes of memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        let blocks = self.fields.iter().flatten();
+        let of_blocks = blocks.map(|(_, block)| size_of::<InvertedBlock>() + block.bytes());
+        of_blocks.sum()
     }
 
     /// Shows all changes, field by field in the order of keys. The values were taken by this
@@ -80,6 +87,9 @@ impl NewDocuments {
             key.clear();
             key.extend_from_slice(&field.key);
             for (cluster, block) in clusters {
+                if block.is_empty() {
+                    continue;
+                }
                 let inverted = block.finish();
                 let mut posting = |suffix: &[u8], lows: &[u16]| {
                     if lows.is_empty() {

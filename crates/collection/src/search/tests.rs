@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use quire_env::Budget;
 use quire_index::Posting;
 use quire_lsm::{Merger, SmallBytes, ValueParts};
-use quire_model::{DocId, Document, Position};
+use quire_model::{DocId, Document, Key, Position};
 use quire_query::testing::{Case, naive};
 use quire_query::{Aggregate, Answer, Hit, Measure, Options, Query, field, find, find_all};
 use quire_seeded::Bug;
@@ -133,7 +133,8 @@ fn index(
 ) {
     let values_of = |indexer: &mut Indexer, kept: &Kept, doc: usize| {
         let document = kept.0.get(doc).and_then(Option::as_ref);
-        document.map_or(Values::default(), |document| indexer.values(document, ""))
+        let key = Key::from(7_u64);
+        document.map_or(Values::default(), |document| indexer.values(document, &key))
     };
     let docs: Vec<usize> = (0..after.0.len()).collect();
     for docs in docs.chunks(batch) {
@@ -445,7 +446,10 @@ fn equal_values_of_a_document_take_the_room_of_few() {
     let items = items.collect::<Vec<_>>().join(",");
     let of = |indexer: &mut Indexer, items: &str| {
         let json = format!("{{\"a\":[{items}],\"b\":[true,{items}]}}");
-        indexer.values(&Document::from_json(json.as_bytes()).unwrap(), "7")
+        indexer.values(
+            &Document::from_json(json.as_bytes()).unwrap(),
+            &Key::from(7_u64),
+        )
     };
     let many = of(&mut indexer, &items);
     let once: std::collections::BTreeSet<&str> = items.split(',').collect();
@@ -490,7 +494,7 @@ fn which_fields_have_too_many_values_follows_from_the_document_alone() {
             let [a, b, c] = counts.map(|count| list(order(count)));
             let json = format!("{{\"a\":[{a}],\"b\":[{b}],\"c\":[{c}]}}");
             let document = Document::from_json(json.as_bytes()).unwrap();
-            let values = indexer.values(&document, "k");
+            let values = indexer.values(&document, &Key::parse("k").unwrap());
             assert!(values.bytes() < 2 << 20, "{} bytes", values.bytes());
             let of_fields = values.fields().map(|(_, terms)| terms.len());
             let expected = kept.into_iter().filter(|count| *count > 0).chain([1]);

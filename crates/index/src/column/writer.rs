@@ -34,6 +34,21 @@ impl ColumnWriter {
         }
     }
 
+    /// Adds rows; appends each block to `out` that is full.
+    pub fn extend(&mut self, values: &[u64], out: &mut Vec<u8>) {
+        let mut left = values;
+        while !left.is_empty() {
+            let room = BLOCK_ROWS - self.waiting.len();
+            let (now, later) = left.split_at(room.min(left.len()));
+            self.waiting.extend_from_slice(now);
+            self.rows += now.len() as u64;
+            if self.waiting.len() == BLOCK_ROWS {
+                self.end_block(out);
+            }
+            left = later;
+        }
+    }
+
     /// Appends the rest of the column to `out`: the last block and the directory.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         if !self.waiting.is_empty() {
@@ -71,9 +86,17 @@ impl ColumnWriter {
 
 /// Appends the block of `values`, 1 to 4,096, to `out`, in the encoding that takes fewest bytes.
 fn encode_block(values: &[u64], out: &mut Vec<u8>) -> Zone {
-    let present = || values.iter().copied().filter(|value| *value != 0);
-    let (least, greatest) = (present().min().unwrap_or(0), present().max().unwrap_or(0));
-    let zeros = values.len() - present().count();
+    let (mut least, mut greatest, mut zeros, mut runs) = (u64::MAX, 0, 0, 1);
+    let mut last = values.first().copied().unwrap_or(0);
+    for value in values {
+        // Zero is no value: less one, it is above all others.
+        least = least.min(value.wrapping_sub(1));
+        greatest = greatest.max(*value);
+        zeros += usize::from(*value == 0);
+        runs += usize::from(*value != last);
+        last = *value;
+    }
+    let least = if zeros == values.len() { 0 } else { least + 1 };
     let zone = |encoding, base, slope, width| Zone {
         least,
         greatest,
@@ -101,7 +124,6 @@ fn encode_block(values: &[u64], out: &mut Vec<u8>) -> Zone {
             (best, bytes) = (line, line_bytes);
         }
     }
-    let runs = values.chunk_by(|a, b| a == b).count();
     let run_width = width_of(greatest - floor);
     let run_bytes = packed_bytes(runs, ROW_BITS) + packed_bytes(runs, run_width);
     // Runs have to be searched, so they must save something.

@@ -13,6 +13,7 @@ use super::writer::{
     places_of, sort_rows,
 };
 use crate::term;
+use quire_model::ValueRef;
 
 /// Takes documents in.
 #[derive(Debug, Default)]
@@ -31,6 +32,12 @@ impl InvertedBlock {
     #[must_use]
     pub fn new() -> InvertedBlock {
         InvertedBlock::default()
+    }
+
+    /// Whether it has no document.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lows.is_empty()
     }
 
     /// About how many bytes of memory it takes.
@@ -62,6 +69,20 @@ impl InvertedBlock {
         if count != 1 || !self.ends.is_empty() {
             self.ends.push(self.cells.len() as u32);
         }
+    }
+
+    /// As [`add`](Self::add), of a document that has one value. False, and nothing added, for one
+    /// that has no term, or a term that is long or takes more than copying.
+    pub fn add_one(&mut self, low: u16, value: ValueRef<'_>) -> bool {
+        let Some(number) = self.terms.number_of_value(value) else {
+            return false;
+        };
+        self.cells.push(number);
+        self.lows.push(low);
+        if !self.ends.is_empty() {
+            self.ends.push(self.cells.len() as u32);
+        }
+        true
     }
 
     /// All documents are there.
@@ -120,9 +141,11 @@ impl Inverted {
     /// The documents that have a value which is not null, ascending.
     #[must_use]
     pub fn present(&self) -> Vec<u16> {
-        // Null comes first.
-        let null = self.terms.find(term::NULL);
-        self.lows(|cells| cells.last().is_some_and(|last| Some(*last) != null))
+        // Each row has a cell, and null comes first.
+        match self.terms.find(term::NULL) {
+            None => self.rows.iter().map(|row| row.low).collect(),
+            null => self.lows(|cells| cells.last().is_some_and(|last| Some(*last) != null)),
+        }
     }
 
     /// The documents that have several values, null counted as one; ascending.

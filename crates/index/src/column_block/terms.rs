@@ -1,9 +1,22 @@
 //! [`Terms`]: different terms, numbered as they come.
+//!
+//! # Invariants
+//! 1. A term has one number, whether it came as a term or as a value.
+//! 2. Integers are found by their values, other terms by a hash. The hash of a text's term is that
+//!    of its bytes between head and end mark, so that a value is found before it is encoded.
 
+use super::format::TERM_BYTES_MAX;
+use crate::term;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use quire_model::ValueRef;
+use quire_model::ordered::OrderedValue;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
+
+/// What the term of a text begins with, and what it ends with.
+const TEXT_HEAD: u8 = 0xa0;
+const TEXT_END: [u8; 2] = [0, 1];
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -11,6 +24,22 @@ pub(super) struct Terms {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     places: HashTable<Place>,
+    integers: HashTable<Integer>,
+}
+
+/// The number of an integer's term.
+#[derive(Debug, Clone, Copy)]
+struct Integer {
+    value: i64,
+    number: u32,
+}
+
+impl Integer {
+    /// What the table goes by: the upper bits of a product depend on all of the value.
+    fn spread(value: i64) -> u64 {
+        let product = u128::from(value as u64) * 0x9e37_79b9_7f4a_7c15;
+        (product >> 64) as u64 ^ product as u64
+    }
 }
 
 /// Where a term's number is found.
@@ -60,7 +89,13 @@ impl Terms {
 
     /// The number of a term, if it is there.
     pub(super) fn find(&self, term: &[u8]) -> Option<u32> {
-        let hash = (xxh3_64(term) >> 32) as u32;
+        if let Some(value) = integer_of(term) {
+            let found = self
+                .integers
+                .find(Integer::spread(value), |one| one.value == value);
+            return found.map(|one| one.number);
+        }
+        let hash = hash_of(text_of(term).unwrap_or(term));
         let is_it = |place: &Place| place.hash == hash && self.get(place.number) == term;
         let found = self.places.find(Place::spread(hash), is_it);
         found.map(|place| place.number)
@@ -68,16 +103,74 @@ impl Terms {
 
     /// The number of a term, which comes to them if it is not there.
     pub(super) fn number(&mut self, term: &[u8]) -> u32 {
+        if let Some(value) = integer_of(term) {
+            return self.number_of_integer(value);
+        }
+        let hash = hash_of(text_of(term).unwrap_or(term));
+        let is_it = |other: &[u8]| other == term;
+        self.number_hashed(hash, is_it, |out| out.extend_from_slice(term))
+    }
+
+    /// The number of a value's term. None, and nothing comes to them, for an array, an object and a
+    /// text that is long or has a zero byte.
+    pub(super) fn number_of_value(&mut self, value: ValueRef<'_>) -> Option<u32> {
+        let text = match value {
+            ValueRef::Int(value) => return Some(self.number_of_integer(value)),
+            ValueRef::String(text) => text.as_bytes(),
+            other => {
+                let mut encoded = Vec::new();
+                return term::encode(other, &mut encoded).then(|| self.number(&encoded));
+            }
+        };
+        if text.len() > TERM_BYTES_MAX - 1 - TEXT_END.len() || text.contains(&0) {
+            return None;
+        }
+        Some(self.number_hashed(
+            hash_of(text),
+            |term| text_of(term) == Some(text),
+            |out| {
+                out.push(TEXT_HEAD);
+                out.extend_from_slice(text);
+                out.extend_from_slice(&TEXT_END);
+            },
+        ))
+    }
+
+    fn number_of_integer(&mut self, value: i64) -> u32 {
+        let entry = self.integers.entry(
+            Integer::spread(value),
+            |one| one.value == value,
+            |one| Integer::spread(one.value),
+        );
+        match entry {
+            Entry::Occupied(known) => known.get().number,
+            Entry::Vacant(free) => {
+                let number = self.ends.len() as u32;
+                free.insert(Integer { value, number });
+                term::encode_ordered(OrderedValue::Int(value), &mut self.bytes);
+                self.ends.push(self.bytes.len() as u32);
+                number
+            }
+        }
+    }
+
+    /// The number of the term that `is_it` knows, which `append` appends if it is not there.
+    fn number_hashed(
+        &mut self,
+        hash: u32,
+        is_it: impl Fn(&[u8]) -> bool,
+        append: impl FnOnce(&mut Vec<u8>),
+    ) -> u32 {
         let Terms {
             bytes,
             ends,
             places,
+            ..
         } = self;
-        let hash = (xxh3_64(term) >> 32) as u32;
         let of = |number: u32| bytes.get(Terms::range(ends, number)).unwrap_or_default();
         let entry = places.entry(
             Place::spread(hash),
-            |place| place.hash == hash && of(place.number) == term,
+            |place| place.hash == hash && is_it(of(place.number)),
             |place| Place::spread(place.hash),
         );
         match entry {
@@ -85,7 +178,7 @@ impl Terms {
             Entry::Vacant(free) => {
                 let number = ends.len() as u32;
                 free.insert(Place { hash, number });
-                bytes.extend_from_slice(term);
+                append(bytes);
                 ends.push(bytes.len() as u32);
                 number
             }
@@ -106,6 +199,28 @@ impl Terms {
             *place = number;
         }
     }
+}
+
+/// The integer of a term, if it is that of one.
+fn integer_of(term: &[u8]) -> Option<i64> {
+    match term.first() {
+        Some(first) if *first < TEXT_HEAD => match term::decode(term)? {
+            OrderedValue::Int(value) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What the term of a text has between head and end mark.
+fn text_of(term: &[u8]) -> Option<&[u8]> {
+    let (head, rest) = term.split_first()?;
+    (*head == TEXT_HEAD).then(|| rest.strip_suffix(&TEXT_END))?
+}
+
+/// The upper half: a table that grows hashes no term again.
+fn hash_of(bytes: &[u8]) -> u32 {
+    (xxh3_64(bytes) >> 32) as u32
 }
 
 /// The first eight bytes as a number, zeros past the end.

@@ -4,10 +4,27 @@ use super::*;
 use crate::DocSet;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use quire_model::ValueRef;
 use quire_model::ordered::OrderedValue;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Terms = BTreeSet<Vec<u8>>;
+/// What the one term of a document stands for, if it has one, and that is no float.
+fn only_value(terms: &Terms) -> Option<OrderedValue<'_>> {
+    let value = crate::term::decode(terms.first().filter(|_| terms.len() == 1)?);
+    value.filter(|value| !matches!(value, OrderedValue::Float(_)))
+}
+
+fn value_of<'v>(value: &'v OrderedValue<'_>) -> ValueRef<'v> {
+    match value {
+        OrderedValue::Bool(value) => ValueRef::Bool(*value),
+        OrderedValue::Int(value) => ValueRef::Int(*value),
+        OrderedValue::UInt(value) => ValueRef::UInt(*value),
+        OrderedValue::String(text) => ValueRef::String(text),
+        _ => ValueRef::Null,
+    }
+}
+
 /// What layers say: of each document, its terms, or that it is marked.
 type Model = BTreeMap<u16, Option<Terms>>;
 
@@ -200,6 +217,7 @@ proptest! {
     fn an_inverted_block_is_a_layer_and_the_postings_of_its_values(
         model in any_layer(),
         is_backwards in any::<bool>(),
+        by_value in any::<u16>(),
     ) {
         let mut model = with_values(&model);
         model.retain(|_, terms| terms.is_some());
@@ -210,7 +228,11 @@ proptest! {
         let mut block = InvertedBlock::new();
         let mut postings: BTreeMap<&[u8], BTreeSet<u16>> = BTreeMap::new();
         for (low, terms) in order {
-            block.add(*low, terms.iter().flatten().map(Vec::as_slice));
+            // Of some documents the one value comes as it is.
+            let one = terms.as_ref().and_then(only_value).filter(|_| low & by_value == 0);
+            if !one.is_some_and(|one| block.add_one(*low, value_of(&one))) {
+                block.add(*low, terms.iter().flatten().map(Vec::as_slice));
+            }
             for term in terms.iter().flatten() {
                 postings.entry(term).or_default().insert(*low);
             }

@@ -209,6 +209,16 @@ impl ColumnBlockWriter {
         out: &mut Vec<u8>,
     ) {
         let mut codes = Vec::with_capacity(ordinals.len());
+        if self.is_one_each() {
+            let of_row = |row: &Row| ordinals.get(row.start as usize).copied();
+            codes.extend(
+                self.rows
+                    .iter()
+                    .filter_map(of_row)
+                    .map(|ordinal| ordinal + 1),
+            );
+            return self.write(is_bottom, values, &codes, &[], false, out);
+        }
         let mut ends = Vec::with_capacity(self.rows.len());
         let (mut own, mut many) = (Vec::new(), false);
         for row in &self.rows {
@@ -228,6 +238,11 @@ impl ColumnBlockWriter {
             ends.push(codes.len());
         }
         self.write(is_bottom, values, &codes, &ends, many, out);
+    }
+
+    /// Whether each document has one value.
+    fn is_one_each(&self) -> bool {
+        self.rows.iter().all(|row| row.end == row.start + 1)
     }
 
     /// The ordinals of all cells that documents have.
@@ -265,6 +280,8 @@ impl ColumnBlockWriter {
         (dictionary_of(&self.terms, &sorted), ordinals.collect())
     }
 
+    /// Appends the layer. `ends` says where the codes of each document end; it is empty if each
+    /// has one.
     fn write(
         &self,
         is_bottom: bool,
@@ -287,7 +304,13 @@ impl ColumnBlockWriter {
         let (mut starts, mut start_bytes) = (ColumnWriter::new(), Vec::new());
         let (mut column, mut code_bytes) = (ColumnWriter::new(), Vec::new());
         let (mut next, mut begin) = (first, 0);
-        for (row, end) in self.rows.iter().zip(ends) {
+        let is_plain = ends.is_empty() && length == self.rows.len();
+        if is_plain {
+            column.extend(codes, &mut code_bytes);
+        }
+        let rows = if is_plain { &[] } else { self.rows.as_slice() };
+        for (at, row) in rows.iter().enumerate() {
+            let end = ends.get(at).map_or(at + 1, |end| *end);
             let low = usize::from(row.low);
             while is_range && next < low {
                 // A document that there is nothing of.
@@ -304,7 +327,7 @@ impl ColumnBlockWriter {
             if row.is_marked {
                 marked.extend_from_slice(&row.low.to_le_bytes());
             }
-            let own = codes.get(begin..*end).unwrap_or_default();
+            let own = codes.get(begin..end).unwrap_or_default();
             if many {
                 starts.push(begin as u64, &mut start_bytes);
             }
@@ -313,7 +336,7 @@ impl ColumnBlockWriter {
             }
             own.iter()
                 .for_each(|code| column.push(*code, &mut code_bytes));
-            begin = *end;
+            begin = end;
         }
         if many {
             starts.push(begin as u64, &mut start_bytes);
