@@ -254,6 +254,8 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
                 "_cell",
                 "_field_caps",
                 "_analyze",
+                "_validate",
+                "allocation/explain",
                 "_simulate",
                 "_refresh",
                 "scroll",

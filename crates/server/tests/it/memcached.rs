@@ -310,6 +310,7 @@ fn a_closed_collection_and_one_with_a_block_answer_with_an_error() {
     change(false, "read");
     let answer = answer_to("get a\r\n");
     assert!(answer.contains("FORBIDDEN/7/index read (api)"), "{answer}");
+    change(false, "metadata");
     assert_eq!(answer_to("delete a\r\n"), "DELETED|");
 }
 
