@@ -1,6 +1,6 @@
 //! [`Cast`]: values that are compared as what they say, and not as what they are.
 
-use crate::facets::millis_of;
+use crate::dates::millis_of;
 use crate::{Bounds, Error, Result, TermRange, Value};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

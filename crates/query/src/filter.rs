@@ -4,9 +4,6 @@ use crate::{Cast, Order, Path, Pattern, Value};
 use quire_model::ordered::Direction;
 use std::ops::{Bound, Not, RangeBounds};
 
-/// A lower and an upper bound.
-pub type Bounds = (Bound<Value>, Bound<Value>);
-
 /// Which documents match a query.
 ///
 /// A predicate on a field holds if it holds for any value that the document has at the path. `Not`

@@ -41,6 +41,7 @@ mod batches;
 mod cast;
 mod column;
 mod computed;
+mod dates;
 mod element;
 mod error;
 mod evaluate;
@@ -110,7 +111,7 @@ pub use facets::{
     Bucket, BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind,
     Faceted, Metric, Missing, Quantiles, Rounding, Source, Statistic, Stats, TextFilter,
 };
-pub use filter::{Bounds, Field, Filter, field};
+pub use filter::{Field, Filter, field};
 pub use having::{Comparison, GroupOrder, Having};
 pub use hit::Hit;
 pub use leaf::{Leaf, TermBounds, Test};
@@ -129,5 +130,5 @@ pub use shard::{AccessCosts, Cost, Estimate, FieldInfo, Found, Segment, Shard, T
 pub use shards::{Execute, Merged, Places, Shards};
 pub use term_range::TermRange;
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};
-pub use value::Value;
+pub use value::{Bounds, Value};
 pub use workers::{RunAll, Workers};

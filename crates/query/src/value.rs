@@ -7,6 +7,10 @@ use smallvec::SmallVec;
 use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::io::Write;
+use std::ops::Bound;
+
+/// A lower and an upper bound.
+pub type Bounds = (Bound<Value>, Bound<Value>);
 
 /// A scalar: null, a boolean, a number or a string, held as its [term](quire_index::term).
 ///

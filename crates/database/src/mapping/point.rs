@@ -2,8 +2,6 @@
 
 use quire_model::ValueRef;
 
-use super::field::shown;
-
 /// Why a value is no place. A number is a part of one, as in `[13.4, 52.5]`.
 pub(super) fn refuses(value: ValueRef<'_>) -> Option<String> {
     match value {
@@ -13,10 +11,13 @@ pub(super) fn refuses(value: ValueRef<'_>) -> Option<String> {
             (!is_point).then(|| format!("[{text}] is no place: write it as [lat,lon]"))
         }
         ValueRef::Object(object) => {
-            let number = |name: &str| match object.get(name) {
-                Some(ValueRef::String(text)) => text.parse().ok(),
-                Some(value) => shown(value).parse().ok(),
-                None => None,
+            // Only whether it is a place is looked at, not its last digits.
+            let number = |name: &str| match object.get(name)? {
+                ValueRef::String(text) => text.parse().ok(),
+                ValueRef::Int(number) => Some(number as f64),
+                ValueRef::UInt(number) => Some(number as f64),
+                ValueRef::Float(number) => Some(number.value()),
+                _ => None,
             };
             let is_place = match (number("lat"), number("lon")) {
                 (Some(lat), Some(lon)) => is_place(lat, lon),

@@ -4,8 +4,8 @@
 //! part once for each ordinal, and then found by it.
 
 use super::column::FieldColumn;
-use super::dates::millis_of;
 use super::facet::{BucketKey, Buckets, Missing, Source};
+use crate::dates::millis_of;
 use crate::groups::GroupKey;
 use crate::meter::{ENTRY_BYTES, Meter};
 use crate::value::number;

@@ -7,7 +7,6 @@
 
 mod buckets;
 mod column;
-mod dates;
 mod deviation;
 mod documents;
 mod facet;
@@ -24,7 +23,6 @@ mod statistic;
 mod text_filter;
 mod weighted;
 
-pub(crate) use dates::millis_of;
 pub(crate) use documents::Documents;
 pub use facet::{
     BucketKey, BucketOrder, BucketOrderBy, Buckets, Facet, FacetKind, Missing, Source,

@@ -1,9 +1,8 @@
 //! What facets say, by definition.
 
 use super::naive_filter::{accepts, values};
-use crate::facets::{
-    MetricState, compare_numbers, interval_start, is_within, millis_of, number_at,
-};
+use crate::dates::millis_of;
+use crate::facets::{MetricState, compare_numbers, interval_start, is_within, number_at};
 use crate::meter::Meter;
 use crate::{
     Bucket, BucketKey, BucketOrderBy, Buckets, Facet, FacetKind, Faceted, Hit, Metric, Missing,
