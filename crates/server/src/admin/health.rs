@@ -81,18 +81,19 @@ fn is_one_enough(wanted: &str) -> Outcome<bool> {
             "parameter [wait_for_nodes] can't be [{wanted}]: it is a number, or >=N, <=N, >N, <N"
         ))
     };
-    let forms: [(&str, &str, fn(u64) -> bool); 4] = [
-        (">=", "ge(", |least| 1 >= least),
-        ("<=", "le(", |most| 1 <= most),
-        (">", "gt(", |below| 1 > below),
-        ("<", "lt(", |above| 1 < above),
-    ];
-    for (sign, word, is_enough) in forms {
+    for (sign, word) in [(">=", "ge("), ("<=", "le("), (">", "gt("), ("<", "lt(")] {
         let inner = wanted.strip_prefix(word);
         let inner = inner.and_then(|rest| rest.strip_suffix(')'));
-        if let Some(number) = wanted.strip_prefix(sign).or(inner) {
-            return number.trim().parse().map(is_enough).map_err(|_| wrong());
-        }
+        let Some(number) = wanted.strip_prefix(sign).or(inner) else {
+            continue;
+        };
+        let number: u64 = number.trim().parse().map_err(|_| wrong())?;
+        return Ok(match sign {
+            ">=" => 1 >= number,
+            "<=" => 1 <= number,
+            ">" => 1 > number,
+            _ => 1 < number,
+        });
     }
     wanted
         .parse()

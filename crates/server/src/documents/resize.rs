@@ -38,8 +38,12 @@ impl Kind {
     fn check(self, source: u32, target: u32) -> Outcome<()> {
         let wrong = match self {
             Kind::Clone if target != source => "must be equal to",
-            Kind::Shrink if target > source || source % target != 0 => "must be a factor of",
-            Kind::Split if target <= source || target % source != 0 => "must be a multiple of",
+            Kind::Shrink if target > source || !source.is_multiple_of(target) => {
+                "must be a factor of"
+            }
+            Kind::Split if target <= source || !target.is_multiple_of(source) => {
+                "must be a multiple of"
+            }
             _ => return Ok(()),
         };
         Err(Failure::illegal_argument(format!(
