@@ -90,8 +90,9 @@ impl Resolved {
         let found = self.0.iter().find(declared).or(only);
         found.map(|(target, _)| target.as_str()).ok_or_else(|| {
             Error::Invalid(format!(
-                "no write index is defined for alias [{name}]: writes need a collection that is \
-                 declared with is_write_index, or an alias of one collection"
+                "no write index is defined for alias [{name}]. The write index may be explicitly \
+                 disabled using is_write_index=false or the alias points to multiple indices \
+                 without one being designated as a write index"
             ))
         })
     }

@@ -59,7 +59,8 @@ struct Changes {
     new: NewDocuments,
     inversion: Inversion,
     columns: ColumnChanges,
-    /// Those of the last new document that was not taken value by value: their memory is used again.
+    /// Those of the last new document that was not taken value by value; their memory is used
+    /// again.
     values: Values,
 }
 

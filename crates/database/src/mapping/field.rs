@@ -43,7 +43,7 @@ pub enum FieldKind {
     Boolean,
     /// ISO 8601 text, or milliseconds since 1970 UTC.
     Date,
-    /// As `Date`; parts of a millisecond are not compared.
+    /// A date from 1970 to 2262. Texts are compared by their bytes, so with all their digits.
     DateNanos,
     /// An object with any fields.
     FlatObject,
@@ -183,7 +183,8 @@ impl FieldKind {
                     ValueRef::Int(millis) => Some(Value::from(millis)),
                     _ => None,
                 };
-                let is_date = date.is_some_and(|date| date.as_date_millis().is_some());
+                let millis = date.and_then(|date| date.as_date_millis());
+                let is_date = millis.is_some_and(|at| self == FieldKind::Date || is_nanos(at));
                 (!is_date).then(|| {
                     let shown = shown(value);
                     format!(
@@ -233,6 +234,11 @@ impl FieldKind {
             Err(_) => format!("For input string: \"{what}\""),
         }
     }
+}
+
+/// Whether a moment, in milliseconds since 1970 UTC, can be said in nanoseconds since then.
+fn is_nanos(millis: i64) -> bool {
+    (0..=i64::MAX / 1_000_000).contains(&millis)
 }
 
 fn is_address(text: &str) -> bool {

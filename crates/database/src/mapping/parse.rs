@@ -260,6 +260,10 @@ fn check_option(
     };
     match is_known {
         true => Ok(()),
+        false if kind == FieldKind::FlatObject => wrong(format!(
+            "Mapping definition for [{name}] has unsupported parameters:  [{option} : {}]",
+            shown(value)
+        )),
         false => {
             let kind = kind.name();
             wrong(format!(

@@ -303,7 +303,8 @@ struct Partition<'p> {
 pub(crate) async fn shards(call: Call<ClusterState>) -> Outcome<Answer> {
     let is_default = |name: &str| SHARDS_SHOWN.contains(&name);
     let format = TableFormat::with(&call.params, SHARDS, is_default)?;
-    by_partition(call, format, |of| {
+    let selection = Selection::about(&call, States::ALL)?;
+    by_partition(call, selection, format, |of| {
         let cells = SHARDS.iter().map(|(name, ..)| shard_cell(name, &of));
         Some(cells.collect())
     })
@@ -355,7 +356,8 @@ fn figure_cell(name: &str, figures: &Value) -> Cell {
 /// `GET /_cat/segments`, `/_cat/segments/{collection}`
 pub(crate) async fn segments(call: Call<ClusterState>) -> Outcome<Answer> {
     let format = TableFormat::with(&call.params, SEGMENTS, |name| name != "id")?;
-    by_partition(call, format, |of| {
+    let selection = Selection::of(&call)?;
+    by_partition(call, selection, format, |of| {
         let stats = of.stats;
         (stats.documents > 0).then(|| {
             vec![
@@ -391,7 +393,8 @@ pub(crate) async fn recovery(call: Call<ClusterState>) -> Outcome<Answer> {
     if is_active_only {
         return Ok(format.answer(Vec::new()));
     }
-    by_partition(call, format, |of| {
+    let selection = Selection::about(&call, States::ALL)?;
+    by_partition(call, selection, format, |of| {
         let recovery = Recovery::of(of.of, of.stats);
         let [start, stop] = [recovery.start_millis, recovery.stop_millis];
         let zero = || Cell::text("0");
@@ -430,15 +433,13 @@ pub(crate) async fn recovery(call: Call<ClusterState>) -> Outcome<Answer> {
 /// A table with a row for each partition that has one.
 async fn by_partition(
     call: Call<ClusterState>,
+    selection: Selection,
     format: TableFormat,
     row: fn(Partition<'_>) -> Option<Vec<Cell>>,
 ) -> Outcome<Answer> {
     let ip = call.state.listen.ip().to_string();
     let contexts = call.state.contexts.clone();
-    let (engine, selection) = (
-        call.state.engine.clone(),
-        Selection::about(&call, States::ALL)?,
-    );
+    let engine = call.state.engine.clone();
     let wanted = Wanted {
         parts: Parts::all(),
         shown: Shown::default(),

@@ -44,7 +44,7 @@ async fn by_collection(
 
 /// `GET /_segments`, `/{collection}/_segments`
 pub(crate) async fn segments(call: Call<ClusterState>) -> Outcome<Answer> {
-    let selection = Selection::about(&call, States::ALL)?;
+    let selection = Selection::of(&call)?;
     call.params.flag("verbose")?;
     let show = |_: &Searched, _, stats: &CollectionStats| {
         let segment = json!({

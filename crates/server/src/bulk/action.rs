@@ -162,12 +162,8 @@ impl Action {
 /// Refuses what can't be honoured.
 fn check(op: Op, meta: &Meta<'_>) -> Outcome<()> {
     let refused = |what: &str| Err(Failure::illegal_argument(what));
-    if meta
-        .pipeline
-        .as_ref()
-        .is_some_and(|pipeline| pipeline != "_none")
-    {
-        return refused("[pipeline] is not supported: there are no ingest pipelines");
+    if let Some(pipeline) = meta.pipeline.as_ref().filter(|name| *name != "_none") {
+        return refused(&format!("pipeline with id [{pipeline}] does not exist"));
     }
     if op == Op::Create && meta.if_seq_no.is_some() {
         return Err(Failure::validation(

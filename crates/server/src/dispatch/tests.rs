@@ -195,6 +195,8 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
         "PUT /other/_block/n",
         "POST /_close",
         "POST /other/_close",
+        "POST /_nodes/reload_secure_settings",
+        "POST /_nodes/1/reload_secure_settings",
         "POST /_open",
         "POST /other/_open",
         "POST /other/_rollover",

@@ -46,8 +46,9 @@ pub(crate) fn check_alias(engine: &Engine, params: &Params, index: &str) -> Outc
 pub(crate) fn require_alias(engine: &Engine, index: &str) -> Outcome<()> {
     match engine.database().alias(index) {
         Some(_) => Ok(()),
-        None => Err(Failure::index_not_found(index)
-            .because(", [require_alias] request flag is [true] and it is not an alias")),
+        None => Err(Failure::index_not_found(index).because(&format!(
+            " and [require_alias] request flag is [true] and [{index}] is not an alias"
+        ))),
     }
 }
 

@@ -61,7 +61,7 @@ struct DocumentBody {
     #[serde(rename = "_id")]
     id: Id,
     // A document's place follows from its id alone.
-    #[serde(rename = "routing", alias = "_routing")]
+    #[serde(rename = "routing")]
     _routing: Option<Id>,
     #[serde(rename = "_source")]
     source: Option<SourceBody>,

@@ -7,6 +7,10 @@ use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 
 pub(crate) fn parse_key(id: &str) -> Outcome<Key> {
+    if id.is_empty() {
+        let what = "if _id is specified it must not be empty";
+        return Err(Failure::illegal_argument(what));
+    }
     Key::parse(id).map_err(|error| Failure::illegal_argument(format!("_id: {error}")))
 }
 

@@ -459,7 +459,11 @@ mod tests {
         let largest = largest.await.unwrap();
         // Light requests have room beside it.
         drop(buffers.hold_now(PIECE_BYTES).unwrap());
-        assert!(buffers.are_short(), "the others wait");
+        assert_eq!(
+            buffers.used_bytes(),
+            48 * PIECE_BYTES as u64,
+            "the others wait"
+        );
         drop(largest);
         while buffers.used_bytes() == 0 {
             sleep(LOOK_EVERY).await;

@@ -109,6 +109,13 @@ impl Request {
         params.only("search_type", &["query_then_fetch"], "it is not supported")?;
         params.only("stored_fields", &["", "_none_"], "no field is stored apart")?;
         params.flag("ccs_minimize_roundtrips")?;
+        // Answers of partitions are put together in one piece, whatever the size is.
+        if params
+            .number::<u64>("batched_reduce_size")?
+            .is_some_and(|size| size < 2)
+        {
+            return Err(Failure::illegal_argument("batchedReduceSize must be >= 2"));
+        }
         let (mut query, texts) = query_of(&body)?;
         let is_sliced = limit_to_slice(&mut query, &body)?;
         let point = point(&body)?;
