@@ -10,13 +10,21 @@ fn packages() -> PathBuf {
     let pom = root().join("tests/java/pom.xml");
     let dir = target_dir().join("java-opensearch-2.24.0-2.19.1");
     if !dir.join("opensearch-java-2.24.0.jar").exists() {
-        run(Command::new("mvn")
-            .args(["--quiet", "--batch-mode", "dependency:copy-dependencies"])
-            .arg("--file")
-            .arg(pom)
-            .arg(format!("-DoutputDirectory={}", dir.display())));
+        maven(&[
+            "dependency:copy-dependencies",
+            &format!("--file={}", pom.display()),
+            &format!("-DoutputDirectory={}", dir.display()),
+        ]);
     }
     dir
+}
+
+/// Runs Maven.
+#[track_caller]
+pub(crate) fn maven(arguments: &[&str]) {
+    run(Command::new("mvn")
+        .args(["--quiet", "--batch-mode"])
+        .args(arguments));
 }
 
 #[track_caller]

@@ -44,6 +44,7 @@ mod query;
 mod quire;
 mod repair;
 mod repair_wide;
+mod rest_cases;
 mod scrub;
 mod seeded;
 mod sim_backup;

@@ -12,7 +12,7 @@ pub(crate) struct Client {
 }
 
 /// A Python with the client, in an environment that later runs find.
-fn python(client: &Client) -> PathBuf {
+pub(crate) fn python(client: &Client) -> PathBuf {
     // Tests of one client run at once: the first one makes its environment.
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
