@@ -184,8 +184,15 @@ impl FieldKind {
                     _ => None,
                 };
                 let millis = date.and_then(|date| date.as_date_millis());
-                let is_date = millis.is_some_and(|at| self == FieldKind::Date || is_nanos(at));
-                (!is_date).then(|| {
+                if self == FieldKind::DateNanos
+                    && let Some(beyond) = millis.and_then(beyond_nanos)
+                {
+                    let shown = shown(value);
+                    return Some(format!(
+                        "date[{shown}] is {beyond} and cannot be stored in nanosecond resolution"
+                    ));
+                }
+                millis.is_none().then(|| {
                     let shown = shown(value);
                     format!(
                         "failed to parse date field [{shown}] with format \
@@ -236,9 +243,13 @@ impl FieldKind {
     }
 }
 
-/// Whether a moment, in milliseconds since 1970 UTC, can be said in nanoseconds since then.
-fn is_nanos(millis: i64) -> bool {
-    (0..=i64::MAX / 1_000_000).contains(&millis)
+/// Why a moment, in milliseconds since 1970 UTC, can't be said in nanoseconds since then.
+fn beyond_nanos(millis: i64) -> Option<&'static str> {
+    match millis {
+        ..0 => Some("before the epoch in 1970"),
+        at if at > i64::MAX / 1_000_000 => Some("after 2262-04-11T23:47:16.854775807"),
+        _ => None,
+    }
 }
 
 fn is_address(text: &str) -> bool {

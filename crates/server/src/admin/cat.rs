@@ -91,20 +91,19 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
             }
             let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
             let stats = collection.stats().map_err(failed)?;
+            let is_closed = collection.settings().api.closed;
+            let of_open = |cell| if is_closed { Cell::text("") } else { cell };
             rows.push(vec![
                 Cell::text("green"),
-                Cell::text(match collection.settings().api.closed {
-                    true => "close",
-                    false => "open",
-                }),
+                Cell::text(if is_closed { "close" } else { "open" }),
                 Cell::text(stats.name),
                 Cell::text(uuid(collection.identity())),
                 Cell::Number(stats.partitions.into()),
                 Cell::Number(0),
-                Cell::Number(stats.documents),
-                Cell::Number(0),
-                Cell::Bytes(stats.disk_bytes),
-                Cell::Bytes(stats.disk_bytes),
+                of_open(Cell::Number(stats.documents)),
+                of_open(Cell::Number(0)),
+                of_open(Cell::Bytes(stats.disk_bytes)),
+                of_open(Cell::Bytes(stats.disk_bytes)),
             ]);
         }
         Ok(format.answer(rows))

@@ -1,6 +1,6 @@
 //! `_mapping` and `_field_caps`: the fields of collections and their types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use quiredb::{Collection, CollectionFields, ErrorKind, Mapping};
@@ -46,7 +46,8 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
 
 /// `GET /_mapping/field/{name}`, `/{collection}/_mapping/field/{name}`
 pub(crate) async fn get_fields(call: Call<Engine>) -> Outcome<Answer> {
-    call.params.flag("include_defaults")?;
+    let why = "what a mapping does not say is not shown";
+    call.params.only("include_defaults", &["", "false"], why)?;
     let patterns = patterns(call.path_param("name").unwrap_or("*"));
     let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
@@ -123,14 +124,14 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
     };
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let collections = selection.plain(engine)?;
-        let mut types: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+        let mut types: BTreeMap<String, BTreeMap<String, OfType>> = BTreeMap::new();
         for collection in &collections {
             for (path, rule) in leaves(collection, stop)? {
                 if matches(&named, &path) {
                     let kind = rule.get("type").and_then(Value::as_str);
                     let of_field = types.entry(path).or_default();
                     let of_type = of_field.entry(kind.unwrap_or("object").to_owned());
-                    of_type.or_default().push(collection.name().to_owned());
+                    of_type.or_default().add(collection.name(), &rule);
                 }
             }
         }
@@ -138,11 +139,16 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
         let fields = types.into_iter();
         let fields = fields.map(|(path, mut kinds)| {
             if shows_unmapped {
-                let has = |name: &&str| kinds.values().any(|of| of.iter().any(|it| it == name));
+                let has = |name: &&str| {
+                    kinds
+                        .values()
+                        .any(|of| of.names.iter().any(|it| it == name))
+                };
                 let missing = names.iter().copied().filter(|name| !has(name));
-                let missing: Vec<String> = missing.map(str::to_owned).collect();
-                if !missing.is_empty() {
-                    kinds.insert("unmapped".into(), missing);
+                let names: Vec<String> = missing.map(str::to_owned).collect();
+                if !names.is_empty() {
+                    let meta = Meta::default();
+                    kinds.insert("unmapped".into(), OfType { names, meta });
                 }
             }
             (path, described(kinds))
@@ -153,11 +159,35 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
     engine.search(work).await?
 }
 
+/// What mappings say of a field for those who read it: values by name.
+type Meta = BTreeMap<String, BTreeSet<String>>;
+
+/// The collections in which a field has a type.
+#[derive(Default)]
+struct OfType {
+    names: Vec<String>,
+    meta: Meta,
+}
+
+impl OfType {
+    /// Adds a collection, whose mapping says `rule` of the field.
+    fn add(&mut self, name: &str, rule: &Value) {
+        self.names.push(name.to_owned());
+        let meta = rule.get("meta").and_then(Value::as_object);
+        for (name, value) in meta.into_iter().flatten() {
+            if let Some(value) = value.as_str() {
+                let values = self.meta.entry(name.clone()).or_default();
+                values.insert(value.to_owned());
+            }
+        }
+    }
+}
+
 /// The types of a field, each with what it can do. Where there are several, each names the
 /// collections that have it.
-fn described(kinds: BTreeMap<String, Vec<String>>) -> Value {
+fn described(kinds: BTreeMap<String, OfType>) -> Value {
     let is_one = kinds.len() == 1;
-    let kinds = kinds.into_iter().map(|(kind, collections)| {
+    let kinds = kinds.into_iter().map(|(kind, of)| {
         let has_values = !matches!(kind.as_str(), "object" | "unmapped" | "flat_object");
         let mut shown = json!({
             "type": kind,
@@ -165,7 +195,10 @@ fn described(kinds: BTreeMap<String, Vec<String>>) -> Value {
             "aggregatable": has_values && kind != "text",
         });
         if !is_one {
-            shown["indices"] = collections.into();
+            shown["indices"] = of.names.into();
+        }
+        if !of.meta.is_empty() {
+            shown["meta"] = json!(of.meta);
         }
         (kind, shown)
     });

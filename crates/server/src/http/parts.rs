@@ -43,6 +43,11 @@ impl Parts {
         Ok(Parts(Some(names)))
     }
 
+    /// Whether none is named, which is all.
+    pub(crate) fn are_all(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Whether a part is named.
     pub(crate) fn has(&self, part: &str) -> bool {
         let named = self.0.as_ref();
