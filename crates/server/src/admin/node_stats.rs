@@ -55,7 +55,10 @@ pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
         let mut shown = node(&state);
         shown.insert("timestamp".to_owned(), engine.now_millis().into());
         let machine = Machine::read(&**engine.database().env());
-        for part in PARTS.into_iter().filter(|part| parts.has(part)) {
+        // opensearch-java requires figures of pools that are not counted here.
+        let is_wanted =
+            |part: &&str| parts.has(part) && !(*part == "thread_pool" && parts.are_all());
+        for part in PARTS.into_iter().filter(is_wanted) {
             let value = match part {
                 "indices" => indices(engine, &state, &selection, &wanted, level)?,
                 "fs" => fs(engine)?,
