@@ -28,7 +28,8 @@ const PARTS: [&str; 11] = [
 ];
 
 /// The aggregations that are answered, without those of other aggregations.
-const AGGREGATIONS: [&str; 18] = [
+const AGGREGATIONS: [&str; 25] = [
+    "adjacency_matrix",
     "avg",
     "cardinality",
     "composite",
@@ -39,14 +40,20 @@ const AGGREGATIONS: [&str; 18] = [
     "filters",
     "histogram",
     "max",
+    "median_absolute_deviation",
     "min",
     "missing",
+    "multi_terms",
+    "percentile_ranks",
     "percentiles",
     "range",
+    "rare_terms",
     "stats",
     "sum",
     "terms",
+    "top_hits",
     "value_count",
+    "weighted_avg",
 ];
 
 /// What is said of the node in every answer.
