@@ -60,7 +60,12 @@ pub(super) fn between(
     );
     let mut any = vec![texts, numbers(&path, lower, upper)];
     if let Included(at) | Excluded(at) = lower {
-        any.push(cast(lower, Included(at.saturating_add(near))));
+        let last = at.saturating_add(near);
+        let is_date = Timestamp::from_millisecond(last).is_ok();
+        any.push(cast(
+            lower,
+            if is_date { Included(last) } else { Unbounded },
+        ));
     }
     if let Included(at) | Excluded(at) = upper {
         any.push(cast(Included(at.saturating_sub(near)), upper));
