@@ -8,6 +8,7 @@ use crate::http::call::Call;
 use crate::http::failure::Outcome;
 use crate::http::fields::glob;
 use crate::http::parts::Parts;
+use crate::search::aggregations::KINDS;
 use crate::search::filter::known;
 use crate::search::request::parse;
 use crate::tasks::listed::{self, NODE, ROLES};
@@ -25,35 +26,6 @@ const PARTS: [&str; 11] = [
     "ingest",
     "aggregations",
     "indices",
-];
-
-/// The aggregations that are answered, without those of other aggregations.
-const AGGREGATIONS: [&str; 25] = [
-    "adjacency_matrix",
-    "avg",
-    "cardinality",
-    "composite",
-    "date_histogram",
-    "date_range",
-    "extended_stats",
-    "filter",
-    "filters",
-    "histogram",
-    "max",
-    "median_absolute_deviation",
-    "min",
-    "missing",
-    "multi_terms",
-    "percentile_ranks",
-    "percentiles",
-    "range",
-    "rare_terms",
-    "stats",
-    "sum",
-    "terms",
-    "top_hits",
-    "value_count",
-    "weighted_avg",
 ];
 
 /// What is said of the node in every answer.
@@ -178,7 +150,7 @@ fn info_part(state: &ClusterState, part: &str, is_flat: bool) -> Option<Value> {
         "ingest" => json!({"processors": []}),
         "aggregations" => {
             let kind = |kind: &&str| ((*kind).to_owned(), json!({"types": ["other"]}));
-            AGGREGATIONS.iter().map(kind).collect::<Map<_, _>>().into()
+            KINDS.iter().map(kind).collect::<Map<_, _>>().into()
         }
         // There is no virtual machine, and no more is said of these.
         _ => return None,

@@ -32,5 +32,5 @@ mod write;
 pub(crate) use complete::complete;
 pub(crate) use kind::Aggregation;
 pub(crate) use mapped::adapt;
-pub(crate) use parse::aggregations;
+pub(crate) use parse::{KINDS, aggregations};
 pub(crate) use write::{Answers, write};

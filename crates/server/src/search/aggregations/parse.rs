@@ -14,12 +14,38 @@ use crate::search::filter::{object, unsupported};
 /// Aggregations are nested less deep than this.
 const DEPTH_MAX: usize = 16;
 
-/// The kinds that are known.
-const KNOWN: &str = "adjacency_matrix, avg, avg_bucket, bucket_sort, cardinality, composite, \
-    cumulative_sum, date_histogram, date_range, derivative, extended_stats, filter, filters, \
-    histogram, max, max_bucket, median_absolute_deviation, min, min_bucket, missing, moving_fn, \
-    multi_terms, percentile_ranks, percentiles, range, rare_terms, stats, stats_bucket, sum, \
-    sum_bucket, terms, top_hits, value_count and weighted_avg";
+/// The aggregations that are answered, without those of other aggregations.
+pub(crate) const KINDS: [&str; 25] = [
+    "adjacency_matrix",
+    "avg",
+    "cardinality",
+    "composite",
+    "date_histogram",
+    "date_range",
+    "extended_stats",
+    "filter",
+    "filters",
+    "histogram",
+    "max",
+    "median_absolute_deviation",
+    "min",
+    "missing",
+    "multi_terms",
+    "percentile_ranks",
+    "percentiles",
+    "range",
+    "rare_terms",
+    "stats",
+    "sum",
+    "terms",
+    "top_hits",
+    "value_count",
+    "weighted_avg",
+];
+
+/// The aggregations of other aggregations that are answered.
+const PIPELINES: &str = "avg_bucket, bucket_sort, cumulative_sum, derivative, max_bucket, \
+    min_bucket, moving_fn, stats_bucket and sum_bucket";
 
 /// The aggregations of `aggs`. `now` is the current time, in milliseconds since 1970 UTC.
 ///
@@ -160,7 +186,8 @@ fn aggregation(name: &str, agg: &Json, reading: &Reading, depth: usize) -> Outco
         (Kind::Pipeline(pipeline), None)
     } else {
         return Err(unsupported(format!(
-            "aggregation [{kind}] is not supported: known are {KNOWN}"
+            "aggregation [{kind}] is not supported: known are {}, {PIPELINES}",
+            KINDS.join(", ")
         )));
     };
     Ok(Aggregation {
