@@ -146,6 +146,7 @@ test: export FUZZ_SECONDS ?= 60
 test:
 	@scripts/setup.sh test
 	$(call timed,cargo fmt --all --check)
+	$(call timed,cargo test --locked -p quire-rules)
 	$(call timed,cargo clippy --workspace --all-targets --locked -- -D warnings)
 	$(call timed,cargo test --workspace --locked)
 	@$(MAKE) --no-print-directory test-threads
