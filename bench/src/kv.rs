@@ -15,11 +15,11 @@ mod report;
 mod stream;
 
 use crate::Result;
+use crate::cache::evict_files;
 use crate::group::Group;
 use crate::measure::in_directory;
 use crate::results::Results;
 use engine::{Fjall, Quire, QuireLoad, Redb, Sizes};
-use machine::evict_files;
 use phases::Phases;
 use report::{Measured, Report, Run};
 use std::collections::BTreeMap;

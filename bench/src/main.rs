@@ -10,6 +10,7 @@
 
 mod adverts;
 mod backup;
+mod cache;
 mod codecs;
 mod converged;
 mod corpus;

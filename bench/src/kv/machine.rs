@@ -1,12 +1,8 @@
-//! What the machine says of this process, and of the files of an engine: as
-//! `bench/peers/kv/machine.h`.
+//! What the machine says of this process: as `bench/peers/kv/machine.h`.
 
 use crate::Result;
-use rustix::fs::Advice;
 use rustix::time::{ClockId, clock_gettime};
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::path::Path;
+use std::fs;
 
 /// What this process has used so far.
 #[derive(Debug, Clone, Copy)]
@@ -47,35 +43,4 @@ fn seconds(clock: ClockId) -> f64 {
 /// The most resident memory is counted from here on.
 pub(super) fn reset_peak_memory() -> Result<()> {
     Ok(fs::write("/proc/self/clear_refs", "5")?)
-}
-
-/// Makes every file below `dir` durable.
-pub(super) fn sync_files(dir: &Path) -> Result<()> {
-    each_file(dir, &mut |file| Ok(file.sync_all()?))
-}
-
-/// Takes every file below `dir` out of the system's page cache. They must be durable, and no
-/// process may map them.
-pub(super) fn evict_files(dir: &Path) -> Result<()> {
-    each_file(dir, &mut |file| {
-        file.sync_all()?;
-        Ok(rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?)
-    })
-}
-
-/// Opens every file below `dir` in turn. An engine may delete some meanwhile.
-fn each_file(dir: &Path, work: &mut dyn FnMut(&File) -> Result<()>) -> Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            each_file(&path, work)?;
-            continue;
-        }
-        match File::open(&path) {
-            Ok(file) => work(&file)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }

@@ -6,10 +6,11 @@
 
 use super::engine::{Engine, Reader, Sizes};
 use super::histogram::Histogram;
-use super::machine::{Used, reset_peak_memory, sync_files};
+use super::machine::{Used, reset_peak_memory};
 use super::report::Measured;
 use super::stream::{Key, Order, Value, checksum_of, checksum_of_stream, key, pick, value};
 use crate::Result;
+use crate::cache::sync_files;
 use crate::measure::{disk_bytes, memory_bytes};
 use std::ops::Range;
 use std::path::Path;

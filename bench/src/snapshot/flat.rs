@@ -11,7 +11,7 @@ use quiredb::query::{Options, field, find};
 use quiredb::{Document, Env, OsEnv};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const SHOWN: u32 = 20_000;
 /// What to build.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Plan {
-    /// Documents, one a line
+    /// Documents, one a line; `-` for those of standard input
     input: PathBuf,
     /// The file to write
     out: PathBuf,
@@ -52,28 +52,34 @@ impl Plan {
         Ok(())
     }
 
-    /// Calls `each` with the first `rows` documents.
-    fn each(&self, rows: usize, mut each: impl FnMut(Document) -> Result<()>) -> Result<()> {
-        let mut lines = BufReader::with_capacity(1 << 20, File::open(&self.input)?);
+    /// The first `rows` documents.
+    fn documents(&self, rows: usize) -> Result<impl Iterator<Item = Result<Document>>> {
+        let input: Box<dyn Read> = match self.input.as_os_str() == "-" {
+            true => Box::new(std::io::stdin()),
+            false => Box::new(File::open(&self.input)?),
+        };
+        let mut lines = BufReader::with_capacity(1 << 20, input);
         let mut line = Vec::new();
-        for _ in 0..rows {
+        let next = move || {
             line.clear();
-            if lines.read_until(b'\n', &mut line)? == 0 {
-                break;
+            match lines.read_until(b'\n', &mut line) {
+                Ok(0) => None,
+                Ok(_) => Some(Document::from_json(&line).map_err(Into::into)),
+                Err(error) => Some(Err(error.into())),
             }
-            each(Document::from_json(&line)?)?;
-        }
-        Ok(())
+        };
+        Ok(std::iter::from_fn(next).take(rows))
     }
 
     fn build(&self, rows: usize) -> Result<()> {
+        let mut documents = self.documents(rows)?;
+        let samples: Vec<_> = documents.by_ref().take(SAMPLES).collect::<Result<_>>()?;
         let mut paths = BTreeSet::new();
-        self.each(SAMPLES.min(rows), |document| {
+        for document in &samples {
             quiredb::query::Path::each_in(document.root(), &mut |path| {
                 paths.insert(path.to_owned());
             });
-            Ok(())
-        })?;
+        }
         let specs: Vec<_> = paths.iter().map(|path| FieldSpec::full(path)).collect();
         let env: Arc<dyn Env> = OsEnv::new()?;
         let options = FrozenOptions {
@@ -83,10 +89,9 @@ impl Plan {
         };
         let watch = Watch::start()?;
         let mut builder = FrozenBuilder::create(env, &self.out, &specs, options)?;
-        self.each(rows, |document| {
-            builder.add(&document, b"")?;
-            Ok(())
-        })?;
+        for document in samples.into_iter().map(Ok).chain(documents) {
+            builder.add(&document?, b"")?;
+        }
         let (added, added_cpu) = watch.stop()?;
         let count = builder.count();
         let bytes = builder.finish()?;

@@ -4,12 +4,15 @@
 //! The queries of each kind are executed several times by one thread, then by two at once. The last
 //! repetition is measured: the latency of each query, and the CPU time of all. Queries are prepared
 //! before they are executed, except those of one kind, and planned and answered again each time.
+//! Cold runs begin with no page of the files in the system's cache: files are opened, then
+//! questions are answered once.
 //! Answers are compared: counts, and a number that stands for the hits, their order and their
 //! payloads.
 
 use super::cars::{self, Car, FIELDS, KINDS, MADE_ANEW, Question, SORTED, questions};
 use super::layout::{Layout, region_of};
 use crate::Result;
+use crate::cache::evict_files;
 use crate::measure::{Watch, disk_bytes, in_directory, spread, thread_cpu_nanos};
 use crate::results::{Better, Results};
 use quire_frozen::{
@@ -30,6 +33,9 @@ use std::time::{Duration, Instant};
 
 /// The number of files that are replaced, one at a time.
 const REPLACED: usize = 64;
+
+/// The questions of a cold run.
+const COLD_QUESTIONS: usize = 20;
 
 /// The numbers of threads that execute queries at once.
 const THREADS: [usize; 2] = [1, 2];
@@ -105,6 +111,33 @@ struct Measured {
     answers: Vec<u64>,
 }
 
+/// What a cold run of one kind of question took by the clock; a line of JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Cold {
+    kind: usize,
+    /// Opening the files and the first answer.
+    cold_first_millis: f64,
+    /// Each of the next answers, on average.
+    cold_millis: f64,
+}
+
+/// A line of JSON that an engine printed.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Warm(Measured),
+    Cold(Cold),
+}
+
+/// What the rounds gave, by engine.
+#[derive(Debug, Default)]
+struct Seen {
+    /// By kind, number of threads, engine.
+    warm: BTreeMap<(usize, usize, String), Vec<Measured>>,
+    /// By kind, engine.
+    cold: BTreeMap<(usize, String), Vec<Cold>>,
+}
+
 /// The adverts in files.
 struct Market {
     folder: FrozenFolder,
@@ -168,7 +201,6 @@ fn build_file(env: &Arc<dyn Env>, task: &Task, number: usize, ids: &[u64]) -> Re
 impl Market {
     fn open(dir: &Path, merged_mib: u64) -> Result<Market> {
         let env: Arc<dyn Env> = OsEnv::new()?;
-        let begun = Instant::now();
         let files = OpenOptions {
             access: Access::Map,
             verify: false,
@@ -179,16 +211,21 @@ impl Market {
             ..FolderOptions::default()
         };
         let folder = FrozenFolder::open(env, dir, options)?;
+        Ok(Market { folder })
+    }
+
+    /// Says what opening the files takes, and looking at them again.
+    fn time_opening(dir: &Path, merged_mib: u64) -> Result<()> {
+        let begun = Instant::now();
+        let Market { folder } = Market::open(dir, merged_mib)?;
         let files = folder.snapshot().files().len();
         eprintln!("opened {files} files in {:?}", begun.elapsed());
         let begun = Instant::now();
         folder.refresh()?;
         eprintln!("looked at them again in {:?}", begun.elapsed());
-        eprintln!(
-            "opened one that was replaced in {:?}",
-            reopen(&folder, dir)?
-        );
-        Ok(Market { folder })
+        let taken = reopen(&folder, dir)?;
+        eprintln!("opened one that was replaced in {taken:?}");
+        Ok(())
     }
 
     /// A count, or a number that stands for the hits, their order and their payloads.
@@ -285,7 +322,11 @@ impl Task {
         eprintln!("built in {build_seconds:.1?} s, {build_cpu_seconds:.1} s of CPU");
         let disk_bytes = disk_bytes(&self.dir)?;
         let questions = questions(self.questions, self.layout.regions(self.files));
+        Market::time_opening(&self.dir, self.merged_mib)?;
         self.first_queries(&questions)?;
+        for kind in &self.kinds {
+            println!("{}", serde_json::to_string(&self.cold(*kind, &questions)?)?);
+        }
         let market = Market::open(&self.dir, self.merged_mib)?;
         for kind in self.kinds.iter().copied() {
             let of_kind = questions.iter().filter(|question| question.kind == kind);
@@ -345,6 +386,27 @@ impl Task {
             eprintln!("{name}: first and second query take {micros:?} µs of CPU");
         }
         Ok(())
+    }
+
+    /// A cold run.
+    fn cold(&self, kind: usize, questions: &[Question]) -> Result<Cold> {
+        evict_files(&self.dir)?;
+        let of_kind = questions.iter().filter(|question| question.kind == kind);
+        let begun = Instant::now();
+        let market = Market::open(&self.dir, self.merged_mib)?;
+        let mut answered = Vec::new();
+        for question in of_kind.take(COLD_QUESTIONS) {
+            market.answer(&prepared(question)?)?;
+            answered.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        let [first, .., last] = answered[..] else {
+            return Err(format!("fewer than 2 questions of {}", KINDS[kind]).into());
+        };
+        Ok(Cold {
+            kind,
+            cold_first_millis: first,
+            cold_millis: (last - first) / (answered.len() - 1) as f64,
+        })
     }
 
     /// Executes all queries several times. The last time, which all threads begin together, counts.
@@ -414,6 +476,16 @@ fn add_to(results: &Results, all: &BTreeMap<(usize, usize, String), Vec<Measured
     }
 }
 
+fn cold_table(all: &BTreeMap<(usize, String), Vec<Cold>>) {
+    println!("\n| cold | engine | opened and first, ms | the next, ms each |");
+    println!("| --- | --- | ---: | ---: |");
+    for ((kind, engine), rounds) in all {
+        let of = |figure: fn(&Cold) -> f64| spread(rounds.iter().map(figure).collect());
+        let (first, next) = (of(|one| one.cold_first_millis), of(|one| one.cold_millis));
+        println!("| {} | {engine} | {first} | {next} |", KINDS[*kind]);
+    }
+}
+
 impl Plan {
     pub(crate) fn run(&self, results: &Results) -> Result<()> {
         let layouts = match self.all_layouts {
@@ -453,7 +525,7 @@ impl Plan {
             question.write(&mut out)?;
         }
         out.flush()?;
-        let mut all: BTreeMap<(usize, usize, String), Vec<Measured>> = BTreeMap::new();
+        let mut seen = Seen::default();
         for round in 0..self.rounds {
             let mut engines = engines.to_vec();
             let turn = round % engines.len().max(1);
@@ -491,9 +563,17 @@ impl Plan {
                 }
                 std::fs::remove_dir_all(&dir)?;
                 for line in std::str::from_utf8(&output.stdout)?.lines() {
-                    let measured: Measured = serde_json::from_str(line)?;
-                    let key = (measured.kind, measured.threads, engine.to_owned());
-                    all.entry(key).or_default().push(measured);
+                    let engine = engine.to_owned();
+                    match serde_json::from_str(line)? {
+                        Line::Warm(measured) => {
+                            let key = (measured.kind, measured.threads, engine);
+                            seen.warm.entry(key).or_default().push(measured);
+                        }
+                        Line::Cold(cold) => {
+                            let key = (cold.kind, engine);
+                            seen.cold.entry(key).or_default().push(cold);
+                        }
+                    }
                 }
             }
         }
@@ -501,10 +581,11 @@ impl Plan {
             "\nLayout {}, {merged_mib} MiB for merged fields.",
             layout.name()
         );
-        self.table(&all)?;
+        self.table(&seen.warm)?;
+        cold_table(&seen.cold);
         // The figures that are compared from version to version are of one layout.
         if layout == Layout::Region && merged_mib == 64 {
-            add_to(results, &all);
+            add_to(results, &seen.warm);
         }
         Ok(())
     }
@@ -515,7 +596,7 @@ impl Plan {
             "| | threads | engine | p50, µs | p95, µs | p99, µs | CPU, µs | times Quire's CPU \
              | built in CPU s | MB on disk |"
         );
-        println!("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+        println!("| --- | --- | --- {}|", "| ---: ".repeat(7));
         for ((kind, threads, engine), rounds) in all {
             let quire = all.get(&(*kind, *threads, "quire".to_owned()));
             let quire = quire.unwrap_or(rounds);

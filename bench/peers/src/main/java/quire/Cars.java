@@ -61,6 +61,9 @@ public final class Cars {
     /** Questions of this kind are made each time that they are asked; all others are ready before. */
     private static final int MADE_ANEW = 4;
 
+    /** The questions of a cold run. */
+    private static final int COLD_QUESTIONS = 20;
+
     private static final VarHandle WORDS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
     private final IndexSearcher searcher;
@@ -73,6 +76,7 @@ public final class Cars {
         Path directory = Path.of(arguments[2]);
         int rounds = Integer.parseInt(arguments[3]);
         String[] fields = Arrays.copyOfRange(arguments, 4, arguments.length);
+        List<List<Question>> kinds = questions(Path.of(arguments[1]));
         double cpuBefore = Machine.processCpuSeconds();
         try (MMapDirectory files = new MMapDirectory(directory)) {
             build(files, Path.of(arguments[0]), fields);
@@ -80,8 +84,43 @@ public final class Cars {
             try (DirectoryReader reader = DirectoryReader.open(files)) {
                 IndexSearcher searcher = new IndexSearcher(reader);
                 searcher.setQueryCache(null);
-                new Cars(searcher).ask(Path.of(arguments[1]), rounds, buildSeconds, Machine.bytesBelow(directory));
+                new Cars(searcher).ask(kinds, rounds, buildSeconds, Machine.bytesBelow(directory));
             }
+        }
+        // The compiler is done, and nothing maps the files.
+        for (int kind = 0; kind < kinds.size(); kind++) {
+            double[] millis = cold(directory, kinds.get(kind));
+            System.out.printf("{\"kind\":%d,\"cold_first_millis\":%.3f,\"cold_millis\":%.3f}%n", kind, millis[0], millis[1]);
+        }
+    }
+
+    private static List<List<Question>> questions(Path file) throws Exception {
+        List<List<Question>> kinds = new ArrayList<>();
+        for (String line : Files.readAllLines(file)) {
+            Question question = Question.parse(line);
+            while (kinds.size() <= question.kind()) {
+                kinds.add(new ArrayList<>());
+            }
+            kinds.get(question.kind()).add(question);
+        }
+        return kinds;
+    }
+
+    /** Milliseconds of a cold run, with no page of the files in the system's cache: opening and the first answer, then each of the next. */
+    private static double[] cold(Path directory, List<Question> questions) throws Exception {
+        Machine.evict(directory);
+        long begun = System.nanoTime();
+        try (MMapDirectory files = new MMapDirectory(directory); DirectoryReader reader = DirectoryReader.open(files)) {
+            IndexSearcher searcher = new IndexSearcher(reader);
+            searcher.setQueryCache(null);
+            Cars cars = new Cars(searcher);
+            double first = 0;
+            int asked = Math.min(COLD_QUESTIONS, questions.size());
+            for (int i = 0; i < asked; i++) {
+                cars.answer(questions.get(i), made(questions.get(i)));
+                first = i == 0 ? (System.nanoTime() - begun) / 1e6 : first;
+            }
+            return new double[] {first, ((System.nanoTime() - begun) / 1e6 - first) / (asked - 1)};
         }
     }
 
@@ -111,15 +150,7 @@ public final class Cars {
         }
     }
 
-    private void ask(Path file, int rounds, double buildSeconds, long bytes) throws Exception {
-        List<List<Question>> kinds = new ArrayList<>();
-        for (String line : Files.readAllLines(file)) {
-            Question question = Question.parse(line);
-            while (kinds.size() <= question.kind()) {
-                kinds.add(new ArrayList<>());
-            }
-            kinds.get(question.kind()).add(question);
-        }
+    private void ask(List<List<Question>> kinds, int rounds, double buildSeconds, long bytes) throws Exception {
         for (int kind = 0; kind < kinds.size(); kind++) {
             // The rounds before the last are for the compiler; a short question needs more of them.
             int all = kind == 0 || kind == MADE_ANEW ? rounds * 100 : rounds;
