@@ -32,7 +32,11 @@ pub const NULL: &[u8] = &[0x01];
 /// assert!(int < text);
 /// ```
 pub fn encode(value: ValueRef<'_>, out: &mut Vec<u8>) -> bool {
-    OrderedValue::from_value(value).is_some_and(|value| encode_term(&value, out))
+    // By reference, as below.
+    match &OrderedValue::from_value(value) {
+        Some(value) => encode_term(value, out),
+        None => false,
+    }
 }
 
 /// Appends the term of `value`; false, and nothing appended, for a NaN, which equals nothing.
