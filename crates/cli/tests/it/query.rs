@@ -636,6 +636,17 @@ fn rows_of_a_table_are_put_together_from_their_columns() {
 }
 
 #[test]
+fn a_printed_field_that_no_document_has_is_refused_if_that_is_wanted() {
+    let quire = cars();
+    let query = ["query", "db", "c", "--all", "--fields", "marc"];
+    let printed = quire.run(&query);
+    assert_eq!(printed.code, 0);
+    assert!(printed.stderr.contains("\"mark\""), "{printed:?}");
+    let strict = [&query[..], &["--strict"]].concat();
+    quire.fails(&strict, 1, &["\"marc\"", "\"mark\""]);
+}
+
+#[test]
 fn long_text_that_nobody_names_is_left_out_of_the_indexes_and_said_to_be() {
     let quire = Quire::new();
     let long = "of words ".repeat(20);
