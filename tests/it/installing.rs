@@ -110,3 +110,17 @@ fn the_manual_has_a_page_for_each_command() {
         assert!(page.contains(wanted), "{name}: {page}");
     }
 }
+
+#[test]
+fn every_crate_can_be_packaged_for_a_registry() {
+    let target = tempfile::tempdir().unwrap();
+    let packaged = Command::new(env!("CARGO"))
+        .args(["package", "--workspace", "--no-verify", "--allow-dirty"])
+        .args(["--offline", "--quiet", "--target-dir"])
+        .arg(target.path())
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&packaged.stderr);
+    assert!(packaged.status.success(), "{told}");
+}

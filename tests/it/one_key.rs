@@ -326,3 +326,98 @@ fn the_id_of_queries_is_the_key_live_by_index_and_frozen() {
     assert!(!explained.contains("every document read"), "{explained}");
     assert_eq!(run(&["verify", db]).code, Some(0));
 }
+
+/// The external versions of documents by key.
+fn versions(path: &Path, name: &str) -> BTreeMap<String, Option<u64>> {
+    let database = Database::open(path).unwrap();
+    let found = database.collection(name).unwrap().scan(..).unwrap();
+    let versions = found.map(|found| {
+        let found = found.unwrap();
+        (found.key.to_string(), found.external)
+    });
+    let versions = versions.collect();
+    database.close().unwrap();
+    versions
+}
+
+#[test]
+fn external_versions_survive_scan_query_and_tail_from_directories_and_servers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("db");
+    let db = path.to_str().unwrap();
+    let server = Server::start(&path, &[]);
+    let requests = [
+        ("PUT", "/c/_doc/a?version=17&version_type=external", "{}"),
+        (
+            "PUT",
+            "/c/_doc/b?version=18&version_type=external",
+            r#"{"_id":"b","n":1.50}"#,
+        ),
+        (
+            "PUT",
+            "/c/_doc/3?version=0&version_type=external_gte",
+            r#"{"_version":9,"x":1}"#,
+        ),
+        (
+            "PUT",
+            "/c/_doc/d?version=9223372036854775807&version_type=external",
+            r#"{"_document":{"a":1}}"#,
+        ),
+        ("PUT", "/c/_doc/e", r#"{"_version":5,"_document":{}}"#),
+        ("PUT", "/c/_doc/gone?version=4&version_type=external", "{}"),
+    ];
+    for (method, path, body) in requests {
+        let (status, answer) = server.request(method, path, body);
+        assert_eq!(status, 201, "{path}: {answer}");
+    }
+    let gone = "/c/_doc/gone?version=9&version_type=external";
+    let (status, answer) = server.request("DELETE", gone, "");
+    assert_eq!(status, 200, "{answer}");
+    let url = format!("http://{}", server.address);
+    let reads: [&[&str]; 4] = [
+        &["scan"],
+        &["scan", "--json"],
+        &["query", "--all"],
+        &["tail"],
+    ];
+    let lines_of =
+        |place: &str| reads.map(|read| ok(&[&read[..1], &[place, "c"], &read[1..]].concat()));
+    let remote = lines_of(&url);
+    server.stop();
+    let right = versions(&path, "c");
+    assert_eq!(right["a"], Some(17));
+    assert_eq!(right["d"], Some(i64::MAX as u64));
+    assert_eq!(right["e"], None);
+    let local = lines_of(db);
+    assert_eq!(local, remote);
+    for (number, lines) in local.iter().enumerate() {
+        let copy = dir.path().join(format!("copy-{number}"));
+        let load = ["load", copy.to_str().unwrap(), "c"];
+        // Lines that are loaded again change nothing.
+        for _ in 0..2 {
+            let loaded = run_with_input(&load, lines.as_bytes());
+            assert_eq!(loaded.code, Some(0), "{lines}: {loaded:?}");
+        }
+        assert_eq!(contents(&copy, "c"), contents(&path, "c"), "{lines}");
+        assert_eq!(versions(&copy, "c"), right, "{lines}");
+    }
+
+    // On a server, where a newer version stays.
+    let copy = dir.path().join("copy-3");
+    let server = Server::start(&copy, &[]);
+    let newer = "/c/_doc/a?version=20&version_type=external";
+    let (status, answer) = server.request("PUT", newer, r#"{"newer":true}"#);
+    assert_eq!(status, 200, "{answer}");
+    let url = format!("http://{}", server.address);
+    let loaded = run_with_input(&["load", &url, "c"], local[0].as_bytes());
+    assert_eq!(loaded.code, Some(0), "{loaded:?}");
+    let (_, answer) = server.request("GET", "/c/_doc/a", "");
+    assert_eq!(
+        (&answer["_version"], &answer["_source"]["newer"]),
+        (&json!(20), &json!(true))
+    );
+    // A deletion came with its version.
+    let late = "/c/_doc/gone?version=9&version_type=external";
+    assert_eq!(server.request("PUT", late, "{}").0, 409);
+    server.stop();
+}

@@ -97,8 +97,10 @@ impl Output {
         if self.json {
             return self.found_as(origin, &document.to_json());
         }
+        let is_line = matches!(self.documents, None | Some(Documents::Lines));
+        let external = origin.external.filter(|_| is_line);
         let mut line = Vec::new();
-        write_line(key_field, &origin.key, document, &mut line);
+        write_line(key_field, &origin.key, external, document, &mut line);
         self.document(&String::from_utf8_lossy(&line))
     }
 
@@ -107,10 +109,14 @@ impl Output {
         if !self.json {
             return self.document(document);
         }
+        let external = found
+            .external
+            .map(|version| format!("\"external\":{version},"));
         self.line(format_args!(
-            "{{\"key\":{},\"found\":true,\"version\":{},\"partition\":{},\"document\":{}}}",
+            "{{\"key\":{},\"found\":true,\"version\":{},{}\"partition\":{},\"document\":{}}}",
             key_json(&found.key),
             found.version,
+            external.unwrap_or_default(),
             found.partition,
             document
         ))

@@ -269,8 +269,12 @@ impl RemoteCollection {
                 WriteLine::write(write, &mut body);
                 count += 1;
                 let is_put = !matches!(write.action, Action::Delete);
+                let is_same_again = matches!(
+                    write.condition,
+                    Condition::Always | Condition::ExternalOrEqual(_)
+                );
                 // A deletion that is done twice says that there is no document.
-                if write.condition != Condition::Always || !is_put {
+                if !is_same_again || !is_put {
                     repeat = Repeat::IfNothingDone;
                 }
             }

@@ -141,7 +141,11 @@ fn answer_live(
     }
     let answer = answer?;
     // This may come to no end within the time that the query has.
-    for why in unknown().unwrap_or_default() {
+    let unknown = unknown().unwrap_or_default();
+    if options.unknown_fields == UnknownFields::Refuse && !unknown.is_empty() {
+        return Err(quiredb::Error::Invalid(unknown.join("; ")));
+    }
+    for why in unknown {
         print_message(format_args!("quire: {why}"));
     }
     Ok(answer)

@@ -331,6 +331,13 @@ impl Catalog {
         self.collections == other.collections
     }
 
+    /// Whether a follower with the other has all that a follower takes.
+    pub(crate) fn is_followed_by(&self, other: &Catalog) -> bool {
+        self.same_collections(other)
+            && self.coprocessors == other.coprocessors
+            && self.templates == other.templates
+    }
+
     /// The names of the collections that are wide, or of those that are not, sorted.
     pub(crate) fn names(&self, wide: bool) -> Vec<String> {
         let entries = self.collections.iter();

@@ -266,8 +266,23 @@ impl Database {
         settings: CollectionSettings,
         aliases: BTreeMap<String, Alias>,
     ) -> Result<Collection> {
+        self.create_and_change_aliases(name, settings, aliases, &[])
+    }
+
+    /// As [`create_with_aliases`](Database::create_with_aliases), and changes other aliases at the
+    /// same moment: a crash leaves the collection and all changes, or none of it.
+    ///
+    /// # Errors
+    /// As there, and as of [`change_aliases`](Database::change_aliases).
+    pub fn create_and_change_aliases(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+        aliases: BTreeMap<String, Alias>,
+        changes: &[AliasChange],
+    ) -> Result<Collection> {
         let mut state = self.state()?;
-        self.create_locked(&mut state, name, settings, aliases)
+        self.create_locked(&mut state, name, settings, aliases, changes)
     }
 
     /// The collection of this name, or the only one that has it as an alias without a filter.
@@ -380,7 +395,7 @@ impl Database {
         let mut state = self.state()?;
         match state.catalog.find(name).cloned() {
             Some(entry) => self.open_locked(&mut state, &entry),
-            None => self.create_locked(&mut state, name, settings(), BTreeMap::new()),
+            None => self.create_locked(&mut state, name, settings(), BTreeMap::new(), &[]),
         }
     }
 
@@ -572,8 +587,8 @@ impl Database {
         }
         catalog.next_collection = catalog.next_collection.max(leader.next_collection);
         catalog.coprocessors.clone_from(&leader.coprocessors);
-        let is_changed = !catalog.same_collections(&state.catalog)
-            || catalog.coprocessors != state.catalog.coprocessors
+        catalog.templates.clone_from(&leader.templates);
+        let is_changed = !catalog.is_followed_by(&state.catalog)
             || catalog.next_collection != state.catalog.next_collection;
         match is_changed {
             true => self.replace_and_drop(&mut state, catalog, &gone),
@@ -697,13 +712,11 @@ impl Database {
         Ok(self.state()?.catalog.clone())
     }
 
-    /// Whether the database has just the collections and coprocessors of `catalog`; `None` if that
-    /// is about to change. Does not wait.
+    /// Whether the database has just the collections, coprocessors and templates of `catalog`;
+    /// `None` if that is about to change. Does not wait.
     pub(crate) fn catalog_is_still(&self, catalog: &Catalog) -> Option<bool> {
         let state = self.inner.state.try_lock()?;
-        let is_same = state.catalog.same_collections(catalog)
-            && state.catalog.coprocessors == catalog.coprocessors;
-        Some(!state.closed && is_same)
+        Some(!state.closed && state.catalog.is_followed_by(catalog))
     }
 
     /// What scrubbing has done and found; none if it is off.
@@ -848,13 +861,14 @@ impl Database {
         name: &str,
         settings: CollectionSettings,
         aliases: BTreeMap<String, Alias>,
+        changes: &[AliasChange],
     ) -> Result<Collection> {
         if settings.wide.is_some() {
             let what = "the settings are those of a wide collection: make it as one".to_string();
             return Err(Error::Invalid(what));
         }
         let entry = self.new_entry(state, name, settings, aliases)?;
-        self.make_locked(state, entry)
+        self.make_locked(state, entry, changes)
     }
 
     /// The entry of a new collection.
@@ -889,8 +903,13 @@ impl Database {
     }
 
     /// Makes the collection of this entry, whose id was never used.
-    fn make_locked(&self, state: &mut State, entry: Entry) -> Result<Collection> {
-        self.make_partitions(state, &entry, Partition::create)?;
+    fn make_locked(
+        &self,
+        state: &mut State,
+        entry: Entry,
+        changes: &[AliasChange],
+    ) -> Result<Collection> {
+        self.make_partitions(state, &entry, changes, Partition::create)?;
         self.open_locked(state, &entry)
     }
 
@@ -898,7 +917,7 @@ impl Database {
     fn make_any(&self, state: &mut State, entry: Entry) -> Result<()> {
         match entry.settings.wide {
             Some(_) => self.make_wide_locked(state, &entry).map(drop),
-            None => self.make_locked(state, entry).map(drop),
+            None => self.make_locked(state, entry, &[]).map(drop),
         }
     }
 
@@ -917,11 +936,13 @@ impl Database {
         }
     }
 
-    /// Makes the partitions of an entry, whose id was never used, and names it in the catalog.
+    /// Makes the partitions of an entry, whose id was never used, and names it in the catalog, in
+    /// which it changes aliases too.
     fn make_partitions<E>(
         &self,
         state: &mut State,
         entry: &Entry,
+        changes: &[AliasChange],
         create: impl Fn(&Shared, &Place) -> std::result::Result<(), E>,
     ) -> Result<()>
     where
@@ -931,6 +952,8 @@ impl Database {
         let next = entry.id.saturating_add(1);
         state.catalog.next_collection = state.catalog.next_collection.max(next);
         let mut catalog = state.catalog.clone();
+        catalog.collections.push(entry.clone());
+        let dropped = catalog.change_aliases(changes)?;
         // What an earlier attempt under this id may have left.
         // A directory made now in the place of a lost volume would be taken for it.
         let volumes = state.catalog.volumes_there(&**self.env(), self.volumes())?;
@@ -939,8 +962,7 @@ impl Database {
         for partition in 0..entry.settings.partitions {
             create(&self.inner.shared, &self.place(&catalog, entry, partition))?;
         }
-        catalog.collections.push(entry.clone());
-        self.replace_catalog(state, catalog)
+        self.replace_and_drop(state, catalog, &dropped)
     }
 
     /// Writes the next catalog, which is then the one that counts.
@@ -1047,7 +1069,7 @@ impl Database {
     }
 
     fn make_wide_locked(&self, state: &mut State, entry: &Entry) -> Result<WideCollection> {
-        self.make_partitions(state, entry, WidePartition::create)?;
+        self.make_partitions(state, entry, &[], WidePartition::create)?;
         self.open_wide_locked(state, entry)
     }
 

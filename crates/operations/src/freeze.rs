@@ -6,18 +6,17 @@
 //!    as from the live collection.
 //! 3. A file has every field that the options name, whether any of its documents has it or not.
 
+mod field_search;
+
+pub use self::field_search::FIELDS_MAX;
+use self::field_search::{FoundFields, find_fields};
 use crate::frozen_view::Origin;
 use quire_collection::{Found, PartitionView, id_value};
 use quire_database::{Codec, Error, ID, Result, View, engine};
 use quire_env::{Env, ErrorKind as EnvErrorKind, parent_of};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenOptions};
-use quire_query::Path as FieldPath;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The most fields that are looked for; more are to be named.
-pub const FIELDS_MAX: usize = 1_000;
 
 /// The dictionary of zstd, with which each document is compressed by itself: a larger one gives
 /// little more, and takes longer to train.
@@ -30,6 +29,10 @@ pub struct FreezeOptions {
     /// any case. If none are given, all that a document of the view has a value at, for both: each
     /// document is then read twice. More than [`FIELDS_MAX`] are an error.
     pub fields: Option<Vec<FieldSpec>>,
+    /// Whether long text is among the fields that nobody names: at least 128 bytes on average, and
+    /// hardly two documents with the same (default false). It takes much room, and queries compare
+    /// it whole.
+    pub long_text: bool,
     /// How documents are packed (default LZ4).
     pub codec: Codec,
     /// Whether the documents themselves are kept (default true). Without, queries count, aggregate
@@ -44,6 +47,7 @@ impl Default for FreezeOptions {
     fn default() -> FreezeOptions {
         FreezeOptions {
             fields: None,
+            long_text: false,
             codec: Codec::default(),
             documents: true,
             memory_bytes: FrozenOptions::default().memory_bytes,
@@ -71,6 +75,8 @@ pub struct FreezeReport {
     pub fields: Vec<FieldSpec>,
     /// Those of them that no document has a value in: their names may be wrong.
     pub unused: Vec<String>,
+    /// Fields that were left out as [long text](FreezeOptions::long_text).
+    pub long_texts: Vec<String>,
 }
 
 /// Writes what the view sees to one frozen partition at `path`, in the place of a file that is
@@ -174,6 +180,7 @@ fn clear(env: &dyn Env, temporary: &Path) -> Result<()> {
 struct Freezing<'a> {
     env: &'a Arc<dyn Env>,
     fields: Vec<FieldSpec>,
+    long_texts: Vec<String>,
     /// The place of the field [`ID`] among them.
     id: Option<usize>,
     /// Whether a document has a value of the field.
@@ -190,15 +197,21 @@ impl<'a> Freezing<'a> {
         progress: &'a mut dyn FnMut(FreezeProgress),
     ) -> Result<Freezing<'a>> {
         options.codec.check().map_err(Error::Invalid)?;
-        let fields = match &options.fields {
-            Some(fields) => with_id(fields),
-            None => all_fields(view, progress)?,
+        let FoundFields { fields, long_texts } = match &options.fields {
+            Some(fields) => FoundFields {
+                fields: with_id(fields),
+                long_texts: Vec::new(),
+            },
+            None => find_fields(view, options.long_text, &mut |looked| {
+                progress(FreezeProgress::Looked(looked));
+            })?,
         };
         Ok(Freezing {
             env: engine::view_env(view),
             id: fields.iter().position(|field| field.path == ID),
             is_used: vec![false; fields.len()],
             fields,
+            long_texts,
             options: FrozenOptions {
                 codec: options.codec.of_log(DICTIONARY_BYTES),
                 documents: options.documents,
@@ -218,6 +231,7 @@ impl<'a> Freezing<'a> {
             documents: self.documents,
             files,
             fields: self.fields,
+            long_texts: self.long_texts,
         }
     }
 
@@ -298,34 +312,4 @@ fn with_id(fields: &[FieldSpec]) -> Vec<FieldSpec> {
         None => fields.push(FieldSpec::filterable(ID)),
     }
     fields
-}
-
-/// Each field that any document has, and [`ID`].
-fn all_fields(view: &View, progress: &mut dyn FnMut(FreezeProgress)) -> Result<Vec<FieldSpec>> {
-    let mut paths = BTreeSet::from([ID.to_string()]);
-    let mut looked = 0;
-    for partition in engine::view_partitions(view)? {
-        let mut rows = partition.rows()?;
-        loop {
-            let batch = rows.next_batch()?;
-            if batch.is_empty() {
-                break;
-            }
-            for (_, found) in &batch {
-                FieldPath::each_in(found.document.root(), &mut |path| {
-                    if paths.len() <= FIELDS_MAX && !paths.contains(path) {
-                        paths.insert(path.to_string());
-                    }
-                });
-                if paths.len() > FIELDS_MAX {
-                    return Err(Error::TooManyFields {
-                        fields_max: FIELDS_MAX,
-                    });
-                }
-            }
-            looked += batch.len() as u64;
-            progress(FreezeProgress::Looked(looked));
-        }
-    }
-    Ok(paths.iter().map(|path| FieldSpec::full(path)).collect())
 }

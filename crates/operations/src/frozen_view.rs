@@ -44,6 +44,8 @@ pub struct Origin {
     pub key: Key,
     /// Its version.
     pub version: Position,
+    /// Its external version; a frozen document has none.
+    pub external: Option<u64>,
     /// The partition it lives in.
     pub partition: u32,
 }
@@ -54,6 +56,7 @@ impl Origin {
         Origin {
             key: found.key.clone(),
             version: found.version,
+            external: found.external,
             partition: found.partition,
         }
     }
@@ -74,6 +77,7 @@ impl Origin {
         Some(Origin {
             key: Key::decode(key).ok()?,
             version: Position(u64::from_le_bytes(*version)),
+            external: None,
             partition: u32::from_le_bytes(*partition),
         })
     }

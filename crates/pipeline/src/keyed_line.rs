@@ -12,11 +12,14 @@
 //! {"_id":"k","title":"x"}                        the document has the key in its key field
 //! {"_key":"k","title":"x"}                       it has not: {"title":"x"} under the key k
 //! {"_key":"k","_document":{"_key":1}}            a document that a reader could misread otherwise
+//! {"_key":"k","_version":7,"title":"x"}          with its external version, also of "_document"
 //! {"key":"k", … ,"document":{"title":"x"}}       read, not written: as --json and tail print them
 //! {"key":"k", … ,"deleted":true}                 the same, of a document that was deleted
 //! ```
+//!
+//! Lines of --json have the external version as "external", those of tail as "version".
 
-use quiredb::{Document, Key, ValueRef, Write};
+use quiredb::{Condition, Document, Key, ValueRef, Write};
 
 /// The field in which a line carries the key of a document that does not have it.
 pub const KEY: &str = "_key";
@@ -24,20 +27,40 @@ pub const KEY: &str = "_key";
 /// The field in which a line carries the document whole, after [`KEY`].
 const DOCUMENT: &str = "_document";
 
+/// The field in which a line carries the external version of a document, after [`KEY`].
+const VERSION: &str = "_version";
+
 /// The other members of lines of `--json` and `tail`.
-const BESIDE: [&str; 5] = ["found", "version", "partition", "position", "time_micros"];
+const BESIDE: [&str; 6] = [
+    "found",
+    "version",
+    "external",
+    "partition",
+    "position",
+    "time_micros",
+];
 
 /// Appends the line of a document of a collection with this key field, without a line end.
-pub fn write_line(key_field: &str, key: &Key, document: &Document, out: &mut Vec<u8>) {
+/// `external` is its external version.
+pub fn write_line(
+    key_field: &str,
+    key: &Key,
+    external: Option<u64>,
+    document: &Document,
+    out: &mut Vec<u8>,
+) {
     let named = document.get(key_field);
     let names_key = named.is_some_and(|named| Key::from_value(named).is_ok_and(|is| is == *key));
     let mut names = document.fields().map(|(name, _)| name);
     let first = names.next();
     let is_plain = match first == Some(KEY) {
         false => names_key,
-        true => names_key && key_field == KEY && names.next() != Some(DOCUMENT),
+        true => {
+            let second = names.next();
+            names_key && key_field == KEY && second != Some(DOCUMENT) && second != Some(VERSION)
+        }
     };
-    if is_plain {
+    if is_plain && external.is_none() {
         return document.write_json(out);
     }
     out.extend_from_slice(b"{\"_key\":");
@@ -45,9 +68,15 @@ pub fn write_line(key_field: &str, key: &Key, document: &Document, out: &mut Vec
         Some(text) => ValueRef::String(text).write_json(out),
         None => out.extend_from_slice(key.to_string().as_bytes()),
     }
+    if let Some(version) = external {
+        out.extend_from_slice(format!(",\"{VERSION}\":{version}").as_bytes());
+    }
     // What is read as `_key` and the fields of a document must not be a document itself.
-    let is_misread = document.get(KEY).is_some() || first == Some(DOCUMENT) || key_field == KEY;
-    if is_misread || named.is_some() {
+    let is_misread = document.get(KEY).is_some()
+        || first == Some(DOCUMENT)
+        || first == Some(VERSION)
+        || key_field == KEY;
+    if is_misread || named.is_some() && !names_key {
         out.extend_from_slice(b",\"_document\":");
         document.write_json(out);
         return out.push(b'}');
@@ -71,6 +100,25 @@ pub(crate) fn read(line: &[u8], key_field: &str) -> Option<Write> {
 }
 
 fn read_key_first(key: Key, rest: &[u8], key_field: &str) -> Option<Write> {
+    if let Some((version, rest)) = split_version(rest) {
+        let write = read_document(key, rest, key_field)?;
+        return Some(with_version(write, Some(version)));
+    }
+    read_document(key, rest, key_field)
+}
+
+/// The write of a document of an external version. A newer version of it stays.
+fn with_version(write: Write, version: Option<u64>) -> Write {
+    match version {
+        Some(version) => Write {
+            condition: Condition::ExternalOrEqual(version),
+            ..write
+        },
+        None => write,
+    }
+}
+
+fn read_document(key: Key, rest: &[u8], key_field: &str) -> Option<Write> {
     if let Some(document) = split_document(rest)
         && let Ok(document) = Document::from_json(document)
     {
@@ -98,6 +146,21 @@ fn split_key(line: &[u8]) -> Option<(Key, &[u8])> {
     match rest.first()? {
         b',' => Some((key, rest.get(1..)?)),
         b'}' => Some((key, rest)),
+        _ => None,
+    }
+}
+
+/// The version that follows the key, and what follows the comma after it.
+fn split_version(rest: &[u8]) -> Option<(u64, &[u8])> {
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"_version\"")?;
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?;
+    let rest = rest.trim_ascii_start();
+    let (version, rest) = rest.split_at(scalar_end(rest)?);
+    let version = std::str::from_utf8(version).ok()?.parse().ok()?;
+    let rest = rest.trim_ascii_start();
+    match rest.first()? {
+        b',' => Some((version, rest.get(1..)?)),
+        b'}' => Some((version, rest)),
         _ => None,
     }
 }
@@ -148,15 +211,26 @@ fn read_members(line: &[u8], key_field: &str) -> Option<Write> {
         let content = others.next()?;
         others.next().is_none().then_some(content)?
     };
-    match (content, value) {
+    let external = match line.get("position") {
+        Some(_) => line.get("version"),
+        None => line.get("external"),
+    };
+    let external = match external {
+        None => None,
+        Some(ValueRef::Int(version)) => Some(u64::try_from(version).ok()?),
+        Some(ValueRef::UInt(version)) => Some(version),
+        Some(_) => return None,
+    };
+    let write = match (content, value) {
         ("document", ValueRef::Object(_)) => {
             let mut json = Vec::new();
             value.write_json(&mut json);
-            Some(Write::put(key, Document::from_json(&json).ok()?))
+            Write::put(key, Document::from_json(&json).ok()?)
         }
-        ("deleted", ValueRef::Bool(true)) => Some(Write::delete(key)),
-        _ => None,
-    }
+        ("deleted", ValueRef::Bool(true)) => Write::delete(key),
+        _ => return None,
+    };
+    Some(with_version(write, external))
 }
 
 #[cfg(test)]
@@ -168,11 +242,12 @@ mod tests {
         Document::from_json(json.as_bytes()).unwrap()
     }
 
-    fn line(key_field: &str, key: &str, json: &str) -> String {
+    fn line(key_field: &str, key: &str, external: Option<u64>, json: &str) -> String {
         let mut out = Vec::new();
         write_line(
             key_field,
             &Key::parse(key).unwrap(),
+            external,
             &document(json),
             &mut out,
         );
@@ -197,14 +272,20 @@ mod tests {
             r#"{"_document":{"a":1},"b":"}"}"#,
             r#"{"key":"k","document":{"a":1}}"#,
             r#"{"_id":"other"}"#,
+            r#"{"_version":7}"#,
+            r#"{"_version":7,"_id":"k"}"#,
+            r#"{"_key":"k","_version":7}"#,
+            r#"{"_key":"k","_version":7,"_document":{"a":1}}"#,
+            r#"{"_version":"x","_document":{"a":1}}"#,
         ];
         let keys = ["k", "42", "-7", "\"q\\\"", "é\n", "{", "_key"];
         for written in ["_id", "sku", "_key", "key"] {
-            for (json, key) in documents
+            let all = documents
                 .iter()
                 .flat_map(|json| keys.map(|key| (json, key)))
-            {
-                let line = line(written, key, json);
+                .flat_map(|pair| [None, Some(0), Some(u64::MAX)].map(|external| (pair, external)));
+            for ((json, key), external) in all {
+                let line = line(written, key, external, json);
                 // Also as another program writes the same JSON.
                 let spaced = line.replacen("{\"_key\":", " {\t\"_key\" : ", 1);
                 for line in [line, spaced] {
@@ -213,14 +294,16 @@ mod tests {
                         Some(Write {
                             key: read,
                             action: Action::Put(read_document),
-                            ..
+                            condition,
                         }) => {
+                            let version = external.map(Condition::ExternalOrEqual);
+                            assert_eq!(condition, version.unwrap_or_default(), "{line}");
                             assert_eq!(read.to_string(), key, "{line}");
                             assert_eq!(read_document.to_json(), *json, "{line}, {written}");
                         }
                         Some(other) => panic!("{other:?}"),
                         None => {
-                            assert!(is_plain, "{line}");
+                            assert!(is_plain && external.is_none(), "{line}");
                             let named = document(json);
                             let named = Key::from_value(named.get(written).unwrap());
                             assert_eq!(named.unwrap().to_string(), key, "{line}");
@@ -255,6 +338,13 @@ mod tests {
         assert_eq!(read(put.as_bytes(), "_id"), Some(write));
         let gone = r#"{"partition":0,"position":3,"time_micros":5,"key":"k","deleted":true}"#;
         let write = Write::delete(Key::parse("k").unwrap());
+        assert_eq!(read(gone.as_bytes(), "_id"), Some(write));
+        let put = r#"{"key":7,"version":3,"external":0,"partition":0,"document":{}}"#;
+        let write = Write::put(Key::from(7), document("{}"));
+        let write = with_version(write, Some(0));
+        assert_eq!(read(put.as_bytes(), "_id"), Some(write));
+        let gone = r#"{"partition":0,"position":3,"version":9,"key":7,"deleted":true}"#;
+        let write = with_version(Write::delete(Key::from(7)), Some(9));
         assert_eq!(read(gone.as_bytes(), "_id"), Some(write));
     }
 }

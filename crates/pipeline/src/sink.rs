@@ -3,7 +3,7 @@
 use crate::group::PartitionGroup;
 use crate::parse::{Origin, Part};
 use crate::target::Target;
-use quiredb::{Collection, Durability, Write, Written};
+use quiredb::{Collection, Durability, ErrorKind, Write, Written};
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
@@ -69,7 +69,8 @@ pub(crate) fn write_parts(
             results.flat_map(|(group, results)| group.into_tags().into_iter().zip(results));
         let mut refusals: Vec<Refusal> = results
             .filter_map(|(origin, result)| {
-                let error = result.err()?;
+                // A document that has a newer external version stays.
+                let error = result.err().filter(|e| e.kind() != ErrorKind::Conflict)?;
                 Some(Refusal { origin, error })
             })
             .collect();

@@ -172,6 +172,7 @@ impl Run {
                     let origin = Origin {
                         key: found.key,
                         version: found.version,
+                        external: found.external,
                         partition: found.partition,
                     };
                     context.out.found(&origin, &found.document)?;

@@ -25,7 +25,8 @@ const SUFFIX: &str = "quire";
 #[command(after_help = "\
 The file has the documents as of one moment; writes continue meanwhile. When it is complete, it
 gets its name and replaces a file of that name. Without --full, --filter and --sort every field is
-indexed for both uses, at most 1,000 fields; each document is then read twice.
+indexed for both uses, at most 1,000 fields, but for long text that is another in each document;
+each document is then read twice.
 See docs/FREEZING.md.
 
 Examples:
@@ -54,6 +55,9 @@ pub(crate) struct Freeze {
     /// Fields to sort by and to aggregate
     #[arg(long, value_name = "FIELDS")]
     sort: Vec<String>,
+    /// Index long text too, where no fields are named
+    #[arg(long, conflicts_with_all = ["full", "filter", "sort"])]
+    long_text: bool,
     /// How documents are compressed: none, lz4, zstd or zstd(LEVEL), 1 to 19
     #[arg(long, default_value_t = Codec::default())]
     codec: Codec,
@@ -77,6 +81,7 @@ impl Freeze {
         }
         let options = FreezeOptions {
             fields: self.fields()?,
+            long_text: self.long_text,
             codec: self.codec,
             documents: !self.no_documents,
             memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
@@ -90,6 +95,12 @@ impl Freeze {
         for path in &report.unused {
             print_message(format_args!(
                 "quire: no document has a value in the field {path:?}; check its name"
+            ));
+        }
+        for path in &report.long_texts {
+            print_message(format_args!(
+                "quire: {path:?} is long text, another in each document: it has no index, and \
+                 --long-text gives it one"
             ));
         }
         if context.out.is_json() {
@@ -187,5 +198,6 @@ fn report_json(report: &FreezeReport, seconds: f64) -> serde_json::Value {
         "files": files,
         "fields": fields,
         "unused": report.unused,
+        "long_texts": report.long_texts,
     })
 }

@@ -19,7 +19,8 @@ const NAMED_MAX: u64 = 10;
 #[command(after_help = "\
 Integer keys come before strings; strings are ordered by their bytes.
 A document is printed as it was written. One that does not have its key in the key field has it in
-front, as \"_key\"; `quire load` takes it out again.
+front, as \"_key\", and after it its external version, as \"_version\"; `quire load` takes both out
+again.
 
 Examples:
   quire scan ./db papers --limit 10

@@ -29,7 +29,8 @@ const CHANGES_AT_ONCE: u64 = 10_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A line is {\"partition\":P,\"position\":N,\"time_micros\":T,\"key\":K,\"document\":{...}};
-a deletion has \"deleted\":true in place of the document.
+a deletion has \"deleted\":true in place of the document. A document with an external version has it
+as \"version\".
 
 Examples:
   quire tail ./db papers --limit 10
@@ -178,11 +179,15 @@ fn as_json(change: &Change) -> String {
         Some(document) => format!("\"document\":{}", document.to_json()),
         None => "\"deleted\":true".to_owned(),
     };
+    let external = change
+        .external
+        .map(|version| format!("\"version\":{version},"));
     format!(
-        "{{\"partition\":{},\"position\":{},\"time_micros\":{},\"key\":{},{content}}}",
+        "{{\"partition\":{},\"position\":{},\"time_micros\":{},{}\"key\":{},{content}}}",
         change.partition,
         change.version,
         change.time_micros,
+        external.unwrap_or_default(),
         key_json(&change.key)
     )
 }

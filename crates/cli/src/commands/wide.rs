@@ -219,6 +219,7 @@ pub(super) fn get(
                 let origin = Origin {
                     key: found.key,
                     version: found.version,
+                    external: found.external,
                     partition: found.partition,
                 };
                 context.out.found(&origin, &found.document)?;

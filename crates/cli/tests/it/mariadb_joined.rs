@@ -383,6 +383,7 @@ fn joined_documents_equal_a_join_though_quire_and_the_server_are_killed_again_an
         let mut document: Value = serde_json::from_str(line).unwrap();
         let fields = document.as_object_mut().unwrap();
         fields.remove("_key");
+        fields.remove("_version");
         (document["id"].to_string(), document)
     });
     let scanned: BTreeMap<String, Value> = scanned.collect();

@@ -634,3 +634,68 @@ fn rows_of_a_table_are_put_together_from_their_columns() {
         "{said}"
     );
 }
+
+#[test]
+fn a_printed_field_that_no_document_has_is_refused_if_that_is_wanted() {
+    let quire = cars();
+    let query = ["query", "db", "c", "--all", "--fields", "marc"];
+    let printed = quire.run(&query);
+    assert_eq!(printed.code, 0);
+    assert!(printed.stderr.contains("\"mark\""), "{printed:?}");
+    let strict = [&query[..], &["--strict"]].concat();
+    quire.fails(&strict, 1, &["\"marc\"", "\"mark\""]);
+}
+
+#[test]
+fn long_text_that_nobody_names_is_left_out_of_the_indexes_and_said_to_be() {
+    let quire = Quire::new();
+    let long = "of words ".repeat(20);
+    let documents: String = (0..200)
+        .map(|n| {
+            let (mark, title) = (n % 7, format!("title {n}"));
+            let texts = format!(r#""abstract":"{n} {long}","same":"{mark} {long}""#);
+            format!("{{\"_id\":{n},\"title\":\"{title}\",{texts},\"more\":[\"{n} {long}\",1]}}\n")
+        })
+        .collect();
+    let file = quire.file("papers.ndjson", &documents);
+    quire.ok(&["load", "db", "papers", file.to_str().unwrap()]);
+
+    let frozen = quire.run(&["freeze", "db", "papers", "a.quire"]);
+    assert_eq!(frozen.code, 0, "{frozen:?}");
+    assert!(frozen.stderr.contains("\"abstract\""), "{frozen:?}");
+    assert!(frozen.stderr.contains("--long-text"), "{frozen:?}");
+    let report = quire.json(&["freeze", "db", "papers", "a.quire"]);
+    assert_eq!(report["long_texts"], json!(["abstract"]), "{report}");
+    let all = quire.json(&["freeze", "db", "papers", "b.quire", "--long-text"]);
+    assert_eq!(all["long_texts"], json!([]));
+    let bytes = |report: &Value| report["bytes"].as_u64().unwrap();
+    assert!(bytes(&report) < bytes(&all), "{report} {all}");
+    for (file, condition, found) in [
+        ("a.quire", "same LIKE '3 %'", "29 match\n"),
+        ("a.quire", "title = 'title 3'", "1 match\n"),
+        ("b.quire", "abstract LIKE '3 %'", "1 match\n"),
+    ] {
+        let arguments = ["query", file, "--count", "--where", condition];
+        assert_eq!(quire.ok(&arguments), found, "{file}: {condition}");
+    }
+    let condition = "abstract = 'x'";
+    let words = ["it was not frozen", "\"abstract\""];
+    quire.fails(
+        &["query", "a.quire", "--where", condition, "--strict"],
+        1,
+        &words,
+    );
+    // Documents are whole.
+    let read = quire.ok(&["query", "a.quire", "--where", "_id = 3"]);
+    assert!(read.contains(&format!("3 {long}")), "{read}");
+    // A field that is named is indexed.
+    quire.ok(&["freeze", "db", "papers", "c.quire", "--filter", "abstract"]);
+    let arguments = [
+        "query",
+        "c.quire",
+        "--count",
+        "--where",
+        "abstract LIKE '3 %'",
+    ];
+    assert_eq!(quire.ok(&arguments), "1 match\n");
+}

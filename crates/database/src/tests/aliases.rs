@@ -4,6 +4,7 @@ use super::{document, open};
 use crate::{Alias, AliasChange, Aliases, Database, ErrorKind};
 use quire_env::{Fault, SimEnv};
 use quire_model::Key;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn add(collection: &str, alias: &str) -> AliasChange {
@@ -114,6 +115,66 @@ fn seen(database: &Database) -> (Vec<(String, u64)>, Aliases) {
     };
     let collections = database.collections().into_iter().map(count).collect();
     (collections, Aliases::clone(&database.aliases()))
+}
+
+#[test]
+fn a_collection_is_made_with_changes_of_aliases_or_not_at_all() {
+    let begin = |env: &Arc<SimEnv>| {
+        let database = open(env).unwrap();
+        two_collections(&database);
+        database
+            .change_aliases(&[written("jobs-2", "jobs")])
+            .unwrap();
+        database
+    };
+    let moved = [remove("jobs-2", "jobs"), written("jobs-3", "jobs")];
+    let make = |database: &Database, changes: &[AliasChange]| {
+        let made = database.create_and_change_aliases(
+            "jobs-3",
+            Default::default(),
+            BTreeMap::new(),
+            changes,
+        );
+        made.map(drop)
+    };
+    let env = SimEnv::new(1);
+    let database = begin(&env);
+    let before = seen(&database);
+    let refused = [
+        (vec![written("jobs-3", "jobs")], ErrorKind::Invalid),
+        (vec![remove("jobs-3", "jobs")], ErrorKind::NotFound),
+        (vec![add("jobs-4", "jobs")], ErrorKind::NotFound),
+    ];
+    for (changes, kind) in refused {
+        let error = make(&database, &changes).unwrap_err();
+        assert_eq!(error.kind(), kind, "{changes:?}: {error}");
+        assert_eq!(seen(&database), before, "{changes:?}");
+    }
+    drop(database);
+
+    let env = SimEnv::new(1);
+    let database = begin(&env);
+    let first = env.operations();
+    make(&database, &moved).unwrap();
+    let steps = first..env.operations();
+    let after = seen(&database);
+    assert_eq!(after.0.len(), before.0.len() + 1);
+    for step in steps {
+        for is_crash in [true, false] {
+            let env = SimEnv::new(1);
+            let database = begin(&env);
+            match is_crash {
+                true => env.crash_at(step),
+                false => env.fail_at(step, Fault::Eio),
+            }
+            let is_done = make(&database, &moved).is_ok();
+            for seed in 0..4 {
+                let found = seen(&open(&env.after_crash(seed)).unwrap());
+                let is_whole = found == after || found == before && !is_done;
+                assert!(is_whole, "step {step}, crash {is_crash}: {found:?}");
+            }
+        }
+    }
 }
 
 /// The switch of an alias, and an alias that takes the name of a collection which is dropped.

@@ -79,6 +79,9 @@ fn contents(database: &Database) -> Result<Contents> {
     for (alias, of) in database.aliases().iter() {
         contents.insert(format!("{alias}: {of:?}"), Vec::new());
     }
+    for (name, template) in database.templates() {
+        contents.insert(format!("template {name}: {template}"), Vec::new());
+    }
     for one in database.coprocessors()? {
         let name = format!("{}/{}: {:?}", one.name, one.version, one.kinds);
         database.coprocessor(&format!("{}/{}", one.name, one.version))?;
@@ -167,6 +170,15 @@ impl Follower {
     }
 }
 
+fn put_template(database: &Database, name: &str, patterns: &[&str]) {
+    let template = serde_json::json!({ "index_patterns": patterns });
+    let put = |templates: &mut quire_database::Templates| {
+        templates.insert(name.to_owned(), template);
+        Ok::<(), Error>(())
+    };
+    database.change_templates(put).unwrap();
+}
+
 fn add_alias(database: &Database, collection: &str, alias: &str) {
     let add = AliasChange::Add {
         collection: collection.into(),
@@ -229,6 +241,7 @@ impl Leader {
                 let gone = database.collection_or_create("gone", settings).unwrap();
                 put(&gone, 0..5, "gone", Durability::Sync);
                 add_alias(database, "gone", "newest");
+                put_template(database, "index/logs", &["logs-*"]);
                 songs.flush().unwrap();
                 put(&songs, 10..20, "second", Durability::Sync);
                 database.add_coprocessor("all", KEEPS_ALL).unwrap();
@@ -253,6 +266,8 @@ impl Leader {
                 put(&new, 0..9, "new", Durability::Sync);
                 add_alias(database, "new", "newest");
                 add_alias(database, "songs", "first");
+                put_template(database, "index/logs", &["logs-*", "traces-*"]);
+                put_template(database, "component/times", &[]);
                 database
                     .alter_wide_collection("wide", |schema| {
                         schema.with_renamed("title", "heading")?.with_column(

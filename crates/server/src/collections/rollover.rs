@@ -104,17 +104,15 @@ pub(crate) async fn rollover(call: Call<Engine>) -> Outcome<Answer> {
         let is_done = is_met && !is_dry;
         if is_done {
             engine.check_use(old, Use::Change)?;
+            let changes = changes(&alias, old, &new, &options);
             let made = engine
                 .database()
-                .create_with_aliases(&new, settings, aliases);
+                .create_and_change_aliases(&new, settings, aliases, &changes);
             made.map_err(|error| match error.kind() {
                 ErrorKind::AlreadyExists => Failure::index_exists(&new),
                 ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
                 _ => Failure::engine(&error, Some(&new)),
             })?;
-            let changes = changes(&alias, old, &new, &options);
-            let changed = engine.database().change_aliases(&changes);
-            changed.map_err(|error| Failure::engine(&error, Some(&new)))?;
         }
         Ok(Answer::ok(&json!({
             "acknowledged": is_done,

@@ -108,8 +108,14 @@ fn execute(
                 false => Failure::illegal_argument(why.join("; ")),
             })
         }
-        // This may come to no end within the time that the query has.
-        Ok(found) => Ok((found, unknown().unwrap_or_default())),
+        Ok(found) => {
+            // This may come to no end within the time that the query has.
+            let why = unknown().unwrap_or_default();
+            match options.unknown_fields == UnknownFields::Refuse && !why.is_empty() {
+                true => Err(Failure::illegal_argument(why.join("; "))),
+                false => Ok((found, why)),
+            }
+        }
         Err(error @ quiredb::Error::Query(QueryError::Stopped)) if !stop() => Err(Failure::new(
             StatusCode::REQUEST_TIMEOUT,
             "timeout_exception",

@@ -30,9 +30,16 @@ pub enum Line<'l> {
     End(End),
 }
 
-/// A document: its key, its version, its partition, its JSON.
+/// A document: its key, its version, its partition, its JSON, and its external version if it has
+/// one.
 #[derive(Debug, Deserialize)]
-pub struct Row<'l>(String, u64, u32, #[serde(borrow)] &'l RawValue);
+pub struct Row<'l>(
+    String,
+    u64,
+    u32,
+    #[serde(borrow)] &'l RawValue,
+    #[serde(default)] Option<u64>,
+);
 
 /// Appends the line of a document.
 pub(super) fn write_row(found: &Found, fields: Option<&[Path]>, out: &mut Vec<u8>) {
@@ -47,6 +54,9 @@ pub(super) fn write_row(found: &Found, fields: Option<&[Path]>, out: &mut Vec<u8
             out.extend_from_slice(shown.as_bytes());
         }
     }
+    if let Some(external) = found.external {
+        out.extend_from_slice(format!(",{external}").as_bytes());
+    }
     out.extend_from_slice(b"]}\n");
 }
 
@@ -60,10 +70,11 @@ pub(super) fn write_text(name: &str, text: &str, out: &mut Vec<u8>) {
 impl Row<'_> {
     /// What the row says beside the document; none if its key can't be one.
     pub fn origin(&self) -> Option<Origin> {
-        let Row(key, version, partition, _) = self;
+        let Row(key, version, partition, _, external) = self;
         Some(Origin {
             key: Key::parse(key).ok()?,
             version: Position(*version),
+            external: *external,
             partition: *partition,
         })
     }

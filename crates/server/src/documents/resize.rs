@@ -2,8 +2,9 @@
 //! may have another number of partitions.
 //!
 //! # Invariants
-//! 1. The copy is closed until it is whole: nobody reads a part of it. One that failed is dropped;
-//!    one whose request was cut off stays closed.
+//! 1. The copy is closed until it is whole: nobody reads a part of it. One that failed or was
+//!    cancelled is dropped; one that the end of the server cut off stays closed.
+//! 2. The work goes on if the caller goes away.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,17 +103,16 @@ async fn resize(call: Call<SearchState>, kind: Kind) -> Outcome<Answer> {
         slices: None,
     };
     let memory = BatchMemory::reserve(&state, &manner).await?;
-    let name = target.clone();
-    let begin = move |engine: &Engine| {
+    let begin = move |engine: &Engine, target: &str| {
         let source = engine.collection(&source)?;
-        let settings = settings_of(engine, &given, &source, &name, kind)?;
+        let settings = settings_of(engine, &given, &source, target, kind)?;
         let made = engine
             .database()
-            .create_with_aliases(&name, settings, of_target);
+            .create_with_aliases(target, settings, of_target);
         let to = made.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => Failure::index_exists(&name),
+            ErrorKind::AlreadyExists => Failure::index_exists(target),
             ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
-            _ => Failure::engine(&error, Some(&name)),
+            _ => Failure::engine(&error, Some(target)),
         })?;
         let selection = Selection::of_names(vec![source.name().to_owned()], false);
         let act = Act::Copy {
@@ -120,28 +120,34 @@ async fn resize(call: Call<SearchState>, kind: Kind) -> Outcome<Answer> {
             only_create: false,
             versions: None,
         };
-        Work::new(
-            engine,
-            &selection,
-            query_of(&Map::new())?,
-            act,
-            manner,
-            memory,
-        )
+        let query = query_of(&Map::new())?;
+        let work = Work::new(engine, &selection, query, act, manner, memory);
+        work.inspect_err(|_| discard(engine, target))
     };
     let engine = state.engine.clone();
-    let work = engine.write(begin).await??;
-    let copied = work.finish(&engine, &running).await;
-    let finish = move |engine: &Engine| match copied {
-        Ok(()) => open(engine, &target),
-        Err(failure) => {
-            if let Err(error) = engine.database().drop_collection(&target) {
-                tracing::error!(collection = target, %error, "a copy that failed is left, closed");
+    let copy = async move {
+        let begun = engine.write(move |engine| begin(engine, &target).map(|work| (work, target)));
+        let (work, target) = begun.await??;
+        let copied = work.finish(&engine, &running).await;
+        let finish = move |engine: &Engine| match copied {
+            Ok(()) => open(engine, &target),
+            Err(failure) => {
+                discard(engine, &target);
+                Err(failure)
             }
-            Err(failure)
-        }
+        };
+        engine.write(finish).await?
     };
-    engine.write(finish).await?
+    // The copy is not left half made if the caller goes away.
+    let copied = tokio::spawn(copy).await;
+    copied.unwrap_or_else(|_| Err(Failure::internal("the copy was cut off")))
+}
+
+/// Drops a copy that failed.
+fn discard(engine: &Engine, target: &str) {
+    if let Err(error) = engine.database().drop_collection(target) {
+        tracing::error!(collection = target, %error, "a copy that failed is left, closed");
+    }
 }
 
 /// Serves the copy.

@@ -316,3 +316,34 @@ async fn slices_share_a_rate_and_end_when_their_task_is_cancelled() {
     }
     assert_eq!(slices_of(&site, &task).await, Vec::<Value>::new());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_a_collection_is_finished_though_its_caller_goes_away() {
+    let site = Site::new();
+    let lines: String = (0..20_000)
+        .map(|n| format!("{{\"index\":{{\"_id\":\"{n}\"}}}}\n{{\"n\":{n}}}\n"))
+        .collect();
+    site.call("POST /from/_bulk", lines).await.done(200);
+    site.call("PUT /from/_block/write", "").await.done(200);
+    let is_there = async {
+        while site.call("HEAD /to", "").await.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        reply = site.call("POST /from/_clone/to", "") => drop(reply.done(200)),
+        () = is_there => {}
+    }
+    let is_closed = || {
+        let settings = site.database.api_settings();
+        settings.get("to").is_some_and(|settings| settings.closed)
+    };
+    while is_closed() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let (from, to) = (
+        site.database.collection("from"),
+        site.database.collection("to"),
+    );
+    assert_eq!(contents(&to.unwrap()), contents(&from.unwrap()));
+}
