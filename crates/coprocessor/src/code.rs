@@ -1,7 +1,7 @@
 //! Code: a module or a closure, with its name and version.
 
-use crate::kind::Kind;
 use crate::change::Change;
+use crate::kind::Kind;
 use crate::row::Row;
 use crate::runtime::Module;
 use crate::{Error, Result};

@@ -51,9 +51,9 @@ mod limits;
 mod row;
 mod run;
 mod runtime;
-mod trigger;
 #[cfg(test)]
 mod tests;
+mod trigger;
 
 pub use change::Change;
 pub use code::{Code, Emit, Fold};

@@ -1,9 +1,9 @@
 //! A run: code that was started, called with one row after the other.
 
+use crate::change::Change;
 use crate::code::{Body, Code, Fold};
 use crate::error::Cause;
 use crate::kind::Kind;
-use crate::change::Change;
 use crate::row::Row;
 use crate::runtime::Instantiated;
 use crate::{Error, Limits, Result};
@@ -180,9 +180,8 @@ impl Run {
                     argument,
                     ..*change
                 });
-                called.map_err(|what| {
-                    self.error("trigger", Some(change.key), Cause::Failed(what))
-                })?
+                called
+                    .map_err(|what| self.error("trigger", Some(change.key), Cause::Failed(what)))?
             }
             _ => {
                 let write = format!("{{\"time\":{}}}", change.time_micros);
@@ -191,7 +190,12 @@ impl Run {
                     self.error("trigger", Some(change.key), wrong(&error.to_string()))
                 })?;
                 let documents = [change.after.cloned(), change.before.cloned(), Some(write)];
-                self.call_with(Kind::Trigger, "quire_1_trigger", Some(change.key), documents)?;
+                self.call_with(
+                    Kind::Trigger,
+                    "quire_1_trigger",
+                    Some(change.key),
+                    documents,
+                )?;
                 let mut patches = self.documents("trigger", Some(change.key))?;
                 let patch = patches.pop();
                 if !patches.is_empty() {

@@ -186,7 +186,10 @@ fn a_failed_call_of_a_trigger_leaves_nothing_for_the_next_one() {
     let calls = (0..4).map(|_| trigger.run(&change(&key, None, Some(&row))).is_ok());
     assert_eq!(calls.collect::<Vec<_>>(), [true, false, true, false]);
     let error = trigger.refused(&key, "no").to_string();
-    assert!(error.starts_with("coprocessor test/1, trigger of row \"1\": "), "{error}");
+    assert!(
+        error.starts_with("coprocessor test/1, trigger of row \"1\": "),
+        "{error}"
+    );
 }
 
 #[test]
