@@ -157,6 +157,8 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
         "DELETE /_quire/tokens/n",
         "PUT /_quire/coprocessors/n",
         "DELETE /_quire/coprocessors/n",
+        "PUT /other/_quire/triggers/n",
+        "DELETE /other/_quire/triggers/n",
         "POST /_backup/n",
         "POST /_verify",
         "POST /_follow",
