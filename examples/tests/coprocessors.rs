@@ -68,7 +68,7 @@ fn check_stamps(dir: &Path, module: &Path) {
     pages.put_at(&key, &document(r#"{"title":"A"}"#)).unwrap();
     assert_eq!(field("changes"), "Int(1)");
     let changed = field("changed");
-    assert!(changed.len() > "Int(1000000000000000)".len(), "{changed}");
+    assert!(changed.len() >= "Int(1000000000000000)".len(), "{changed}");
     pages.patch(&key, &document(r#"{"html":"<p>"}"#)).unwrap();
     assert_eq!(
         (field("changes"), field("changed")),

@@ -277,7 +277,7 @@ fn crash_at_every_step(which: Which) {
         for n in 0..6u64 {
             let put = which.put(&database, n % 3, &format!(r#"{{"n":{n}}}"#));
             let flushed = if n == 3 { database.flush() } else { Ok(()) };
-            if put.and(flushed.map(|()| ())).is_err() {
+            if put.and(flushed).is_err() {
                 break;
             }
             acked = n + 1;
@@ -478,7 +478,10 @@ fn triggers_are_kept_listed_replaced_and_detached() {
         assert!(error.to_string().contains("detach it first"), "{error}");
         let newest = database.attach_trigger("rows", "stamp", &options).unwrap();
         assert_eq!(newest.options.version, 2);
-        assert_eq!(database.triggers("rows").unwrap(), [newest.clone()]);
+        assert_eq!(
+            database.triggers("rows").unwrap(),
+            std::slice::from_ref(&newest)
+        );
         database.drop_coprocessor("stamp/1").unwrap();
         database.close().unwrap();
 

@@ -336,8 +336,8 @@ impl Mget {
         Ok(done)
     }
 
-    /// Reads and appends the next document, a row of a wide collection: of it the columns alone that
-    /// are shown. Returns the number of documents.
+    /// Reads and appends the next document, a row of a wide collection: of it the columns alone
+    /// that are shown. Returns the number of documents.
     fn write_row(&mut self, engine: &Engine, index: &str, out: &mut Vec<u8>) -> usize {
         let Some(wanted) = self.wanted.pop_front() else {
             return 0;
