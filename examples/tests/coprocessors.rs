@@ -1,7 +1,9 @@
-//! Builds the coprocessors of `examples/coprocessors`, and has the web table run each. A test says
-//! so and does nothing where the compiler for WebAssembly can't be had.
+//! Builds the coprocessors of `examples/coprocessors`, has the web table run the filter, and writes
+//! pages with the trigger. A test says so and does nothing where the compiler for WebAssembly can't
+//! be had.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
+use quiredb::{Database, Document, Env, Key, OsEnv};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -23,7 +25,7 @@ fn source(name: &str) -> String {
 
 /// Runs a compiler, which has to succeed, and gives the module that it makes.
 fn compile(dir: &Path, compiler: &str, words: &[&str], source: &str) -> PathBuf {
-    let module = dir.join("recrawl.wasm");
+    let module = dir.join("module.wasm");
     let words = [words, &["-o", module.to_str().unwrap(), source]].concat();
     let output = output_of(compiler, &words).unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
@@ -45,8 +47,47 @@ fn picked_by(dir: &Path, module: &Path) -> Vec<String> {
 
 const DUE: [&str; 2] = ["http://news.example/", "http://shop.example/"];
 
+/// Writes a page with the trigger, and checks what it makes of each write.
+fn check_stamps(dir: &Path, module: &Path) {
+    let database = Database::open(dir.join("pages")).unwrap();
+    let pages = database
+        .collection_or_create("pages", Default::default)
+        .unwrap();
+    let wasm = OsEnv::new().unwrap().read(module, 1 << 20).unwrap();
+    database.add_coprocessor("stamp", &wasm).unwrap();
+    database
+        .attach_trigger("pages", "stamp", &Default::default())
+        .unwrap();
+    let key = Key::parse("http://a.example/").unwrap();
+    let document = |json: &str| Document::from_json(json.as_bytes()).unwrap();
+    let field = |name: &str| {
+        let found = pages.get(&key).unwrap().unwrap();
+        let value = found.document.get(name).map(|value| format!("{value:?}"));
+        value.unwrap_or_default()
+    };
+    pages.put_at(&key, &document(r#"{"title":"A"}"#)).unwrap();
+    assert_eq!(field("changes"), "Int(1)");
+    let changed = field("changed");
+    assert!(changed.len() >= "Int(1000000000000000)".len(), "{changed}");
+    pages.patch(&key, &document(r#"{"html":"<p>"}"#)).unwrap();
+    assert_eq!(
+        (field("changes"), field("changed")),
+        ("Int(1)".to_string(), changed)
+    );
+    pages.patch(&key, &document(r#"{"title":"B"}"#)).unwrap();
+    assert_eq!(field("changes"), "Int(2)");
+    let refused = pages.patch(&key, &document(r#"{"title":7}"#)).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .ends_with("it failed: the title is no string"),
+        "{refused}"
+    );
+    pages.delete(&key).unwrap();
+}
+
 #[test]
-fn the_coprocessor_in_rust_picks_the_pages_that_are_due() {
+fn the_coprocessors_in_rust_pick_the_pages_that_are_due_and_stamp_them() {
     let has_target = || {
         let printed = output_of("rustc", &["--print", "target-libdir", "--target", TARGET]);
         printed.is_some_and(|output| {
@@ -69,10 +110,12 @@ fn the_coprocessor_in_rust_picks_the_pages_that_are_due() {
     let words = [&words[..], &["-O", "-C", "strip=symbols"]].concat();
     let module = compile(dir.path(), "rustc", &words, &source("recrawl.rs"));
     assert_eq!(picked_by(dir.path(), &module), DUE);
+    let module = compile(dir.path(), "rustc", &words, &source("stamp.rs"));
+    check_stamps(dir.path(), &module);
 }
 
 #[test]
-fn the_coprocessor_in_c_picks_the_pages_that_are_due() {
+fn the_coprocessors_in_c_pick_the_pages_that_are_due_and_stamp_them() {
     if !succeeds("clang", &["--version"]) || !succeeds("wasm-ld", &["--version"]) {
         eprintln!("skipped: clang and wasm-ld are not installed");
         return;
@@ -82,9 +125,12 @@ fn the_coprocessor_in_c_picks_the_pages_that_are_due() {
         "--target=wasm32",
         "-O2",
         "-nostdlib",
+        "-fno-builtin",
         "-Wl,--no-entry",
         "-Wl,--strip-all",
     ];
     let module = compile(dir.path(), "clang", &words, &source("recrawl.c"));
     assert_eq!(picked_by(dir.path(), &module), DUE);
+    let module = compile(dir.path(), "clang", &words, &source("stamp.c"));
+    check_stamps(dir.path(), &module);
 }

@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Full,
     /// A batch that is to be written whole is larger than a group of records may be.
     TooLarge,
+    /// A trigger refused the write, or failed.
+    Trigger,
     /// The store below.
     Store(quire_store::ErrorKind),
 }
@@ -35,6 +37,9 @@ pub enum Error {
     /// A document or key.
     #[error("{0}")]
     Model(#[from] quire_model::Error),
+    /// A trigger refused the write, or failed.
+    #[error("{0}")]
+    Trigger(#[from] quire_coprocessor::Error),
     /// A condition did not hold.
     #[error("document {key}: {reason}")]
     Conflict {
@@ -94,6 +99,7 @@ impl Error {
         match self {
             Error::Store(error) => ErrorKind::Store(error.kind()),
             Error::Model(error) => ErrorKind::Model(error.kind()),
+            Error::Trigger(_) => ErrorKind::Trigger,
             Error::Conflict { .. } => ErrorKind::Conflict,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Corrupt { .. } | Error::Index { .. } => ErrorKind::Corrupt,

@@ -6,9 +6,12 @@ use crate::lookup::DocumentLookup;
 use crate::record::Record;
 use crate::search::{SearchIndex, SearchState, SearchTree};
 use crate::write::{Decider, GROUP_BYTES, key_of};
-use crate::{Change, Error, Found, IndexSettings, PartitionView, Result, Within, Write, Written};
+use crate::{
+    Change, Error, Found, IndexSettings, PartitionView, Result, Triggers, Within, Write, Written,
+};
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
+use quire_seeded::{Bug, seeded};
 use quire_store::{
     AnyStore, DerivedTrees, Durability, FileInspection, LogSettings, Place, Shared, Store,
     StoreFile, StoreOptions, StoreStats, TreeId,
@@ -91,14 +94,24 @@ impl Partition {
     /// Decides writes from the beginning of the batch and does them: applied, but neither durable
     /// nor visible until [`acknowledge`](Partition::acknowledge) is called with the position. Gives
     /// one result for each write that was decided, at least one; call again with the rest. What one
-    /// call did survives a crash whole or not at all.
+    /// call did survives a crash whole or not at all. The triggers run with each write: what they
+    /// change is in its record.
     ///
     /// # Errors
     /// The store's; then nothing was written. What is wrong with a single write is its own result.
-    pub fn write(&self, writes: &[Write]) -> Result<(Vec<Result<Written>>, Position)> {
+    pub fn write(
+        &self,
+        writes: &[Write],
+        triggers: Triggers<'_>,
+    ) -> Result<(Vec<Result<Written>>, Position)> {
+        if seeded(Bug::TriggerApart) && !triggers.is_empty() {
+            let (_, position) = self.write(writes, Triggers::none())?;
+            self.acknowledge(position, Durability::Sync)?;
+        }
         let time_micros = self.shared.env().now_micros();
         self.store.write_unsynced(|transaction| {
-            Ok::<_, Error>(Decider::new(self.number, time_micros, transaction).decide(writes))
+            let decider = Decider::new(self.number, time_micros, triggers, transaction);
+            Ok::<_, Error>(decider.decide(writes))
         })
     }
 
@@ -108,10 +121,15 @@ impl Partition {
     /// # Errors
     /// The store's, `TooLarge` if the records are more than one group may have, and what is wrong
     /// with the first write that fails. Nothing was written then.
-    pub fn write_whole(&self, writes: &[Write]) -> Result<(Vec<Written>, Position)> {
+    pub fn write_whole(
+        &self,
+        writes: &[Write],
+        triggers: Triggers<'_>,
+    ) -> Result<(Vec<Written>, Position)> {
         let time_micros = self.shared.env().now_micros();
         self.store.write_unsynced(|transaction| {
-            let decided = Decider::new(self.number, time_micros, transaction).decide(writes);
+            let decider = Decider::new(self.number, time_micros, triggers, transaction);
+            let decided = decider.decide(writes);
             let is_whole = decided.len() == writes.len();
             let written = decided.into_iter().collect::<Result<Vec<_>>>()?;
             match is_whole {

@@ -21,7 +21,7 @@ use crate::documents::{ROWS, docid_bytes, parse_position};
 use crate::partition::Partition;
 use crate::record::{Kind, Record, Row};
 use crate::write::key_of;
-use crate::{Error, PartitionView, Result, Write};
+use crate::{Error, PartitionView, Result, Triggers, Write};
 use bytes::Bytes;
 use quire_model::Position;
 use quire_store::Durability;
@@ -166,7 +166,7 @@ impl Partition {
     fn delete(&self, mut deletions: &[Write]) -> Result<u64> {
         let mut deleted = 0;
         while !deletions.is_empty() {
-            let (results, position) = self.write(deletions)?;
+            let (results, position) = self.write(deletions, Triggers::none())?;
             self.acknowledge(position, Durability::Async(SYNC_AFTER))?;
             deletions = deletions.get(results.len()..).unwrap_or_default();
             for result in results {

@@ -2,7 +2,7 @@
 
 use crate::documents::{Documents, KEYS, KeyEntry, ROWS, docid_bytes, parse_position};
 use crate::record::{Kind, Record, Row};
-use crate::{Action, Condition, Effect, Error, Result, Write, Written};
+use crate::{Action, Condition, Effect, Error, Result, Triggers, Write, Written};
 use quire_model::{DocId, Document, Key, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::Transaction;
@@ -30,6 +30,7 @@ enum State {
 pub(crate) struct Decider<'w, 'a, 'b> {
     partition: u32,
     time_micros: i64,
+    triggers: Triggers<'a>,
     transaction: &'a mut Transaction<'b, Documents>,
     /// Keys that this batch has written.
     written: HashMap<&'w [u8], State>,
@@ -41,11 +42,13 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
     pub(crate) fn new(
         partition: u32,
         time_micros: i64,
+        triggers: Triggers<'a>,
         transaction: &'a mut Transaction<'b, Documents>,
     ) -> Self {
         Decider {
             partition,
             time_micros,
+            triggers,
             transaction,
             written: HashMap::new(),
             created: 0,
@@ -74,11 +77,18 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         match (&write.action, state) {
             (Action::Put(document), State::Absent { external }) => {
                 let external = given.or(external.map(next));
-                self.create(encoded, document, external)
+                let time_micros = self.time_micros;
+                let document = self.triggers.run(&write.key, None, document, time_micros)?;
+                self.create(encoded, &document, external)
             }
             (Action::Put(document), State::Present { docid, row }) => {
                 let old = self.row(docid, row)?;
-                Ok(self.update(Kind::Put, encoded, docid, old, document, given))
+                let before = self.before(old)?;
+                let (before, time_micros) = (before.as_ref(), self.time_micros);
+                let document = self
+                    .triggers
+                    .run(&write.key, before, document, time_micros)?;
+                Ok(self.update(Kind::Put, encoded, docid, old, &document, given))
             }
             (Action::Patch(_), State::Absent { .. }) => Err(Error::NotFound {
                 key: write.key.clone(),
@@ -90,6 +100,10 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
                 if new == old && given.is_none() {
                     return Ok(self.answer(Effect::Unchanged, row));
                 }
+                let time_micros = self.time_micros;
+                let new = self
+                    .triggers
+                    .run(&write.key, Some(&old), &new, time_micros)?;
                 // A large one is not held beside the new record.
                 drop(old);
                 Ok(self.update(Kind::Patch, encoded, docid, row, &new, given))
@@ -114,6 +128,11 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             },
             (Action::Delete, State::Present { docid, row }) => {
                 let old = self.row(docid, row)?;
+                if let Some(before) = self.before(old)? {
+                    let time_micros = self.time_micros;
+                    self.triggers
+                        .run_removal(&write.key, &before, time_micros)?;
+                }
                 let external = given.or(old.external.map(next));
                 let row = self.append(Kind::Delete, Some(old), docid, encoded, &[], external);
                 self.written.insert(encoded, State::Absent { external });
@@ -220,6 +239,14 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             what,
         })?;
         Ok(Document::from_stored(record.document_bytes(&bytes))?)
+    }
+
+    /// The document that a row has, if there are triggers to see it.
+    fn before(&self, row: Row) -> Result<Option<Document>> {
+        match self.triggers.is_empty() {
+            true => Ok(None),
+            false => self.document(row.position).map(Some),
+        }
     }
 
     fn new_docid(&self) -> Result<DocId> {

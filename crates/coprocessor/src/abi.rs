@@ -9,8 +9,8 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 /// What a call is about, and what it emits.
 #[derive(Debug, Default)]
 pub(crate) struct Host {
-    /// The row, the document before, the argument.
-    pub(crate) sources: [Option<Document>; 3],
+    /// The row, the document before, the argument, the write.
+    pub(crate) sources: [Option<Document>; 4],
     pub(crate) key: Option<Key>,
     /// The state to merge.
     pub(crate) state: Vec<u8>,
@@ -146,7 +146,7 @@ impl Host {
     fn value(&self, memory: &[u8], source: i32, path: Place) -> Result<Option<Found<'_>>, Cause> {
         let source = usize::try_from(source).ok();
         let Some(source) = source.and_then(|source| self.sources.get(source)) else {
-            return Err(Cause::Abi("there is no such source; 0, 1 and 2 are".into()));
+            return Err(Cause::Abi("there is no such source; 0 to 3 are".into()));
         };
         let path = std::str::from_utf8(read(memory, path)?);
         let path = path.map_err(|_| Cause::Abi("the path of a field is no UTF-8".into()))?;

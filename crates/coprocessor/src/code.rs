@@ -1,5 +1,6 @@
 //! Code: a module or a closure, with its name and version.
 
+use crate::change::Change;
 use crate::kind::Kind;
 use crate::row::Row;
 use crate::runtime::Module;
@@ -33,7 +34,7 @@ pub trait Fold: Send {
 
 type FilterFn = dyn Fn(&Row<'_>) -> std::result::Result<bool, String> + Send + Sync;
 type MapFn = dyn Fn(&Row<'_>, Emit<'_>) -> std::result::Result<(), String> + Send + Sync;
-type TriggerFn = dyn Fn(&Row<'_>) -> std::result::Result<Option<Document>, String> + Send + Sync;
+type TriggerFn = dyn Fn(&Change<'_>) -> std::result::Result<Option<Document>, String> + Send + Sync;
 type AggregateFn = dyn Fn() -> Box<dyn Fold> + Send + Sync;
 
 /// Code that can run beside the data. Cheap to clone.
@@ -107,10 +108,10 @@ impl Code {
         Code::new(name, Body::Aggregate(Arc::new(begin)))
     }
 
-    /// A trigger in Rust: it gives the document to store in the place of the new one, if another.
+    /// A trigger in Rust: it gives a JSON merge patch of the document as it is to be, or nothing.
     pub fn trigger(
         name: &str,
-        change: impl Fn(&Row<'_>) -> std::result::Result<Option<Document>, String>
+        change: impl Fn(&Change<'_>) -> std::result::Result<Option<Document>, String>
         + Send
         + Sync
         + 'static,

@@ -9,7 +9,7 @@ pub enum Kind {
     Map,
     /// Folds the rows of each partition, then merges what came of them.
     Aggregate,
-    /// Sees a change with the document before it, and may change the document that is written.
+    /// Sees a write with the document before it, and may change the document or refuse the write.
     Trigger,
 }
 

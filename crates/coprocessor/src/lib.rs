@@ -19,12 +19,13 @@
 //! quire_1_partial()           emits its state, as bytes of its own choice
 //! quire_1_merge()             takes the state of another run, which it reads with `state`
 //! quire_1_finish()            emits one document, the result
-//! quire_1_trigger()           emits the document to store in the place of the new one, or nothing
+//! quire_1_trigger()           emits a JSON merge patch of the document as it is to be, or nothing
 //! ```
 //! It reads and emits through functions of the import module `quire_1`. Pointers and lengths are
 //! bytes of its memory; a path is the name of a field, or names with dots between them; an empty
 //! one is the whole document. `source` is 0 for the row (of a trigger: the document as it is to
-//! be), 1 for the document before the change, 2 for the argument of the run.
+//! be, absent if it is removed), 1 for the document before the change, 2 for the argument of the
+//! run, 3 for the write that a trigger sees: `time`, in microseconds since 1970 UTC.
 //! ```text
 //! type(source, path, path_len) -> i32                0 absent, 1 null, 2 false, 3 true,
 //!                                                    4 integer, 5 other number, 6 string,
@@ -42,6 +43,7 @@
 //! again with as much room as it takes.
 
 mod abi;
+mod change;
 mod code;
 mod error;
 mod kind;
@@ -51,13 +53,16 @@ mod run;
 mod runtime;
 #[cfg(test)]
 mod tests;
+mod trigger;
 
+pub use change::Change;
 pub use code::{Code, Emit, Fold};
 pub use error::{Cause, Error, ErrorKind, Result};
 pub use kind::Kind;
 pub use limits::{Limits, MODULE_BYTES_MAX};
 pub use row::Row;
 pub use run::Run;
+pub use trigger::{Trigger, TriggerOptions};
 
 /// The name of the ABI, which is that of the module that a WebAssembly module imports.
 pub const ABI: &str = "quire_1";

@@ -1,16 +1,14 @@
-//! What a call is about: a row, or a change of one.
+//! What a call is about: a row.
 
 use quire_model::{Document, Key};
 
-/// What a call is about.
+/// A row, as filters, maps and aggregates see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'r> {
     /// The key.
     pub key: &'r Key,
-    /// The document; of a trigger the one that is to be written.
+    /// The document.
     pub document: &'r Document,
-    /// Of a trigger: the document before the change, if there was one.
-    pub before: Option<&'r Document>,
     /// What the run was started with.
     pub argument: Option<&'r Document>,
 }
@@ -21,16 +19,7 @@ impl<'r> Row<'r> {
         Row {
             key,
             document,
-            before: None,
             argument: None,
-        }
-    }
-
-    /// The change from `before` to `document`.
-    pub fn change(key: &'r Key, before: Option<&'r Document>, document: &'r Document) -> Row<'r> {
-        Row {
-            before,
-            ..Row::new(key, document)
         }
     }
 }

@@ -1,12 +1,13 @@
 //! A run: code that was started, called with one row after the other.
 
+use crate::change::Change;
 use crate::code::{Body, Code, Fold};
 use crate::error::Cause;
 use crate::kind::Kind;
 use crate::row::Row;
 use crate::runtime::Instantiated;
 use crate::{Error, Limits, Result};
-use quire_model::Document;
+use quire_model::{Document, Key};
 
 /// Code that was started. After an error it is to be dropped: what a module has in its memory then
 /// is unknown.
@@ -97,7 +98,7 @@ impl Run {
             return Ok(documents);
         }
         self.call(Kind::Map, "quire_1_map", Some(row))?;
-        self.documents("map", Some(row))
+        self.documents("map", Some(row.key))
     }
 
     /// Takes a row into the aggregate.
@@ -165,25 +166,51 @@ impl Run {
         }
     }
 
-    /// The document to store in the place of the new one; `None` for the new one itself.
+    /// What the code makes of a change: a JSON merge patch of the document as it is to be, or
+    /// nothing.
     ///
     /// # Errors
-    /// As of [`filter`](Run::filter).
-    pub fn trigger(&mut self, change: &Row<'_>) -> Result<Option<Document>> {
-        if let Body::Trigger(trigger) = &self.code.body {
-            let changed = trigger(&self.with_argument(change));
-            return changed
-                .map_err(|what| self.failed("trigger", Some(change), Cause::Failed(what)));
-        }
-        self.call(Kind::Trigger, "quire_1_trigger", Some(change))?;
-        let mut documents = self.documents("trigger", Some(change))?;
-        let document = documents.pop();
-        match documents.is_empty() {
-            true => Ok(document),
-            false => {
-                let what = "it emits one document at most, that to store";
-                Err(self.failed("trigger", Some(change), Cause::Abi(what.into())))
+    /// As of [`filter`](Run::filter); also if it emits something of a row that is removed.
+    pub fn trigger(&mut self, change: &Change<'_>) -> Result<Option<Document>> {
+        let wrong = |what: &str| Cause::Abi(what.into());
+        let patch = match &self.code.body {
+            Body::Trigger(trigger) => {
+                let argument = self.argument.as_ref();
+                let called = trigger(&Change {
+                    argument,
+                    ..*change
+                });
+                called
+                    .map_err(|what| self.error("trigger", Some(change.key), Cause::Failed(what)))?
             }
+            _ => {
+                let write = format!("{{\"time\":{}}}", change.time_micros);
+                let write = Document::from_json(write.as_bytes());
+                let write = write.map_err(|error| {
+                    self.error("trigger", Some(change.key), wrong(&error.to_string()))
+                })?;
+                let documents = [change.after.cloned(), change.before.cloned(), Some(write)];
+                self.call_with(
+                    Kind::Trigger,
+                    "quire_1_trigger",
+                    Some(change.key),
+                    documents,
+                )?;
+                let mut patches = self.documents("trigger", Some(change.key))?;
+                let patch = patches.pop();
+                if !patches.is_empty() {
+                    let what = wrong("it emits one patch at most");
+                    return Err(self.error("trigger", Some(change.key), what));
+                }
+                patch
+            }
+        };
+        match (patch, change.after) {
+            (Some(_), None) => {
+                let what = wrong("it emits no patch of a row that is removed");
+                Err(self.error("trigger", Some(change.key), what))
+            }
+            (patch, _) => Ok(patch),
         }
     }
 
@@ -194,28 +221,41 @@ impl Run {
         }
     }
 
-    /// Calls a function of a module.
+    /// Calls a function of a module about a row.
     fn call(&mut self, kind: Kind, name: &'static str, row: Option<&Row<'_>>) -> Result<i32> {
+        let documents = [row.map(|row| row.document.clone()), None, None];
+        self.call_with(kind, name, row.map(|row| row.key), documents)
+    }
+
+    /// Calls a function of a module with the documents that it can read as sources 0, 1 and 3.
+    fn call_with(
+        &mut self,
+        kind: Kind,
+        name: &'static str,
+        key: Option<&Key>,
+        [document, before, write]: [Option<Document>; 3],
+    ) -> Result<i32> {
         self.code.check_kind(kind)?;
         let State::Wasm(instance) = &mut self.state else {
-            return Err(self.failed(kind.name(), row, Cause::Abi("it was not started".into())));
+            return Err(self.error(kind.name(), key, Cause::Abi("it was not started".into())));
         };
         let host = instance.host();
-        host.key = row.map(|row| row.key.clone());
-        host.sources[0] = row.map(|row| row.document.clone());
-        host.sources[1] = row.and_then(|row| row.before).cloned();
+        host.key = key.cloned();
+        host.sources[0] = document;
+        host.sources[1] = before;
+        host.sources[3] = write;
         let called = instance.call(name);
         let call = name.strip_prefix("quire_1_").unwrap_or(name);
-        called.map_err(|cause| self.failed(call, row, cause))
+        called.map_err(|cause| self.error(call, key, cause))
     }
 
     /// What the last call emitted, as documents.
-    fn documents(&mut self, call: &'static str, row: Option<&Row<'_>>) -> Result<Vec<Document>> {
+    fn documents(&mut self, call: &'static str, key: Option<&Key>) -> Result<Vec<Document>> {
         let documents = self.host()?.emitted().map(Document::from_json);
         let documents: std::result::Result<Vec<_>, _> = documents.collect();
         documents.map_err(|error| {
             let what = format!("it emitted what is no document: {error}");
-            self.failed(call, row, Cause::Abi(what))
+            self.error(call, key, Cause::Abi(what))
         })
     }
 
@@ -227,10 +267,14 @@ impl Run {
     }
 
     fn failed(&self, call: &'static str, row: Option<&Row<'_>>, cause: Cause) -> Error {
+        self.error(call, row.map(|row| row.key), cause)
+    }
+
+    fn error(&self, call: &'static str, key: Option<&Key>, cause: Cause) -> Error {
         Error::Call {
             code: self.code.name().to_string(),
             call,
-            row: row.map(|row| row.key.to_string()),
+            row: key.map(Key::to_string),
             cause,
         }
     }

@@ -1,4 +1,6 @@
-use crate::{Cause, Code, Error, ErrorKind, Kind, Limits, Result, Row, Run};
+use crate::{
+    Cause, Change, Code, Error, ErrorKind, Kind, Limits, Result, Row, Run, Trigger, TriggerOptions,
+};
 use proptest::prelude::*;
 use quire_model::{Document, Key};
 
@@ -119,21 +121,75 @@ fn an_aggregate_is_folded_apart_and_merged() {
     assert_eq!(merged.finish().unwrap(), document(r#"{"sum":7}"#));
 }
 
+/// Emits the document before, if there is one, as its patch.
+const GIVE_BACK: &str = r#"(func (export "quire_1_trigger") (local $n i32)
+  (local.set $n (call $get_json (i32.const 1) (i32.const 0) (i32.const 0)
+    (i32.const 64) (i32.const 1000)))
+  (if (i32.ge_s (local.get $n) (i32.const 0))
+    (then (call $emit (i32.const 64) (local.get $n)))))"#;
+
+fn change<'c>(
+    key: &'c Key,
+    before: Option<&'c Document>,
+    after: Option<&'c Document>,
+) -> Change<'c> {
+    Change {
+        key,
+        before,
+        after,
+        time_micros: 77,
+        argument: None,
+    }
+}
+
 #[test]
-fn a_trigger_sees_both_documents_and_the_argument() {
-    // Stores the document before, if there is one, else leaves the new one.
-    let code = code(
-        r#"(func (export "quire_1_trigger") (local $n i32)
-          (local.set $n (call $get_json (i32.const 1) (i32.const 0) (i32.const 0)
-            (i32.const 64) (i32.const 1000)))
-          (if (i32.ge_s (local.get $n) (i32.const 0))
-            (then (call $emit (i32.const 64) (local.get $n)))))"#,
-    );
+fn a_trigger_sees_the_document_before_and_emits_a_patch() {
     let (key, old, new) = (Key::from(1), document(r#"{"v":1}"#), document(r#"{"v":2}"#));
+    let trigger = Trigger::new(&code(GIVE_BACK), TriggerOptions::default()).unwrap();
+    let patch = trigger.run(&change(&key, Some(&old), Some(&new)));
+    assert_eq!(patch, Ok(Some(old.clone())));
+    assert_eq!(trigger.run(&change(&key, None, Some(&new))), Ok(None));
+    let removed = trigger.run(&change(&key, Some(&old), None));
+    let what = "it emits no patch of a row that is removed";
+    assert_eq!(cause(removed), Cause::Abi(what.into()));
+}
+
+#[test]
+fn a_trigger_sees_the_time_of_the_write_and_that_a_row_is_removed() {
+    // Fails with one byte for what it sees: the type of the document, then the time.
+    let code = code(
+        r#"(data (i32.const 0) "time")
+        (func (export "quire_1_trigger")
+          (drop (call $get_i64 (i32.const 3) (i32.const 0) (i32.const 4) (i32.const 8)))
+          (i32.store8 (i32.const 9)
+            (i32.add (i32.const 48) (call $type (i32.const 0) (i32.const 0) (i32.const 0))))
+          (call $fail (i32.const 8) (i32.const 2)))"#,
+    );
+    let (key, row) = (Key::from(1), document("{}"));
     let mut run = code.start(None, &Limits::default()).unwrap();
-    let made = run.trigger(&Row::change(&key, Some(&old), &new)).unwrap();
-    assert_eq!(made, Some(old));
-    assert_eq!(run.trigger(&Row::change(&key, None, &new)), Ok(None));
+    let written = run.trigger(&change(&key, Some(&row), Some(&row)));
+    assert_eq!(cause(written), Cause::Failed("M8".into()));
+    let removed = run.trigger(&change(&key, Some(&row), None));
+    assert_eq!(cause(removed), Cause::Failed("M0".into()));
+}
+
+#[test]
+fn a_failed_call_of_a_trigger_leaves_nothing_for_the_next_one() {
+    // Counts its calls in its memory, and traps at the second one.
+    let code = code(
+        r#"(func (export "quire_1_trigger")
+          (i32.store (i32.const 0) (i32.add (i32.const 1) (i32.load (i32.const 0))))
+          (if (i32.eq (i32.const 2) (i32.load (i32.const 0))) (then unreachable)))"#,
+    );
+    let (key, row) = (Key::from(1), document("{}"));
+    let trigger = Trigger::new(&code, TriggerOptions::default()).unwrap();
+    let calls = (0..4).map(|_| trigger.run(&change(&key, None, Some(&row))).is_ok());
+    assert_eq!(calls.collect::<Vec<_>>(), [true, false, true, false]);
+    let error = trigger.refused(&key, "no").to_string();
+    assert!(
+        error.starts_with("coprocessor test/1, trigger of row \"1\": "),
+        "{error}"
+    );
 }
 
 #[test]

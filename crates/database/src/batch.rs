@@ -4,7 +4,7 @@ use crate::collection::Collection;
 use crate::collection_state::CollectionState;
 use crate::settings::CollectionSettings;
 use crate::{Error, Result};
-use quire_collection::{Write, Written};
+use quire_collection::{Triggers, Write, Written};
 use quire_model::{Document, Key};
 use quire_seeded::{Bug, seeded};
 use quire_store::Durability;
@@ -161,7 +161,14 @@ impl Batch<'_> {
         let (indices, groups): (Vec<_>, Vec<_>) = by_partition
             .map(|(number, (indices, writes))| (indices, (number, writes)))
             .unzip();
-        let grouped = write_groups(self.collection, groups, durability);
+        let attached = match self.is_copy {
+            true => Arc::default(),
+            false => self.collection.triggers.all(),
+        };
+        let settings = self.collection.settings();
+        let check = |write: &Write| checked(&settings, write);
+        let triggers = Triggers::new(&attached, &check);
+        let grouped = write_groups(self.collection, groups, triggers, durability);
         for (indices, group) in indices.into_iter().zip(grouped) {
             assert_eq!(
                 indices.len(),
@@ -204,7 +211,11 @@ impl Batch<'_> {
             )));
         }
         let partition = &self.collection.partitions[number as usize];
-        let (written, position) = partition.write_whole(&self.writes)?;
+        let attached = self.collection.triggers.all();
+        let settings = self.collection.settings();
+        let check = |write: &Write| checked(&settings, write);
+        let triggers = Triggers::new(&attached, &check);
+        let (written, position) = partition.write_whole(&self.writes, triggers)?;
         assert_eq!(
             written.len(),
             self.writes.len(),
@@ -259,7 +270,10 @@ impl Collection {
         let is_right = |write: &Write| settings.check_write(write).is_ok();
         let are_right = |(_, writes): &(u32, W)| writes.as_ref().iter().all(is_right);
         if groups.iter().all(are_right) {
-            return write_groups(self.state(), groups, durability);
+            let attached = self.state().triggers.all();
+            let check = |write: &Write| checked(&settings, write);
+            let triggers = Triggers::new(&attached, &check);
+            return write_groups(self.state(), groups, triggers, durability);
         }
         self.write_right_ones(&groups, durability, &settings)
     }
@@ -277,7 +291,10 @@ impl Collection {
             (*number, right.cloned().collect::<Vec<Write>>())
         };
         let right = groups.iter().map(right).collect();
-        let done = write_groups(self.state(), right, durability);
+        let attached = self.state().triggers.all();
+        let check_patch = |write: &Write| checked(rules, write);
+        let triggers = Triggers::new(&attached, &check_patch);
+        let done = write_groups(self.state(), right, triggers, durability);
         assert_eq!(done.len(), groups.len(), "each group has its results");
         let merged = groups.iter().zip(done).map(|((_, writes), done)| {
             let mut done = done.into_iter();
@@ -289,12 +306,20 @@ impl Collection {
     }
 }
 
+/// Checks what a trigger makes of a document, as writes are checked.
+fn checked(settings: &CollectionSettings, write: &Write) -> std::result::Result<(), String> {
+    settings
+        .check_write(write)
+        .map_err(|error| error.to_string())
+}
+
 /// Writes all groups, then acknowledges all, so the syncs of several partitions are not taken in
 /// turn with the work. Each key is of the partition of its group. Returns the results by group. A
 /// group is dropped once its records are made.
 fn write_groups<W: AsRef<[Write]>>(
     collection: &CollectionState,
     groups: Vec<(u32, W)>,
+    triggers: Triggers<'_>,
     durability: Durability,
 ) -> Vec<Vec<Result<Written>>> {
     let mut results: Vec<Vec<Result<Written>>> = Vec::with_capacity(groups.len());
@@ -304,7 +329,7 @@ fn write_groups<W: AsRef<[Write]>>(
         let mut done: Vec<Result<Written>> = Vec::with_capacity(writes.len());
         let partition = &collection.partitions[number as usize];
         while done.len() < writes.len() {
-            match partition.write(&writes[done.len()..]) {
+            match partition.write(&writes[done.len()..], triggers) {
                 Ok((part, position)) => {
                     assert!(!part.is_empty(), "a partition decides one write at least");
                     let written = done.len()..done.len() + part.len();

@@ -9,8 +9,9 @@
 //!    higher number counts; the opening then replaces the other.
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
-//! alias, 4 if it has a template, or 5 if it has a coprocessor or names volumes: a program that
-//! knows none must not lose them. Version 1 had one copy and no number.
+//! alias, 4 if it has a template, 5 if it has a coprocessor or names volumes, or 6 if a collection
+//! has a trigger: a program that knows none must not lose them. Version 1 had one copy and no
+//! number.
 
 use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
@@ -31,7 +32,8 @@ pub const CATALOG_NAME: &str = "CATALOG";
 pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
+const VERSION_NO_TRIGGERS: u32 = 5;
 const VERSION_NO_COPROCESSORS: u32 = 4;
 const VERSION_NO_TEMPLATES: u32 = 3;
 const VERSION_NO_ALIASES: u32 = 2;
@@ -132,6 +134,29 @@ pub struct Entry {
     /// Its aliases, with what each says of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub aliases: BTreeMap<String, Alias>,
+    /// The coprocessors that run with each write, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub triggers: BTreeMap<String, StoredTrigger>,
+}
+
+/// How a coprocessor is a trigger of a collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredTrigger {
+    /// The version of the coprocessor.
+    pub version: u32,
+    /// The columns of a wide collection that it sees; all if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Vec<String>>,
+    /// Its argument, an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argument: Option<serde_json::Value>,
+    /// The fuel of a call.
+    pub fuel: u64,
+    /// The most bytes of its memory.
+    pub memory_bytes: usize,
+    /// The most bytes that a call emits.
+    pub output_bytes: usize,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -229,6 +254,7 @@ impl Catalog {
             VERSION_NO_ALIASES,
             VERSION_NO_TEMPLATES,
             VERSION_NO_COPROCESSORS,
+            VERSION_NO_TRIGGERS,
         ];
         let mut older = older.into_iter();
         let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
@@ -250,8 +276,11 @@ impl Catalog {
     /// The least version that a program must know to keep all that is there.
     fn version(&self) -> u32 {
         let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
-        if !self.named_volumes.is_empty() || !self.coprocessors.is_empty() {
+        if self.collections.iter().any(|one| !one.triggers.is_empty()) {
             return VERSION;
+        }
+        if !self.named_volumes.is_empty() || !self.coprocessors.is_empty() {
+            return VERSION_NO_TRIGGERS;
         }
         match (self.templates.is_empty(), has_alias) {
             (false, _) => VERSION_NO_COPROCESSORS,
@@ -275,7 +304,29 @@ impl Catalog {
                 return Err(format!("collection {:?} has a wrong id", entry.name));
             }
         }
+        self.check_triggers()?;
         self.check_aliases()
+    }
+
+    /// Checks that the code of each trigger is there.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub(crate) fn check_triggers(&self) -> std::result::Result<(), String> {
+        for entry in &self.collections {
+            for (name, trigger) in &entry.triggers {
+                let stored = self.coprocessors.get(name);
+                let has = stored.is_some_and(|one| one.versions.contains_key(&trigger.version));
+                if !has {
+                    let (version, collection) = (trigger.version, &entry.name);
+                    return Err(format!(
+                        "{name}/{version} is a trigger of collection {collection:?}: it can't be \
+                         missing; detach it first"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Checks the rules that aliases keep.
@@ -480,6 +531,7 @@ mod tests {
                 settings: CollectionSettings::default(),
                 index_generation: 0,
                 aliases: BTreeMap::new(),
+                triggers: BTreeMap::new(),
             }],
             templates: Templates::new(),
             coprocessors: BTreeMap::new(),
@@ -580,6 +632,21 @@ mod tests {
         let older = String::from_utf8(bytes).unwrap();
         let older = older.replacen("quire-catalog 5 ", "quire-catalog 4 ", 1);
         assert!(Catalog::decode(older.as_bytes()).is_err());
+        let trigger = |version| StoredTrigger {
+            version,
+            columns: None,
+            argument: Some(serde_json::json!({"day": 1})),
+            fuel: 1,
+            memory_bytes: 2,
+            output_bytes: 3,
+        };
+        let triggers = |version| BTreeMap::from([("cheap".to_string(), trigger(version))]);
+        catalog.collections[0].triggers = triggers(2);
+        let bytes = catalog.encode();
+        assert!(bytes.starts_with(b"quire-catalog 6 "));
+        assert_eq!(Catalog::decode(&bytes).unwrap(), catalog);
+        catalog.collections[0].triggers = triggers(1);
+        assert!(Catalog::decode(&catalog.encode()).is_err());
     }
 
     #[test]

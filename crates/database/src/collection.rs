@@ -1,5 +1,6 @@
 //! A collection: documents by key, spread over partitions by a hash of the key.
 
+use crate::attached::AttachedTriggers;
 use crate::collection_state::CollectionState;
 use crate::error::first_error;
 use crate::retention::PartitionRetention;
@@ -12,6 +13,7 @@ use crate::view::View;
 use crate::{Error, Result};
 use parking_lot::RwLock;
 use quire_collection::{Found, IndexSettings, Partition, Within, Write};
+use quire_coprocessor::{Code, Trigger, TriggerOptions};
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
 use std::ops::RangeBounds;
@@ -60,6 +62,7 @@ impl Collection {
     pub(crate) fn new(
         (name, identity, begun): (String, [u8; 16], Duration),
         settings: CollectionSettings,
+        triggers: AttachedTriggers,
         partitions: Vec<Partition>,
         changed: Arc<dyn Gate>,
         retention: bool,
@@ -82,6 +85,7 @@ impl Collection {
                 identity,
                 usage: Arc::new(usage),
                 settings: RwLock::new(Arc::new(settings)),
+                triggers,
                 retention: retention.collect(),
                 partitions,
                 changed,
@@ -121,6 +125,31 @@ impl Collection {
             retention.set(rule);
         }
         Ok(())
+    }
+
+    /// Takes over the triggers that are in the catalog.
+    pub(crate) fn set_triggers(&self, triggers: Vec<Arc<Trigger>>) {
+        self.state.triggers.set_of_catalog(triggers);
+    }
+
+    /// Makes code a trigger: it runs with each write from now on, after those of the catalog, until
+    /// it is detached or the database is closed. A closure is attached anew after each opening.
+    ///
+    /// # Errors
+    /// `Invalid` if the code is no trigger or does not start, if a trigger of this name was
+    /// attached before, or columns are named.
+    pub fn attach_trigger(&self, code: &Code, options: TriggerOptions) -> Result<()> {
+        if options.columns.is_some() {
+            let what = "columns are named of wide collections alone, and this is a plain one";
+            return Err(Error::Invalid(what.into()));
+        }
+        self.state.triggers.attach(Trigger::new(code, options)?)
+    }
+
+    /// Detaches code that [`attach_trigger`](Collection::attach_trigger) attached; whether there
+    /// was some of this name.
+    pub fn detach_trigger(&self, name: &str) -> bool {
+        self.state.triggers.detach(name)
     }
 
     /// Makes this the search index of each partition.

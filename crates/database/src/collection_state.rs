@@ -1,6 +1,7 @@
 //! What an open collection and its views share: name, settings, partitions.
 
 use crate::Result;
+use crate::attached::AttachedTriggers;
 use crate::retention::PartitionRetention;
 use crate::settings::CollectionSettings;
 use crate::usage::Usage;
@@ -30,6 +31,7 @@ pub(crate) struct CollectionState {
     pub(crate) identity: [u8; 16],
     pub(crate) usage: Arc<Usage>,
     pub(crate) settings: RwLock<Arc<CollectionSettings>>,
+    pub(crate) triggers: AttachedTriggers,
     /// At least one.
     pub(crate) partitions: Vec<Partition>,
     /// The jobs that delete documents by the retention settings, one a partition; none where

@@ -1,6 +1,7 @@
 //! Coprocessors that a database keeps: WebAssembly modules by name and version, in the catalog.
 
 use crate::catalog::{CATALOG_BYTES_MAX, StoredCoprocessor, StoredModule};
+use crate::stored_code::{code_of, decode, find};
 use crate::{Database, Error, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -109,14 +110,13 @@ impl Database {
     pub fn coprocessor(&self, name: &str) -> Result<Code> {
         let stored = self.catalog_coprocessors();
         let (name, version) = find(&stored, name)?;
-        let wasm = decode(&stored[name].versions[&version])?;
-        Ok(Code::wasm(&format!("{name}/{version}"), &wasm)?)
+        code_of(&stored, name, version)
     }
 
     /// Drops a coprocessor, or the one version of `name/version`. Runs that have begun go on.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// `NotFound`; `Invalid` if it is a trigger of a collection.
     pub fn drop_coprocessor(&self, name: &str) -> Result<()> {
         self.replace_coprocessors(|stored| {
             let (found, version) = find(stored, name)?;
@@ -135,40 +135,6 @@ impl Database {
     }
 }
 
-/// Name and version that `name` or `name/version` means.
-fn find<'s>(
-    stored: &'s BTreeMap<String, StoredCoprocessor>,
-    wanted: &str,
-) -> Result<(&'s str, u32)> {
-    let (name, version) = match wanted.split_once('/') {
-        Some((name, version)) => (name, Some(version.parse::<u32>().ok())),
-        None => (wanted, None),
-    };
-    let found = stored.get_key_value(name).and_then(|(name, one)| {
-        let version = match version {
-            None => one.versions.last_key_value().map(|(version, _)| *version),
-            Some(version) => version.filter(|version| one.versions.contains_key(version)),
-        };
-        Some((name.as_str(), version?))
-    });
-    found.ok_or_else(|| Error::NoCoprocessor {
-        name: wanted.to_string(),
-        existing: existing(stored),
-    })
-}
-
-fn existing(stored: &BTreeMap<String, StoredCoprocessor>) -> String {
-    let all = stored.iter().flat_map(|(name, one)| {
-        let versions = one.versions.keys();
-        versions.map(move |version| format!("{name}/{version}"))
-    });
-    let all: Vec<_> = all.take(20).collect();
-    match all.is_empty() {
-        true => "it has none".to_string(),
-        false => format!("it has: {}", all.join(", ")),
-    }
-}
-
 fn info(name: &str, version: u32, time_micros: i64, wasm: &[u8]) -> Result<CoprocessorInfo> {
     Ok(CoprocessorInfo {
         name: name.to_string(),
@@ -177,11 +143,6 @@ fn info(name: &str, version: u32, time_micros: i64, wasm: &[u8]) -> Result<Copro
         bytes: wasm.len(),
         time_micros,
     })
-}
-
-fn decode(module: &StoredModule) -> Result<Vec<u8>> {
-    let decoded = STANDARD.decode(module.wasm.0.as_bytes());
-    decoded.map_err(|error| Error::Invalid(format!("a module in the catalog: {error}")))
 }
 
 fn check_name(name: &str) -> Result<()> {

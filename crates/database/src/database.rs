@@ -2,6 +2,7 @@
 
 use crate::alias::{Alias, AliasChange, Aliases, Resolved};
 use crate::api_settings::ApiSettings;
+use crate::attached::AttachedTriggers;
 use crate::catalog::{Catalog, Entry, FoundCatalog, StoredCoprocessor, Templates};
 use crate::collection::Collection;
 use crate::directory::{
@@ -12,11 +13,13 @@ use crate::options::DatabaseOptions;
 use crate::scrub::{Ended, ScrubSource, Scrubber, Stores};
 use crate::settings::{CollectionSettings, check_name};
 use crate::stats::{DatabaseStats, FilterStats, IoStats, ScrubStats, VolumeStats};
+use crate::stored_code::triggers_of;
 use crate::volumes::name;
 use crate::wide::WideCollection;
 use crate::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, RwLock};
 use quire_collection::Partition;
+use quire_coprocessor::Trigger;
 use quire_env::{
     Budget, Env, ErrorKind as EnvErrorKind, FileLock, Gate, IoLimits, ManagedEnv, Medium, Volume,
     Volumes,
@@ -468,6 +471,31 @@ impl Database {
         let mut state = self.state()?;
         let mut catalog = state.catalog.clone();
         let changed = change(&mut catalog.coprocessors)?;
+        catalog.check_triggers().map_err(Error::Invalid)?;
+        self.replace_catalog(&mut state, catalog)?;
+        Ok(changed)
+    }
+
+    /// What the catalog says of a collection.
+    pub(crate) fn catalog_entry(&self, name: &str) -> Result<Entry> {
+        self.state()?.entry(name)
+    }
+
+    /// Replaces the triggers of a collection by what `change` makes of them, which is given the
+    /// coprocessors too. They run with the writes that begin after this.
+    pub(crate) fn replace_triggers<T>(
+        &self,
+        collection: &str,
+        change: impl FnOnce(&mut Entry, &BTreeMap<String, StoredCoprocessor>) -> Result<T>,
+    ) -> Result<T> {
+        let mut state = self.state()?;
+        let mut entry = state.entry(collection)?;
+        let mut catalog = state.catalog.clone();
+        let changed = change(&mut entry, &catalog.coprocessors)?;
+        let mut entries = catalog.collections.iter_mut();
+        if let Some(other) = entries.find(|other| other.id == entry.id) {
+            *other = entry;
+        }
         self.replace_catalog(&mut state, catalog)?;
         Ok(changed)
     }
@@ -560,6 +588,7 @@ impl Database {
                 None => {
                     let entry = Entry {
                         aliases: BTreeMap::new(),
+                        triggers: BTreeMap::new(),
                         ..entry.clone()
                     };
                     self.make_any(&mut state, entry)?;
@@ -583,6 +612,7 @@ impl Database {
             let mut theirs = leader.collections.iter();
             if let Some(theirs) = theirs.find(|theirs| theirs.id == entry.id) {
                 entry.aliases.clone_from(&theirs.aliases);
+                entry.triggers.clone_from(&theirs.triggers);
             }
         }
         catalog.next_collection = catalog.next_collection.max(leader.next_collection);
@@ -895,6 +925,7 @@ impl Database {
             settings,
             index_generation: 0,
             aliases,
+            triggers: BTreeMap::new(),
         };
         let mut next = state.catalog.clone();
         next.collections.push(entry.clone());
@@ -975,6 +1006,7 @@ impl Database {
             next.database, state.catalog.database,
             "a database keeps its id"
         );
+        let triggers = changed_triggers(state, &next)?;
         // The loser of a lock changes nothing that the winner reads.
         self.inner.shared.check_lock()?;
         // A number is used once, even if the attempt fails: it may be on disk all the same.
@@ -982,6 +1014,14 @@ impl Database {
         next.number = state.catalog.number;
         next.write(&**self.env(), &self.inner.root)?;
         state.catalog = next;
+        for (id, triggers) in triggers {
+            if let Some(collection) = state.open.get(&id) {
+                collection.set_triggers(triggers.clone());
+            }
+            if let Some(collection) = state.open_wide.get(&id) {
+                collection.set_triggers(triggers);
+            }
+        }
         *self.inner.aliases.write() = Arc::new(state.catalog.aliases());
         *self.inner.api_settings.write() = Arc::new(state.catalog.api_settings());
         state.in_doubt.clear();
@@ -1034,6 +1074,7 @@ impl Database {
         let collection = Collection::new(
             (entry.name.clone(), identity, begun),
             entry.settings.clone(),
+            AttachedTriggers::new(triggers_of(&state.catalog, entry)?),
             partitions,
             changed,
             self.inner.options.retention,
@@ -1149,6 +1190,7 @@ impl Database {
             (entry.name.clone(), identity, begun),
             entry.settings.clone(),
             schema.clone(),
+            AttachedTriggers::new(triggers_of(&state.catalog, entry)?),
             partitions.collect::<quire_wide::Result<_>>()?,
             self.volumes(),
             self.inner.options.retention,
@@ -1213,6 +1255,19 @@ fn managed(
     env.reserve_compactions(compactions.sum())?;
     let disk = |volume: &Volume| ManagedEnv::disk_of(&env, &volume.path, limits(volume));
     Ok(Arc::new(ManagedEnv::new(Arc::clone(&env), volumes, disk)))
+}
+
+/// The triggers of the collections that have others in the next catalog.
+fn changed_triggers(state: &State, next: &Catalog) -> Result<Vec<(u32, Vec<Arc<Trigger>>)>> {
+    let is_changed = |entry: &&Entry| {
+        let mut now = state.catalog.collections.iter();
+        let now = now.find(|now| now.id == entry.id);
+        now.is_some_and(|now| now.triggers != entry.triggers)
+    };
+    let changed = next.collections.iter().filter(is_changed);
+    changed
+        .map(|entry| Ok((entry.id, triggers_of(next, entry)?)))
+        .collect()
 }
 
 /// Locks on the volumes that are there, but for the first.

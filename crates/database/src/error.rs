@@ -419,7 +419,7 @@ fn partition_kind(kind: quire_collection::ErrorKind) -> ErrorKind {
         From::Corrupt | From::Model(quire_model::ErrorKind::Corrupt) => ErrorKind::Corrupt,
         From::Full => ErrorKind::Full,
         From::TooLarge | From::Model(quire_model::ErrorKind::TooLarge) => ErrorKind::TooLarge,
-        From::Model(_) => ErrorKind::Invalid,
+        From::Model(_) | From::Trigger => ErrorKind::Invalid,
         From::Store(kind) => store_kind(kind),
         _ => ErrorKind::Io,
     }

@@ -8,6 +8,7 @@
 
 mod alias;
 mod api_settings;
+mod attached;
 mod batch;
 mod builder;
 pub mod catalog;
@@ -35,9 +36,11 @@ mod scan;
 mod scrub;
 mod settings;
 mod stats;
+mod stored_code;
 mod tail;
 mod templates;
 mod tiering;
+mod triggers;
 mod typed;
 mod usage;
 mod view;
@@ -54,7 +57,7 @@ pub use alias::{Alias, AliasChange, Aliases, Resolved};
 pub use api_settings::ApiSettings;
 pub use batch::Batch;
 pub use builder::DatabaseBuilder;
-pub use catalog::Templates;
+pub use catalog::{StoredTrigger, Templates};
 pub use codec::Codec;
 pub use collection::Collection;
 pub use coprocessors::CoprocessorInfo;
@@ -74,6 +77,7 @@ pub use stats::{
     TierStats, VolumeStats,
 };
 pub use tail::Tail;
+pub use triggers::TriggerInfo;
 pub use typed::{from_document, to_document};
 pub use usage::{Opened, Usage, Use, UseFigures, Using};
 pub use view::View;

@@ -5,6 +5,7 @@ mod coprocessors;
 mod dead_space;
 mod indexes;
 mod templates;
+mod triggers;
 
 use crate::{Codec, CollectionSettings, Database, DatabaseOptions, ErrorKind};
 use quire_collection::Write;

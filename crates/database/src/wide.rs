@@ -1,5 +1,6 @@
 //! A wide collection: rows of declared columns by key, spread over partitions by a hash of the key.
 
+use crate::attached::AttachedTriggers;
 use crate::collection_state::partition_of;
 use crate::error::first_error;
 use crate::query::Page;
@@ -12,13 +13,14 @@ use crate::wide_found::found_of;
 use crate::{Error, Result};
 use parking_lot::RwLock;
 use quire_collection::{Effect, Found, Written};
+use quire_coprocessor::{Code, Trigger, TriggerOptions};
 use quire_env::Volumes;
 use quire_model::{Document, Key};
 use quire_query::{Options, Query};
 use quire_store::Durability;
 use quire_wide::{
-    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, TierPass, WidePartition,
-    WideView,
+    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, TierPass, Triggers,
+    WidePartition, WideView,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +60,7 @@ struct WideState {
     identity: [u8; 16],
     usage: Arc<Usage>,
     settings: RwLock<(Arc<CollectionSettings>, Arc<Schema>)>,
+    triggers: AttachedTriggers,
     /// At least one.
     partitions: Vec<WidePartition>,
     /// The jobs that move cells between tiers, one a partition; none where background jobs write
@@ -81,6 +84,7 @@ impl WideCollection {
         (name, identity, begun): (String, [u8; 16], Duration),
         settings: CollectionSettings,
         schema: Schema,
+        triggers: AttachedTriggers,
         partitions: Vec<WidePartition>,
         volumes: Volumes,
         is_tiered: bool,
@@ -99,6 +103,7 @@ impl WideCollection {
                 usage: Arc::new(usage),
                 tiering: tiered.map(start).collect(),
                 settings: RwLock::new((Arc::new(settings), schema)),
+                triggers,
                 partitions,
                 volumes,
             }),
@@ -141,6 +146,25 @@ impl WideCollection {
         for tiering in &self.state.tiering {
             tiering.set(&schema, durability);
         }
+    }
+
+    /// Takes over the triggers that are in the catalog.
+    pub(crate) fn set_triggers(&self, triggers: Vec<Arc<Trigger>>) {
+        self.state.triggers.set_of_catalog(triggers);
+    }
+
+    /// As [`Collection::attach_trigger`](crate::Collection::attach_trigger). It sees the columns
+    /// that the options name; no group of others is read for it.
+    ///
+    /// # Errors
+    /// As of [`Collection::attach_trigger`](crate::Collection::attach_trigger).
+    pub fn attach_trigger(&self, code: &Code, options: TriggerOptions) -> Result<()> {
+        self.state.triggers.attach(Trigger::new(code, options)?)
+    }
+
+    /// As [`Collection::detach_trigger`](crate::Collection::detach_trigger).
+    pub fn detach_trigger(&self, name: &str) -> bool {
+        self.state.triggers.detach(name)
     }
 
     /// Moves all cells that are due between the tiers of their groups now, as fast as can be. An
@@ -192,7 +216,13 @@ impl WideCollection {
 
     pub(crate) fn write_as(&self, write: &RowWrite, durability: Durability) -> Result<Written> {
         let partition = self.partition(write.key());
-        let written = partition.write(&self.schema(), write, durability)?;
+        let (settings, schema) = self.state.settings.read().clone();
+        let list = self.state.triggers.all();
+        let triggers = Triggers {
+            list: &list,
+            key_field: &settings.key_field,
+        };
+        let written = partition.write(&schema, write, triggers, durability)?;
         Ok(Written {
             effect: match written.effect {
                 quire_wide::Effect::Created => Effect::Created,

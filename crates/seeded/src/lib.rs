@@ -251,6 +251,10 @@ bugs! {
     /// The second copy of the catalog is not replaced with the first.
     CatalogCopyStale,
 
+    // triggers.
+    /// What a trigger changes is a record of its own, after that of the write.
+    TriggerApart,
+
     // volumes.
     /// A tree with tables on a lost volume is opened without them.
     LostTablesForgotten,
@@ -297,6 +301,9 @@ impl Bug {
 
     /// Those of lost volumes: the tests of `quiredb` find them.
     pub const OF_VOLUMES: &[Bug] = &[Bug::LostTablesForgotten, Bug::MountPointTaken];
+
+    /// Those of triggers: the tests of `database` find them, with a crash at every step.
+    pub const OF_TRIGGERS: &[Bug] = &[Bug::TriggerApart];
 
     /// Those of wide collections: the tests of `wide` find them, with a crash at every step.
     pub const OF_WIDE: &[Bug] = &[Bug::WideGroupsApart];

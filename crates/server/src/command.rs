@@ -21,6 +21,7 @@ mod query_text;
 pub(crate) mod read;
 mod row;
 mod stream;
+pub(crate) mod trigger;
 pub(crate) mod write;
 mod write_line;
 

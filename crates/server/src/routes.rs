@@ -14,7 +14,7 @@ use crate::collections::{
     aliases, drop, mapping_calls as mapping, open_close, resolve, rollover,
     settings_calls as settings, stats_calls, template_calls as templates, upkeep,
 };
-use crate::command::{coprocessor, describe, query, read, write};
+use crate::command::{coprocessor, describe, query, read, trigger, write};
 use crate::documents::{
     by_query, changes, mget, one as documents, reindex, resize, rethrottle, update,
 };
@@ -947,6 +947,12 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "A query as text, as the quire command has it; the answer is lines of JSON";
     Named(Read), POST, "/{collection}/_quire/coprocessor", &[], coprocessor::run,
         "What a coprocessor makes of all documents, as lines of JSON";
+    Named(Read), GET, "/{collection}/_quire/triggers", &[], trigger::list,
+        "The coprocessors that run with each write of a collection";
+    Named(Manage), &[Method::PUT], "/{collection}/_quire/triggers/{name}", &[], trigger::attach,
+        "Run a coprocessor with each write of a collection";
+    Named(Manage), DELETES, "/{collection}/_quire/triggers/{name}", &[], trigger::detach,
+        "Stop to run a coprocessor with each write of a collection";
     Named(Write), POST, "/{collection}/_quire/write", &["durability"], write::write,
         "Puts, patches and deletes, a line each; the answer has a line for each";
     Named(Write), POST, "/{collection}/_quire/sync", &[], describe::sync,

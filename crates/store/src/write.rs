@@ -7,6 +7,7 @@ use crate::{Durability, Error, Machine, Result, TreeId, admission};
 use quire_env::JobClass;
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
+use std::ops::Bound;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -51,6 +52,20 @@ impl<M: Machine> Transaction<'_, M> {
         let slot = self.inner.trees.get_applied(tree)?;
         let tree = slot.tree.reader(Position(u64::MAX));
         Ok(tree.get_with_deadline(key)?)
+    }
+
+    /// The newest entries of a tree between two keys, as [`get`](Self::get) finds them.
+    ///
+    /// # Errors
+    /// As of [`TreeSnapshot::scan`](quire_lsm::TreeSnapshot::scan).
+    pub fn scan(
+        &self,
+        tree: TreeId,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> Result<quire_lsm::Scan> {
+        let slot = self.inner.trees.get_applied(tree)?;
+        Ok(slot.tree.snapshot(Position(u64::MAX)).scan(from, to)?)
     }
 
     /// The record at a position, this write's own included.

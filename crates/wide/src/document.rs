@@ -124,6 +124,26 @@ impl Assembly {
         }
     }
 
+    /// Adds a cell by the number of its column, unless the column was dropped.
+    pub(crate) fn cell(
+        &mut self,
+        schema: &Schema,
+        number: u32,
+        member: &str,
+        cell: &Cell,
+    ) -> Result<()> {
+        let Some(column) = schema.numbered(number) else {
+            return Ok(());
+        };
+        match column.family {
+            false => self.field(&column.name, cell),
+            // A column that was declared since has the field's place.
+            true if column.number == 0 && schema.column(member).is_some() => Ok(()),
+            true if column.number == 0 => self.field(member, cell),
+            true => self.member(&column.name, column.number, member, cell),
+        }
+    }
+
     /// Adds the cell of a plain column, or an undeclared field.
     pub(crate) fn field(&mut self, name: &str, cell: &Cell) -> Result<()> {
         self.end_family();
@@ -131,13 +151,7 @@ impl Assembly {
     }
 
     /// Adds a member of the family `number`.
-    pub(crate) fn member(
-        &mut self,
-        family: &str,
-        number: u32,
-        member: &str,
-        cell: &Cell,
-    ) -> Result<()> {
+    fn member(&mut self, family: &str, number: u32, member: &str, cell: &Cell) -> Result<()> {
         if self.in_family != Some(number) {
             self.end_family();
             self.json.push(b',');

@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Full,
     /// A document or key.
     Model(quire_model::ErrorKind),
+    /// A trigger refused the write, or failed.
+    Trigger,
     /// The store below.
     Store(quire_store::ErrorKind),
 }
@@ -37,6 +39,9 @@ pub enum Error {
     /// A document or key.
     #[error("{0}")]
     Model(#[from] quire_model::Error),
+    /// A trigger refused the write, or failed.
+    #[error("{0}")]
+    Trigger(#[from] quire_coprocessor::Error),
     /// A condition did not hold.
     #[error("document {key}: {reason}")]
     Conflict {
@@ -91,6 +96,7 @@ impl Error {
         match self {
             Error::Store(error) => ErrorKind::Store(error.kind()),
             Error::Model(error) => ErrorKind::Model(error.kind()),
+            Error::Trigger(_) => ErrorKind::Trigger,
             Error::Conflict { .. } => ErrorKind::Conflict,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Invalid(_) => ErrorKind::Invalid,

@@ -4,7 +4,7 @@ use crate::machine::{KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
 use crate::tier_work::TierWork;
 use crate::tiers::groups_of;
 use crate::write::Decider;
-use crate::{GROUPS_MAX, Result, RowWrite, Schema, WideView, Written};
+use crate::{GROUPS_MAX, Result, RowWrite, Schema, Triggers, WideView, Written};
 use quire_env::{Env, Gate, IoClass, Medium, Volume, VolumeId, Volumes};
 use quire_lsm::Tier;
 use quire_model::Position;
@@ -79,33 +79,43 @@ impl WidePartition {
         self.number
     }
 
-    /// Does a write. It is visible, and as durable as `durability` says, when this returns.
+    /// Does a write. It is visible, and as durable as `durability` says, when this returns. The
+    /// triggers run with it: what they change is in its record.
     ///
     /// # Errors
-    /// What is wrong with the write, a condition that does not hold: nothing was written. As of
-    /// [`Store::write`].
+    /// What is wrong with the write, a condition that does not hold, a trigger that refuses it or
+    /// fails: nothing was written. As of [`Store::write`].
     pub fn write(
         &self,
         schema: &Schema,
         write: &RowWrite,
+        triggers: Triggers<'_>,
         durability: Durability,
     ) -> Result<Written> {
-        if seeded(Bug::WideGroupsApart) {
-            let parts = write.clone().apart();
-            let written: Vec<_> = parts
-                .iter()
-                .map(|part| self.write_unsynced(schema, part))
-                .collect::<Result<_>>()?;
-            let last = written
-                .last()
-                .map_or(Position(0), |(_, position)| *position);
-            self.store.acknowledge(last, durability)?;
-            // One write has one part at least.
-            return Ok(written[0].0);
-        }
-        let (written, position) = self.write_unsynced(schema, write)?;
+        let (written, position) = match seeded(Bug::WideGroupsApart) {
+            true => self.write_apart(schema, write, triggers)?,
+            false => self.write_unsynced(schema, write, triggers)?,
+        };
         self.store.acknowledge(position, durability)?;
         Ok(written)
+    }
+
+    /// As [`write_unsynced`](WidePartition::write_unsynced), each change in a record of its own, as
+    /// a seeded bug does it.
+    fn write_apart(
+        &self,
+        schema: &Schema,
+        write: &RowWrite,
+        triggers: Triggers<'_>,
+    ) -> Result<(Written, Position)> {
+        let parts = write.clone().apart();
+        let parts = parts
+            .iter()
+            .map(|part| self.write_unsynced(schema, part, triggers));
+        let written = parts.collect::<Result<Vec<_>>>()?;
+        let position = written.last().map_or(Position(0), |last| last.1);
+        // One write has one part at least.
+        Ok((written[0].0, position))
     }
 
     /// The first half of [`write`](WidePartition::write): neither durable nor visible until
@@ -113,7 +123,15 @@ impl WidePartition {
     ///
     /// # Errors
     /// As of [`write`](WidePartition::write).
-    pub fn write_unsynced(&self, schema: &Schema, write: &RowWrite) -> Result<(Written, Position)> {
+    pub fn write_unsynced(
+        &self,
+        schema: &Schema,
+        write: &RowWrite,
+        triggers: Triggers<'_>,
+    ) -> Result<(Written, Position)> {
+        if seeded(Bug::TriggerApart) && !triggers.is_empty() {
+            self.write(schema, write, Triggers::none(), Durability::Sync)?;
+        }
         let time_micros = self.shared.env().now_micros();
         self.store.write_unsynced(|transaction| {
             let decider = Decider {
@@ -121,6 +139,7 @@ impl WidePartition {
                 time_micros,
                 schema,
                 tiers: &self.tiers,
+                triggers,
                 transaction,
             };
             decider.decide(write)

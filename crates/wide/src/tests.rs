@@ -1,5 +1,6 @@
 //! Rows against a model: any operations and openings, and a crash at every step.
 
+use crate::Triggers;
 use crate::{
     Cell, Change, ColumnType, Condition, ErrorKind, Operand, Result, RowWrite, Schema,
     WidePartition, WideView,
@@ -389,7 +390,7 @@ fn run_steps(
                 apply(&mut model, name, *kind, changes);
                 left.states.push(model.clone());
                 let write = write_of(name, *kind, changes);
-                partition.write(&schema(), &write, durability)?;
+                partition.write(&schema(), &write, Triggers::none(), durability)?;
                 assert_eq!(contents(&partition)?, model);
                 if durability == Durability::Sync {
                     left.durable = left.states.len() - 1;
@@ -503,7 +504,8 @@ proptest! {
 #[test]
 fn conditions_and_versions_are_those_of_documents() {
     let partition = open(&SimEnv::new(1)).unwrap();
-    let write = |write: RowWrite| partition.write(&schema(), &write, Durability::Sync);
+    let write =
+        |write: RowWrite| partition.write(&schema(), &write, Triggers::none(), Durability::Sync);
     let put = || RowWrite::put(key("a")).with(Change::set("hot", Cell::Int(1)));
     let first = write(put().condition(Condition::IfAbsent)).unwrap();
     let again = write(put().condition(Condition::IfAbsent)).unwrap_err();
@@ -545,7 +547,7 @@ fn what_a_schema_does_not_allow_is_refused_and_changes_nothing() {
             .with(Change::set("cold", text("x")))
             .with(change);
         let error = partition
-            .write(&schema(), &write, Durability::Sync)
+            .write(&schema(), &write, Triggers::none(), Durability::Sync)
             .unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::Invalid | ErrorKind::TooLarge),
@@ -557,7 +559,7 @@ fn what_a_schema_does_not_allow_is_refused_and_changes_nothing() {
         .with(Change::set("hot", Cell::Int(1)))
         .with(Change::merge("hot", Operand::Add(1)));
     let error = partition
-        .write(&schema(), &twice, Durability::Sync)
+        .write(&schema(), &twice, Triggers::none(), Durability::Sync)
         .unwrap_err();
     assert!(error.to_string().contains("twice"), "{error}");
 }
@@ -571,6 +573,7 @@ fn a_cell_does_not_outgrow_its_limit_by_appending() {
         partition.write(
             &schema(),
             &RowWrite::upsert(key("a")).with(change),
+            Triggers::none(),
             Durability::Sync,
         )
     };
@@ -589,7 +592,9 @@ fn a_dropped_column_is_not_shown_and_its_name_can_be_given_again() {
     let document = Document::from_json(json).unwrap();
     let changes = old.changes_of(&key("a"), "_id", &document, false).unwrap();
     let write = RowWrite::put(key("a")).with_all(changes);
-    partition.write(&old, &write, Durability::Sync).unwrap();
+    partition
+        .write(&old, &write, Triggers::none(), Durability::Sync)
+        .unwrap();
     let shown = |schema: Schema| {
         let view = partition.view(&Arc::new(schema)).unwrap();
         let found = view.get(&key("a"), "_id", None).unwrap().unwrap();
@@ -618,7 +623,7 @@ fn a_flush_drops_no_record_that_a_follower_needs() {
     let partition = open(&env).unwrap();
     let write = |number: i64| {
         let write = RowWrite::put(key("x")).with(Change::set("hot", Cell::Int(number)));
-        let written = partition.write(&schema(), &write, Durability::Sync);
+        let written = partition.write(&schema(), &write, Triggers::none(), Durability::Sync);
         written.unwrap().version
     };
     let store = partition.any_store();

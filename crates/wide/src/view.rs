@@ -288,17 +288,15 @@ impl WideView {
         value: &[u8],
         assembly: &mut Assembly,
     ) -> Result<()> {
-        let Some(column) = self.schema.numbered(number) else {
+        if self.schema.numbered(number).is_none() {
             return Ok(());
-        };
-        let (cell, member) = (self.decode(value)?, self.text(member)?);
-        match column.family {
-            false => assembly.field(&column.name, &cell),
-            // A column that was declared since has the field's place.
-            true if column.number == 0 && self.schema.column(member).is_some() => Ok(()),
-            true if column.number == 0 => assembly.field(member, &cell),
-            true => assembly.member(&column.name, column.number, member, &cell),
         }
+        assembly.cell(
+            &self.schema,
+            number,
+            self.text(member)?,
+            &self.decode(value)?,
+        )
     }
 
     /// The partition's number.

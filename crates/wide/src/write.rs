@@ -4,208 +4,23 @@
 use crate::machine::{KEYS, ROWS, WideRows, tree_of};
 use crate::record::{CellChange, CellOp, Head, Kind};
 use crate::row::Row;
+use crate::row_write::{Action, What, check_change, name_of, too_long};
 use crate::schema::{Column, Schema};
 use crate::tier_work::TierWork;
 use crate::tiers::Tiers;
-use crate::{CELL_BYTES_MAX, Cell, Error, MEMBER_BYTES_MAX, Operand, Result, cell_key};
+use crate::triggers::{Before, Triggers, with_triggers};
+use crate::{
+    CELL_BYTES_MAX, Cell, Change, Condition, Effect, Error, Operand, Result, RowWrite, Written,
+    cell_key,
+};
 use quire_model::{DocId, Key, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::Transaction;
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// The longest record: what one write of a row can change.
 const RECORD_BYTES_MAX: usize = 32 << 20;
-
-/// What must hold for a write to be done; judged in the order of the log, against the newest state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Condition {
-    /// Nothing.
-    #[default]
-    Always,
-    /// No row has this key.
-    IfAbsent,
-    /// The row's version is this one.
-    IfVersion(Position),
-}
-
-/// What a write did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// There was no row; now there is.
-    Created,
-    /// The row was replaced or patched.
-    Updated,
-    /// The row was removed.
-    Deleted,
-    /// A patch without a change, or the removal of a row that is not there: nothing was written.
-    Unchanged,
-}
-
-/// The acknowledgement of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
-    /// What it did.
-    pub effect: Effect,
-    /// The row's version now: the position of its record. Where nothing was written, the version
-    /// it has (0 when there is no row).
-    pub version: Position,
-    /// The partition that the key belongs to.
-    pub partition: u32,
-}
-
-/// A change of a cell, or of members of a column family.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    column: String,
-    member: Option<String>,
-    what: What,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum What {
-    Set(Cell),
-    Remove,
-    Merge(Operand),
-    /// From the member, or from the first, up to this one, or to the last.
-    RemoveMembers(Option<String>),
-}
-
-impl Change {
-    /// Sets a column.
-    pub fn set(column: impl Into<String>, cell: Cell) -> Change {
-        Change {
-            column: column.into(),
-            member: None,
-            what: What::Set(cell),
-        }
-    }
-
-    /// Removes the cell of a column, or all members of a family.
-    pub fn remove(column: impl Into<String>) -> Change {
-        Change {
-            column: column.into(),
-            member: None,
-            what: What::Remove,
-        }
-    }
-
-    /// Changes a column by an operand, without reading it.
-    pub fn merge(column: impl Into<String>, operand: Operand) -> Change {
-        Change {
-            column: column.into(),
-            member: None,
-            what: What::Merge(operand),
-        }
-    }
-
-    /// The same change of one member of a family.
-    #[must_use]
-    pub fn of_member(mut self, member: impl Into<String>) -> Change {
-        self.member = Some(member.into());
-        self
-    }
-
-    /// Removes the members of a family from `from`, or from the first, up to `to`, which stays, or
-    /// to the last; however many there are.
-    pub fn remove_members(
-        column: impl Into<String>,
-        from: Option<String>,
-        to: Option<String>,
-    ) -> Change {
-        Change {
-            column: column.into(),
-            member: from,
-            what: What::RemoveMembers(to),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
-    Put,
-    Patch { creates: bool },
-    Delete,
-}
-
-/// One write of one row: all its changes take effect together or not at all.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RowWrite {
-    key: Key,
-    condition: Condition,
-    action: Action,
-    changes: Vec<Change>,
-}
-
-impl RowWrite {
-    fn new(key: Key, action: Action) -> RowWrite {
-        RowWrite {
-            key,
-            condition: Condition::Always,
-            action,
-            changes: Vec::new(),
-        }
-    }
-
-    /// Makes the changes the row: cells that they do not name are removed.
-    pub fn put(key: Key) -> RowWrite {
-        RowWrite::new(key, Action::Put)
-    }
-
-    /// Changes a row; other cells stay. The row must exist.
-    pub fn patch(key: Key) -> RowWrite {
-        RowWrite::new(key, Action::Patch { creates: false })
-    }
-
-    /// As [`patch`](RowWrite::patch), of a row that may not exist.
-    pub fn upsert(key: Key) -> RowWrite {
-        RowWrite::new(key, Action::Patch { creates: true })
-    }
-
-    /// Removes a row.
-    pub fn delete(key: Key) -> RowWrite {
-        RowWrite::new(key, Action::Delete)
-    }
-
-    /// With one more change.
-    #[must_use]
-    pub fn with(mut self, change: Change) -> RowWrite {
-        self.changes.push(change);
-        self
-    }
-
-    /// With more changes.
-    #[must_use]
-    pub fn with_all(mut self, changes: impl IntoIterator<Item = Change>) -> RowWrite {
-        self.changes.extend(changes);
-        self
-    }
-
-    /// Only if this holds.
-    #[must_use]
-    pub fn condition(mut self, condition: Condition) -> RowWrite {
-        self.condition = condition;
-        self
-    }
-
-    /// The row's key.
-    pub fn key(&self) -> &Key {
-        &self.key
-    }
-
-    /// The same in one write a change, as a seeded bug does it.
-    pub(crate) fn apart(self) -> Vec<RowWrite> {
-        let mut changes = self.changes.clone().into_iter();
-        let first = RowWrite {
-            changes: changes.next().into_iter().collect(),
-            ..self
-        };
-        let key = first.key.clone();
-        let others = changes.map(|change| RowWrite::upsert(key.clone()).with(change));
-        std::iter::once(first)
-            .chain(others.collect::<Vec<_>>())
-            .collect()
-    }
-}
 
 /// Decides a write in its transaction.
 pub(crate) struct Decider<'a, 'b> {
@@ -213,6 +28,7 @@ pub(crate) struct Decider<'a, 'b> {
     pub(crate) time_micros: i64,
     pub(crate) schema: &'a Schema,
     pub(crate) tiers: &'a TierWork,
+    pub(crate) triggers: Triggers<'a>,
     pub(crate) transaction: &'a mut Transaction<'b, WideRows>,
 }
 
@@ -220,6 +36,7 @@ impl Decider<'_, '_> {
     pub(crate) fn decide(mut self, write: &RowWrite) -> Result<Written> {
         let found = self.row(&write.key)?;
         check(write, found.map(|(_, row)| row))?;
+        let write = &*self.triggered(write, found.as_ref())?;
         match (write.action, found) {
             (Action::Put | Action::Patch { creates: true }, None) => self.create(write),
             (Action::Patch { creates: false }, None) => Err(Error::NotFound {
@@ -255,6 +72,31 @@ impl Decider<'_, '_> {
                 Ok(self.written(Effect::Deleted, version))
             }
         }
+    }
+
+    /// The write with what triggers change by it.
+    fn triggered<'w>(
+        &self,
+        write: &'w RowWrite,
+        found: Option<&(DocId, Row)>,
+    ) -> Result<Cow<'w, RowWrite>> {
+        let is_change = match (write.action, found) {
+            (Action::Put | Action::Patch { creates: true }, None) => true,
+            (Action::Patch { creates: false } | Action::Delete, None) => false,
+            (Action::Patch { .. }, Some(_)) => !write.changes.is_empty(),
+            (Action::Put | Action::Delete, Some(_)) => true,
+        };
+        if self.triggers.is_empty() || !is_change {
+            return Ok(Cow::Borrowed(write));
+        }
+        let before = Before {
+            partition: self.partition,
+            transaction: &*self.transaction,
+            row: found,
+        };
+        let (schema, time_micros) = (self.schema, self.time_micros);
+        let written = with_triggers(self.triggers, schema, &before, write, time_micros)?;
+        Ok(Cow::Owned(written))
     }
 
     fn row(&self, key: &Key) -> Result<Option<(DocId, Row)>> {
@@ -460,63 +302,4 @@ fn check(write: &RowWrite, row: Option<Row>) -> Result<()> {
         key: write.key.clone(),
         reason,
     })
-}
-
-/// Refuses a change that a column can't have.
-fn check_change(column: &Column, change: &Change) -> Result<()> {
-    let wrong = |what: String| Err(Error::Invalid(format!("{}: {what}", name_of(change))));
-    let of_family = matches!(change.what, What::RemoveMembers(_)) || change.member.is_some();
-    if of_family && !column.family {
-        return wrong("the column is no family, so it has no members".into());
-    }
-    let names_one = matches!(change.what, What::Set(_) | What::Merge(_));
-    if names_one && column.family && change.member.is_none() {
-        return wrong("the column is a family: name a member of it".into());
-    }
-    let member_bytes = change.member.as_deref().map_or(0, str::len);
-    let to_bytes = match &change.what {
-        What::RemoveMembers(to) => to.as_deref().map_or(0, str::len),
-        _ => 0,
-    };
-    if member_bytes.max(to_bytes) > MEMBER_BYTES_MAX {
-        return Err(Error::TooLarge {
-            what: format!("the name of a member of column {:?}", column.name),
-            bytes: member_bytes.max(to_bytes),
-            bytes_max: MEMBER_BYTES_MAX,
-            hint: "",
-        });
-    }
-    match &change.what {
-        What::Set(Cell::Json(text))
-            if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() =>
-        {
-            wrong("it is no JSON".into())
-        }
-        What::Set(cell) if !cell.fits(column.kind) => {
-            wrong(format!("expected {}", column.kind.words()))
-        }
-        What::Merge(operand) => operand.check(column.kind).or_else(wrong),
-        _ => Ok(()),
-    }
-}
-
-fn too_long(change: &Change, bytes: usize) -> Error {
-    Error::TooLarge {
-        what: name_of(change),
-        bytes,
-        bytes_max: CELL_BYTES_MAX,
-        hint: "",
-    }
-}
-
-fn name_of(change: &Change) -> String {
-    let shown = |text: &str| text.chars().take(64).collect::<String>();
-    match &change.member {
-        None => format!("column {:?}", shown(&change.column)),
-        Some(member) => format!(
-            "column {:?}, member {:?}",
-            shown(&change.column),
-            shown(member)
-        ),
-    }
 }

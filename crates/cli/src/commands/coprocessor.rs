@@ -8,7 +8,8 @@ use crate::place::{Documents, Place};
 use crate::size::Size;
 use clap::builder::PossibleValuesParser;
 use quiredb::coprocessor::{
-    Code, CoprocessorInfo, Kind, Limits, MODULE_BYTES_MAX, Produced, RunOptions,
+    Code, CoprocessorInfo, Kind, Limits, MODULE_BYTES_MAX, Produced, RunOptions, TriggerInfo,
+    TriggerOptions,
 };
 use quiredb::operations::Origin;
 use quiredb::{Database, Document, View};
@@ -25,7 +26,10 @@ Examples:
   quire coprocessor list ./db
   quire coprocessor run ./db pages recrawl --as filter --columns fetched,changes
   quire coprocessor run ./db pages recrawl/1 --as map --argument '{\"day\":20000}'
-  quire coprocessor drop ./db recrawl/1")]
+  quire coprocessor drop ./db recrawl/1
+  quire coprocessor attach ./db pages stamp --columns fetched,changes
+  quire coprocessor attached ./db pages
+  quire coprocessor detach ./db pages stamp")]
 pub(crate) struct CoprocessorCommand {
     #[command(subcommand)]
     what: What,
@@ -63,20 +67,41 @@ enum What {
     },
     /// Run one over all rows of a collection
     Run(Box<Run>),
+    /// Make one a trigger: it runs with each write of a collection
+    Attach(Box<Attach>),
+    /// List the triggers of a collection
+    Attached {
+        /// The directory of the database
+        db: PathBuf,
+        /// The collection
+        collection: String,
+    },
+    /// End that one is a trigger; what it has written stays
+    Detach {
+        /// The directory of the database
+        db: PathBuf,
+        /// The collection
+        collection: String,
+        /// NAME
+        name: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]
-struct Run {
-    #[command(flatten)]
-    place: Place,
+struct Attach {
+    /// The directory of the database
+    db: PathBuf,
     /// The collection
     collection: String,
     /// NAME or NAME/VERSION
     name: String,
-    /// What to use it as
-    #[arg(long = "as", value_name = "KIND",
-        value_parser = PossibleValuesParser::new(["filter", "map", "aggregate"]))]
-    kind: String,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How code is called.
+#[derive(Debug, clap::Args)]
+struct How {
     /// Of a wide collection: the columns to read; no column group of others is read
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     columns: Vec<String>,
@@ -92,6 +117,43 @@ struct Run {
     /// The most that one call emits
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     output: Size,
+}
+
+impl How {
+    fn columns(&self) -> Option<Vec<String>> {
+        (!self.columns.is_empty()).then(|| self.columns.clone())
+    }
+
+    fn argument(&self) -> Result<Option<Document>> {
+        let argument = self.argument.as_ref();
+        let parsed = argument.map(|json| Document::from_json(json.as_bytes()));
+        let parsed = parsed.transpose();
+        parsed.map_err(|error| Error::Usage(format!("--argument: {error}")))
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            fuel: self.fuel,
+            memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
+            output_bytes: usize::try_from(self.output.0).unwrap_or(usize::MAX),
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct Run {
+    #[command(flatten)]
+    place: Place,
+    /// The collection
+    collection: String,
+    /// NAME or NAME/VERSION
+    name: String,
+    /// What to use it as
+    #[arg(long = "as", value_name = "KIND",
+        value_parser = PossibleValuesParser::new(["filter", "map", "aggregate"]))]
+    kind: String,
+    #[command(flatten)]
+    how: How,
 }
 
 impl CoprocessorCommand {
@@ -130,6 +192,29 @@ impl CoprocessorCommand {
                 }
             }
             What::Run(run) => run.run(context),
+            What::Attach(attach) => attach.run(context),
+            What::Attached { db, collection } => {
+                let database = database::open_existing(context, &db)?;
+                let failed = Error::engine(format!("cannot list the triggers of `{collection}`"));
+                let all = database.triggers(&collection).map_err(failed)?;
+                all.iter()
+                    .try_for_each(|one| print_trigger(context, "", one))
+            }
+            What::Detach {
+                db,
+                collection,
+                name,
+            } => {
+                let database = database::open_existing(context, &db)?;
+                let failed = Error::engine(format!("cannot detach the trigger `{name}`"));
+                database
+                    .detach_trigger(&collection, &name)
+                    .map_err(failed)?;
+                match context.out.is_json() {
+                    true => context.out.json_line(&json!({"detached": name})),
+                    false => context.out.line(format_args!("detached {name}")),
+                }
+            }
         }
     }
 }
@@ -148,21 +233,43 @@ fn print(context: &mut Context, did: &str, one: &CoprocessorInfo) -> Result<()> 
     ))
 }
 
+fn print_trigger(context: &mut Context, did: &str, one: &TriggerInfo) -> Result<()> {
+    if context.out.is_json() {
+        return context.out.json_line(&json!(one));
+    }
+    let columns = one.options.columns.as_ref();
+    let columns = columns.map_or(String::new(), |names| {
+        format!(", columns {}", names.join(", "))
+    });
+    let argument = one.options.argument.as_ref();
+    let argument = argument.map_or(String::new(), |json| format!(", argument {json}"));
+    context.out.line(format_args!(
+        "{did}{}/{}{columns}{argument}",
+        one.coprocessor, one.options.version
+    ))
+}
+
+impl Attach {
+    fn run(self, context: &mut Context) -> Result<()> {
+        let options = TriggerOptions {
+            columns: self.how.columns(),
+            argument: self.how.argument()?,
+            limits: self.how.limits(),
+        };
+        let database = database::open_existing(context, &self.db)?;
+        let attached = database.attach_trigger(&self.collection, &self.name, &options);
+        let failed = Error::engine(format!("cannot attach the trigger `{}`", self.name));
+        print_trigger(context, "attached ", &attached.map_err(failed)?)
+    }
+}
+
 impl Run {
     fn run(self, context: &mut Context) -> Result<()> {
         let failed = || Error::engine(format!("cannot run the coprocessor `{}`", self.name));
-        let argument = self.argument.as_ref().map(|json| {
-            let parsed = Document::from_json(json.as_bytes());
-            parsed.map_err(|error| Error::Usage(format!("--argument: {error}")))
-        });
         let options = RunOptions {
-            columns: (!self.columns.is_empty()).then(|| self.columns.clone()),
-            argument: argument.transpose()?,
-            limits: Limits {
-                fuel: self.fuel,
-                memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
-                output_bytes: usize::try_from(self.output.0).unwrap_or(usize::MAX),
-            },
+            columns: self.how.columns(),
+            argument: self.how.argument()?,
+            limits: self.how.limits(),
             ..RunOptions::of(Kind::of_name(&self.kind).unwrap_or(Kind::Filter))
         };
         let (view, code) = self.open(context)?;
@@ -195,7 +302,7 @@ impl Run {
                 database,
                 collection,
             }) => {
-                wide::refuse_columns(&self.collection, &self.columns)?;
+                wide::refuse_columns(&self.collection, &self.how.columns)?;
                 Ok((collection.view().map_err(failed())?, code(&database)?))
             }
             Opened::Plain(Documents::Server(_)) => Err(Error::Usage(

@@ -216,7 +216,9 @@ fn a_document_that_is_written_between_the_look_and_the_deletion_is_spared() {
     // Applied, but not visible yet: readers see the version before.
     let partition = &collection.partitions()[0];
     let write = Write::put(Key::from(4), document(20));
-    let (_, position) = partition.write(&[write]).unwrap();
+    let (_, position) = partition
+        .write(&[write], quire_collection::Triggers::none())
+        .unwrap();
     assert_eq!(partition.view().unwrap().position(), Position(10));
     env.run_due();
     partition.acknowledge(position, Durability::Sync).unwrap();

@@ -261,6 +261,7 @@ mod tests {
                         ..CollectionSettings::default()
                     },
                     index_generation: 0,
+                    triggers: Default::default(),
                     aliases: std::collections::BTreeMap::new(),
                 }],
                 templates: Default::default(),

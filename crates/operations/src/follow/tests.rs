@@ -459,6 +459,72 @@ fn a_follower_deletes_what_its_leader_deletes_and_nothing_else() {
     assert_eq!(follower.contents()["songs"].len(), 10);
 }
 
+/// A trigger that sets the column or field `title`, as WebAssembly: it emits `{"title":"set"}`.
+const SETS_TITLE: &[u8] = b"\0asm\x01\0\0\0\
+    \x01\x09\x02\x60\x02\x7f\x7f\0\x60\0\0\
+    \x02\x10\x01\x07quire_1\x04emit\0\0\
+    \x03\x02\x01\x01\
+    \x05\x03\x01\0\x01\
+    \x07\x1c\x02\x06memory\x02\0\x0fquire_1_trigger\0\x01\
+    \x0a\x0a\x01\x08\0\x41\0\x41\x0f\x10\0\x0b\
+    \x0b\x15\x01\0\x41\0\x0b\x0f{\"title\":\"set\"}";
+
+#[test]
+fn a_follower_has_what_triggers_wrote_and_runs_none_itself() {
+    let leader = Leader::new();
+    let env = SimEnv::new(2);
+    let database = &leader.database;
+    let songs = database.create_collection("songs", settings(2)).unwrap();
+    let wide = wide_or_create(database);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, database).unwrap();
+    database.add_coprocessor("sets", SETS_TITLE).unwrap();
+    for name in ["songs", "wide"] {
+        database
+            .attach_trigger(name, "sets", &Default::default())
+            .unwrap();
+    }
+    put(&songs, 0..20, "new", Durability::Sync);
+    put_rows(&wide, 0..20, "new");
+    follower.catch_up(&env, database).unwrap();
+    assert_eq!(follower.contents(), contents(database).unwrap());
+    let copy = follower.replica.as_ref().unwrap().database();
+    for name in ["songs", "wide"] {
+        let set = follower.contents()[name].clone();
+        assert_eq!(set.len(), 20);
+        assert!(
+            set.iter()
+                .all(|(_, _, json)| json.contains(r#""title":"set""#))
+        );
+        assert_eq!(
+            copy.triggers(name).unwrap(),
+            database.triggers(name).unwrap()
+        );
+    }
+
+    // The follower takes the writes after the trigger is gone, and before it knows that.
+    put(&songs, 20..30, "newer", Durability::Sync);
+    put_rows(&wide, 20..30, "newer");
+    for name in ["songs", "wide"] {
+        database.detach_trigger(name, "sets").unwrap();
+    }
+    database.drop_coprocessor("sets").unwrap();
+    put(&songs, 30..40, "last", Durability::Sync);
+    follower.catch_up(&env, database).unwrap();
+    assert_eq!(follower.contents(), contents(database).unwrap());
+    let copy = follower.replica.as_ref().unwrap().database();
+    assert!(copy.triggers("songs").unwrap().is_empty());
+    assert_eq!(copy.coprocessors().unwrap(), []);
+    let has_title = |(_, _, json): &&(Key, u64, String)| json.contains(r#""title":"set""#);
+    assert_eq!(
+        follower.contents()["songs"]
+            .iter()
+            .filter(has_title)
+            .count(),
+        30
+    );
+}
+
 #[test]
 fn a_follower_of_another_history_is_refused_and_stays_as_it_is() {
     let leader = Leader::new();

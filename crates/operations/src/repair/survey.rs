@@ -152,6 +152,7 @@ impl Survey {
             name: surveyed.name.clone(),
             settings: surveyed.settings.clone(),
             index_generation: 0,
+            triggers: Default::default(),
             aliases: BTreeMap::new(),
         };
         let catalog = Catalog {

@@ -76,7 +76,7 @@ fn named(call: &Call<Engine>) -> Outcome<String> {
     })
 }
 
-fn refused(error: quiredb::Error) -> Failure {
+pub(super) fn refused(error: quiredb::Error) -> Failure {
     Failure::engine(&error, None)
 }
 
@@ -107,27 +107,39 @@ impl Body {
             let what = format!("[as] is filter, map or aggregate, and not [{}]", self.kind);
             Failure::illegal_argument(what)
         })?;
-        let argument = self.argument.as_ref().map(|json| {
-            let parsed = Document::from_json(json.get().as_bytes());
-            parsed.map_err(|error| Failure::illegal_argument(format!("[argument]: {error}")))
-        });
-        let defaults = Limits::default();
-        let limits = Limits {
-            fuel: self.fuel.unwrap_or(defaults.fuel),
-            memory_bytes: self.memory_bytes.unwrap_or(defaults.memory_bytes),
-            output_bytes: self.output_bytes.unwrap_or(defaults.output_bytes),
-        };
-        if limits.fuel > FUEL_MAX || limits.output_bytes > OUTPUT_BYTES_MAX {
-            return Err(Failure::illegal_argument(format!(
-                "[fuel] may be {FUEL_MAX}, and [output_bytes] {OUTPUT_BYTES_MAX}, at most"
-            )));
-        }
         Ok(RunOptions {
             kind,
             columns: self.columns.clone(),
-            argument: argument.transpose()?,
-            limits,
+            argument: argument(self.argument.as_deref())?,
+            limits: limits(self.fuel, self.memory_bytes, self.output_bytes)?,
         })
+    }
+}
+
+/// The argument of code, as a document.
+pub(super) fn argument(json: Option<&RawValue>) -> Outcome<Option<Document>> {
+    let parsed = json.map(|json| Document::from_json(json.get().as_bytes()));
+    let parsed = parsed.transpose();
+    parsed.map_err(|error| Failure::illegal_argument(format!("[argument]: {error}")))
+}
+
+/// The limits of a call, with defaults for those that are not given.
+pub(super) fn limits(
+    fuel: Option<u64>,
+    memory_bytes: Option<usize>,
+    output_bytes: Option<usize>,
+) -> Outcome<Limits> {
+    let defaults = Limits::default();
+    let limits = Limits {
+        fuel: fuel.unwrap_or(defaults.fuel),
+        memory_bytes: memory_bytes.unwrap_or(defaults.memory_bytes),
+        output_bytes: output_bytes.unwrap_or(defaults.output_bytes),
+    };
+    match limits.fuel > FUEL_MAX || limits.output_bytes > OUTPUT_BYTES_MAX {
+        false => Ok(limits),
+        true => Err(Failure::illegal_argument(format!(
+            "[fuel] may be {FUEL_MAX}, and [output_bytes] {OUTPUT_BYTES_MAX}, at most"
+        ))),
     }
 }
 

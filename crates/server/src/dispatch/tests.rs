@@ -157,6 +157,8 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
         "DELETE /_quire/tokens/n",
         "PUT /_quire/coprocessors/n",
         "DELETE /_quire/coprocessors/n",
+        "PUT /other/_quire/triggers/n",
+        "DELETE /other/_quire/triggers/n",
         "POST /_backup/n",
         "POST /_verify",
         "POST /_follow",
@@ -394,6 +396,18 @@ async fn coprocessors_are_kept_run_and_dropped_by_roles() {
             status,
             "{body}"
         );
+    }
+    for (method, path, token, status) in [
+        ("PUT", "/cars/_quire/triggers/all", root, 400),
+        ("PUT", "/cars/_quire/triggers/other", root, 404),
+        ("PUT", "/vans/_quire/triggers/all", root, 404),
+        ("PUT", "/cars/_quire/triggers/all", reader, 403),
+        ("DELETE", "/cars/_quire/triggers/all", reader, 403),
+        ("DELETE", "/cars/_quire/triggers/all", root, 404),
+        ("GET", "/cars/_quire/triggers", reader, 200),
+    ] {
+        let answered = site.send(method, path, token, "").await;
+        assert_eq!(answered.0, status, "{method} {path}: {}", answered.2);
     }
     let drop = "/_quire/coprocessors/all?version=1";
     assert_eq!(site.send("DELETE", drop, reader, "").await.0, 403);

@@ -5,7 +5,8 @@
 //! group is one document, since its size is not known.
 //!
 //! The memory of a piece is reserved before it is made, and kept until the client has taken it. A
-//! large document is a piece of its own: its length is known before it is read.
+//! large document is a piece of its own: its length is known before it is read. Rows of wide
+//! collections are read one by one, each as a get of it alone.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,6 +35,7 @@ use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::Fields;
+use crate::wide;
 
 /// Bytes of the answer that are made at a time.
 const PIECE_BYTES: usize = 256 << 10;
@@ -269,6 +271,9 @@ impl Mget {
         let Some(index) = self.wanted.front().map(|wanted| Arc::clone(&wanted.index)) else {
             return Ok(0);
         };
+        if engine.is_wide(&index) {
+            return Ok(self.write_row(engine, &index, out));
+        }
         let (size, bytes_max) = match large {
             Some(bytes) => (1, bytes),
             None => (self.group.size(), GROUP_BYTES),
@@ -329,6 +334,29 @@ impl Mget {
             done += 1;
         }
         Ok(done)
+    }
+
+    /// Reads and appends the next document, a row of a wide collection: of it the columns alone
+    /// that are shown. Returns the number of documents.
+    fn write_row(&mut self, engine: &Engine, index: &str, out: &mut Vec<u8>) -> usize {
+        let Some(wanted) = self.wanted.pop_front() else {
+            return 0;
+        };
+        let allowed = check_own_item(&self.grant, Action::Read, engine, index);
+        let found = allowed
+            .and_then(|()| parse_key(&wanted.id))
+            .and_then(|key| {
+                let source = wanted.source.as_ref().unwrap_or(&self.source);
+                wide::documents::get(engine, index, &key, source)
+            });
+        self.append(out, |mget, item| match &found {
+            Ok(found) => {
+                let source = wanted.source.as_ref().unwrap_or(&mget.source);
+                write_found(index, &wanted.id, found.as_ref(), source, item);
+            }
+            Err(failure) => write_failed(&wanted, failure, item),
+        });
+        1
     }
 
     /// Appends the answer for one document, which `write` writes, filtered.

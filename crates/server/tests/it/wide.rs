@@ -219,7 +219,6 @@ async fn what_is_not_done_with_wide_collections_says_so() {
             "POST /pages/_bulk",
             "{\"index\":{\"_id\":\"a\"}}\n{\"title\":\"b\"}\n",
         ),
-        ("POST /pages/_mget", r#"{"ids":["a"]}"#),
         (
             "POST /pages/_delete_by_query",
             r#"{"query":{"match_all":{}}}"#,
@@ -238,4 +237,100 @@ async fn what_is_not_done_with_wide_collections_says_so() {
     let aliased = SCHEMA.replacen("{\"quire\"", "{\"aliases\":{\"x\":{}},\"quire\"", 1);
     let refused = site.call("PUT /other", aliased).await;
     refused.refused(400, "illegal_argument_exception");
+}
+
+#[tokio::test]
+async fn rows_are_read_with_documents_in_one_multi_get() {
+    let site = pages().await;
+    site.call("PUT /plain/_doc/1", r#"{"a":1}"#).await.done(201);
+    let docs = json!({"docs": [
+        {"_index": "pages", "_id": "http://a.org/", "_source": ["title", "nothing"]},
+        {"_index": "plain", "_id": "1"},
+        {"_index": "pages", "_id": "none"},
+        {"_index": "pages", "_id": "http://a.org/", "_source": false},
+        {"_index": "absent", "_id": "1"},
+    ]});
+    let answer = site.call("POST /_mget", docs.to_string()).await.done(200);
+    let docs = &answer["docs"];
+    assert_eq!(docs[0]["_source"], json!({"title": "A"}));
+    assert_eq!(docs[0]["_index"], "pages");
+    assert_eq!(docs[1]["_source"], json!({"a": 1}));
+    let missing = json!({"_index": "pages", "_id": "none", "found": false});
+    assert_eq!(docs[2], missing);
+    assert_eq!(
+        (&docs[3]["found"], docs[3].get("_source")),
+        (&json!(true), None)
+    );
+    assert_eq!(docs[4]["error"]["type"], "index_not_found_exception");
+    let ids = r#"{"ids":["http://a.org/"]}"#;
+    let one = site.call("GET /pages/_mget", ids).await.done(200);
+    assert_eq!(one["docs"][0]["_source"]["html"], "PGh0bWw+");
+}
+
+/// A trigger that sets `seen` if a document is written, and refuses nothing.
+const SETS_SEEN: &str = concat!(
+    "\0asm\u{1}\0\0\0\u{1}\u{9}\u{2}`\u{2}\u{7f}\u{7f}\0`\0\0",
+    "\u{2}\u{10}\u{1}\u{7}quire_1\u{4}emit\0\0\u{3}\u{2}\u{1}\u{1}\u{5}\u{3}\u{1}\0\u{1}",
+    "\u{7}\u{1c}\u{2}\u{6}memory\u{2}\0\u{f}quire_1_trigger\0\u{1}",
+    "\u{a}\u{a}\u{1}\u{8}\0A\0A\u{d}\u{10}\0\u{b}",
+    "\u{b}\u{13}\u{1}\0A\0\u{b}\u{d}{\"seen\":true}",
+);
+
+#[tokio::test]
+async fn a_trigger_runs_with_writes_of_rows_and_of_documents() {
+    let site = pages().await;
+    site.call("PUT /plain/_doc/0", r#"{"a":1}"#).await.done(201);
+    let add = site.call("PUT /_quire/coprocessors/seen", SETS_SEEN).await;
+    add.done(201);
+    let added = r#"{"add":{"seen":{"type":"boolean"}}}"#;
+    site.call("POST /pages/_schema", added).await.done(200);
+    for (index, body) in [
+        ("pages", r#"{"version":1,"columns":["title"]}"#),
+        ("plain", ""),
+    ] {
+        let put = format!("PUT /{index}/_quire/triggers/seen");
+        let attached = site.call(&put, body).await.done(200);
+        assert_eq!(
+            (&attached["coprocessor"], &attached["version"]),
+            (&json!("seen"), &json!(1))
+        );
+        let listed = site
+            .get(&format!("/{index}/_quire/triggers"))
+            .await
+            .done(200);
+        assert_eq!(listed["triggers"], json!([attached]));
+    }
+    site.call("DELETE /_quire/coprocessors/seen", "")
+        .await
+        .refused(400, "illegal_argument_exception");
+
+    let patch = format!("POST /pages/_cell/{PAGE}/visits");
+    site.call(&patch, r#"{"add":1}"#).await.done(200);
+    let row = source(&site, "?_source_includes=visits,seen").await;
+    assert_eq!(row, json!({"visits": 1, "seen": true}));
+    let lines = "{\"index\":{\"_id\":\"1\"}}\n{\"a\":2}\n{\"update\":{\"_id\":\"0\"}}\n\
+        {\"doc\":{\"b\":3}}\n{\"delete\":{\"_id\":\"1\"}}\n";
+    let done = site.call("POST /plain/_bulk", lines).await.done(200);
+    let reason = "it emits no patch of a row that is removed";
+    let error = done["items"][2]["delete"]["error"]["reason"].to_string();
+    assert!(error.contains(reason), "{done}");
+    for (id, document) in [
+        ("0", json!({"a": 1, "b": 3, "seen": true})),
+        ("1", json!({"a": 2, "seen": true})),
+    ] {
+        let found = site.get(&format!("/plain/_doc/{id}")).await.done(200);
+        assert_eq!(found["_source"], document);
+    }
+
+    for index in ["pages", "plain"] {
+        let delete = format!("DELETE /{index}/_quire/triggers/seen");
+        site.call(&delete, "").await.done(200);
+        site.call(&delete, "")
+            .await
+            .refused(404, "resource_not_found_exception");
+    }
+    site.call("DELETE /_quire/coprocessors/seen", "")
+        .await
+        .done(200);
+    site.call("DELETE /plain/_doc/1", "").await.done(200);
 }

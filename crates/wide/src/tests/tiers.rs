@@ -37,7 +37,7 @@ fn hours(env: &SimEnv, count: u64) {
 fn write(partition: &WidePartition, name: &str, kind: Kind, changes: &[Small]) {
     let write = write_of(name, kind, changes);
     partition
-        .write(&schema(), &write, Durability::Sync)
+        .write(&schema(), &write, Triggers::none(), Durability::Sync)
         .unwrap();
 }
 
@@ -166,7 +166,7 @@ fn a_row_with_too_many_cells_stays_and_is_counted() {
         let change = Change::set("links", cell).of_member(member);
         let write = RowWrite::upsert(key("x")).with(change);
         partition
-            .write(&schema(), &write, Durability::None)
+            .write(&schema(), &write, Triggers::none(), Durability::None)
             .unwrap();
     }
     partition.flush().unwrap();
