@@ -4,7 +4,7 @@
 //! documents in groups and writes them as the client takes them.
 
 mod after;
-mod aggregations;
+pub(crate) mod aggregations;
 pub(crate) mod analyze;
 pub(crate) mod by_key;
 pub(crate) mod contexts;
