@@ -190,7 +190,7 @@ impl PartitionView {
                 Kind::Delete => None,
                 Kind::Put | Kind::Patch => Some(document(&record, &bytes, known.with_keys)?),
             };
-            let change = Change { position, document };
+            let change = Change::new(position, document);
             bytes_kept += change.bytes();
             let before = added.insert(record.docid.0, change);
             bytes_kept -= before.as_ref().map_or(0, Change::bytes);

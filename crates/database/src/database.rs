@@ -242,6 +242,17 @@ impl Database {
         self.inner.shared.work()
     }
 
+    /// The memory that it was opened with, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.inner.shared.memory_bytes()
+    }
+
+    /// Gives about `bytes` of memory back that only make reads faster. For a process that takes
+    /// more memory than is counted.
+    pub fn give_memory_back(&self, bytes: u64) {
+        self.inner.shared.cache().shrink(bytes);
+    }
+
     /// The memory for writes that no table file has yet. Past its limit a writer waits.
     pub fn memtables(&self) -> &Arc<Budget> {
         self.inner.shared.memtables()

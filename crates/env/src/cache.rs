@@ -111,6 +111,7 @@ impl Hasher for KeyHasher {
 /// their own.
 pub struct BlockCache {
     blocks: Cache<BlockKey, Held, ByBytes, BuildHasherDefault<KeyHasher>, PutOut>,
+    capacity: u64,
     owners: AtomicU64,
     found_past: Tally,
 }
@@ -139,8 +140,10 @@ impl BlockCache {
         let options =
             options.unwrap_or_else(|error| unreachable!("both capacities are set: {error}"));
         let hasher = BuildHasherDefault::default();
+        let blocks = Cache::with_options(options, ByBytes, hasher, PutOut);
         Arc::new(BlockCache {
-            blocks: Cache::with_options(options, ByBytes, hasher, PutOut),
+            capacity: blocks.capacity(),
+            blocks,
             owners: AtomicU64::new(1),
             found_past: Tally::default(),
         })
@@ -184,9 +187,18 @@ impl BlockCache {
         self.blocks.weight()
     }
 
+    /// Evicts about `bytes` of blocks. A sixteenth of the capacity is kept.
+    pub fn shrink(&self, bytes: u64) {
+        let keep = self.bytes().saturating_sub(bytes).max(self.capacity / 16);
+        if keep < self.bytes() {
+            self.blocks.set_capacity(keep);
+            self.blocks.set_capacity(self.capacity);
+        }
+    }
+
     /// Bytes allowed.
     pub fn capacity(&self) -> u64 {
-        self.blocks.capacity()
+        self.capacity
     }
 
     /// Lookups that found their block.
@@ -229,6 +241,34 @@ mod tests {
                 "{}",
                 cache.bytes()
             );
+        }
+    }
+
+    #[test]
+    fn shrinking_evicts_as_much_and_later_blocks_have_the_room_again() {
+        for capacity in [1 << 20, 64 << 20] {
+            let cache = BlockCache::new(capacity);
+            let owner = cache.new_owner();
+            let fill = |from: u64| {
+                for n in from..from + capacity / 4096 {
+                    let offset = n * 4096;
+                    cache.insert(BlockKey { owner, offset }, block(4096));
+                }
+            };
+            fill(0);
+            let before = cache.bytes();
+            assert!(before > capacity / 2);
+            cache.shrink(before / 4);
+            let after = cache.bytes();
+            assert!(
+                after <= before - before / 4 + 64 * 5000 && after > before / 2,
+                "{after}"
+            );
+            cache.shrink(u64::MAX);
+            assert!(cache.bytes() <= capacity / 16 + 64 * 5000);
+            fill(1 << 20);
+            assert!(cache.bytes() > capacity / 2, "{}", cache.bytes());
+            assert_eq!(cache.capacity(), BlockCache::new(capacity).capacity());
         }
     }
 

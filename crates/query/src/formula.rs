@@ -4,7 +4,8 @@
 //! 1. Results depend on the numbers alone: how columns and documents store them makes no
 //!    difference. So a float that is an integer is one here, as it is as a [`Value`].
 
-use crate::values::{Values, values};
+use crate::meter::Meter;
+use crate::values::{Values, metered_values};
 use crate::{Error, Expression, Operator, Path, Result, Value};
 use quire_index::Number;
 use quire_model::ObjectRef;
@@ -85,19 +86,27 @@ impl Formula {
         Ok(results)
     }
 
-    /// The different results for a document; `scratch` is a buffer for a term.
+    /// The different results for a document; `scratch` is a buffer for a term. What its values take
+    /// of the memory is added to `taken`.
     ///
     /// # Errors
-    /// As of [`results`](Formula::results).
-    pub(crate) fn of_document(&self, root: ObjectRef<'_>, scratch: &mut Vec<u8>) -> Result<Values> {
+    /// As of [`results`](Formula::results); `TooLarge` if the values are more than the query may
+    /// hold.
+    pub(crate) fn of_document(
+        &self,
+        root: ObjectRef<'_>,
+        scratch: &mut Vec<u8>,
+        meter: &mut Meter,
+        taken: &mut usize,
+    ) -> Result<Values> {
         let numbers = self.paths.iter().map(|path| {
-            let values = values(path, root, scratch);
-            values
-                .iter()
+            let values = metered_values(path, root, scratch, meter, taken)?;
+            let operands = values.iter();
+            Ok(operands
                 .filter_map(|value| Operand::of(&value.get()))
-                .collect()
+                .collect())
         });
-        self.results(&numbers.collect::<SmallVec<[Operands; 4]>>())
+        self.results(&numbers.collect::<Result<SmallVec<[Operands; 4]>>>()?)
     }
 }
 
@@ -217,7 +226,12 @@ mod tests {
         };
         assert!(expression.check().is_ok(), "{text}");
         let document = Document::from_json(json.as_bytes()).unwrap();
-        let results = Formula::new(&expression).of_document(document.root(), &mut Vec::new());
+        let results = Formula::new(&expression).of_document(
+            document.root(),
+            &mut Vec::new(),
+            &mut Meter::new(usize::MAX),
+            &mut 0,
+        );
         results.unwrap().iter().map(ToString::to_string).collect()
     }
 
@@ -256,7 +270,12 @@ mod tests {
         let json = format!(r#"{{"a":[{0}],"b":[{0}]}}"#, many.join(","));
         let document = Document::from_json(json.as_bytes()).unwrap();
         let product = Expression::field("a") * Expression::field("b");
-        let refused = Formula::new(&product).of_document(document.root(), &mut Vec::new());
+        let refused = Formula::new(&product).of_document(
+            document.root(),
+            &mut Vec::new(),
+            &mut Meter::new(usize::MAX),
+            &mut 0,
+        );
         assert!(matches!(refused, Err(Error::Invalid(_))));
     }
 }

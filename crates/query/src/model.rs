@@ -130,17 +130,16 @@ pub(crate) struct ModelColumn {
 impl ModelColumn {
     /// The column of these values, by docid.
     pub(crate) fn new(of_docs: Vec<Values>) -> ModelColumn {
-        let all: BTreeSet<_> = of_docs.iter().flatten().cloned().collect();
-        let values = all.into_iter().collect();
+        let mut values: Vec<Value> = of_docs.iter().flatten().cloned().collect();
+        values.sort_unstable();
+        values.dedup();
         ModelColumn { of_docs, values }
     }
 
-    fn ordinals_of(&self, doc: u32) -> Vec<u64> {
+    fn ordinals_of(&self, doc: u32) -> impl DoubleEndedIterator<Item = u64> {
         let values = self.of_docs.get(doc as usize).into_iter().flatten();
-        values
-            .filter_map(|value| self.values.binary_search(value).ok())
-            .map(|place| place as u64)
-            .collect()
+        let places = values.filter_map(|value| self.values.binary_search(value).ok());
+        places.map(|place| place as u64)
     }
 }
 
@@ -152,12 +151,12 @@ impl Column for ModelColumn {
     fn ends(&self, docs: &[u32], end: End, out: &mut Vec<u64>) -> Result<()> {
         out.clear();
         out.extend(docs.iter().map(|doc| {
-            let ordinals = self.ordinals_of(*doc);
+            let mut ordinals = self.ordinals_of(*doc);
             let ordinal = match end {
-                End::Smallest => ordinals.first(),
-                End::Largest => ordinals.last(),
+                End::Smallest => ordinals.next(),
+                End::Largest => ordinals.next_back(),
             };
-            ordinal.copied().unwrap_or(NO_ORDINAL)
+            ordinal.unwrap_or(NO_ORDINAL)
         }));
         Ok(())
     }

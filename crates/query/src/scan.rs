@@ -15,7 +15,7 @@ use crate::shuffle;
 use crate::sort::{SortKey, TopHits, offer, push_key};
 use crate::timer::Timer;
 use crate::top::Top;
-use crate::values::{Values, has_value, values};
+use crate::values::{Values, has_value, metered_values};
 use crate::{Access, Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields, Value};
 use quire_model::{Document, ObjectRef};
 use std::collections::BTreeSet;
@@ -215,9 +215,12 @@ impl Scan<'_> {
                 _ if !is_among => {}
                 AggregateState::Measure(gathered) => {
                     let path = aggregate.what.path();
-                    let values = measured_values(formula, path, root, &mut self.scratch)?;
+                    let (mut taken, meter) = (0, &mut self.meter);
+                    let document = (root, &mut self.scratch);
+                    let values = measured_values(formula, path, document, meter, &mut taken)?;
                     gathered.add_documents(1);
-                    gathered.add_document(&values, &mut self.meter)?;
+                    gathered.add_document(&values, meter)?;
+                    meter.give(taken);
                 }
                 AggregateState::Groups(state) => {
                     if let Some(part) = groups {
@@ -261,28 +264,36 @@ fn add_to_groups(
     scratch: &mut Vec<u8>,
     meter: &mut Meter,
 ) -> Result<()> {
+    let mut taken = 0;
     let by = groups.plan.by.iter();
-    let by: Vec<_> = by.map(|path| values(path, root, scratch)).collect();
+    let by = by.map(|path| metered_values(path, root, scratch, meter, &mut taken));
+    let by = by.collect::<Result<Vec<_>>>()?;
     let mut measured = Vec::with_capacity(groups.plan.measures.len());
     let measures = groups.plan.measures.iter();
     for (((_, measure), node), formula) in measures.zip(&part.among).zip(&part.formulas) {
         let counts = node.as_ref().is_none_or(|node| node.accepts(root, scratch));
-        let values = counts.then(|| measured_values(formula, measure.path(), root, scratch));
+        let document = (root, &mut *scratch);
+        let values =
+            counts.then(|| measured_values(formula, measure.path(), document, meter, &mut taken));
         measured.push(values.transpose()?);
     }
-    groups.add_document(&by, &measured, meter)
+    groups.add_document(&by, &measured, meter)?;
+    meter.give(taken);
+    Ok(())
 }
 
-/// What a document counts with in a measure; nothing where it counts itself.
+/// What a document counts with in a measure; nothing where it counts itself. What it takes of the
+/// memory is added to `taken`.
 fn measured_values(
     formula: &Option<Formula>,
     path: Option<&Path>,
-    root: ObjectRef<'_>,
-    scratch: &mut Vec<u8>,
+    (root, scratch): (ObjectRef<'_>, &mut Vec<u8>),
+    meter: &mut Meter,
+    taken: &mut usize,
 ) -> Result<Values> {
     match (formula, path) {
-        (Some(formula), _) => formula.of_document(root, scratch),
-        (_, Some(path)) => Ok(values(path, root, scratch)),
+        (Some(formula), _) => formula.of_document(root, scratch, meter, taken),
+        (_, Some(path)) => metered_values(path, root, scratch, meter, taken),
         (_, None) => Ok(Values::new()),
     }
 }

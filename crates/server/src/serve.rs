@@ -2,9 +2,11 @@
 
 mod certificates;
 mod follower;
+mod http_connection;
 mod http_port;
 mod leader;
 mod listeners;
+mod pressure;
 mod run;
 
 pub use follower::serve_follower;

@@ -15,7 +15,7 @@
 use super::column::ListedColumn;
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
-use quire_model::{Document, Position};
+use quire_model::{Document, Position, ValueRef};
 use quire_query::{Column, Path, TermBounds, Test};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
@@ -27,19 +27,55 @@ const GROWTH: usize = 4;
 /// Bytes of columns that a layer keeps, if its documents have fewer.
 const COLUMNS_BYTES_MIN: usize = 64 << 10;
 
+/// The values of a longer document may take more memory than it.
+const VALUES_COUNTED_FROM: usize = 4 << 10;
+
+/// About what a value of a column takes while the column is made.
+const VALUE_BYTES: usize = 80;
+
 /// A document that changed: the position of its record, and what it is then; none if it was
 /// deleted.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) position: Position,
     pub(crate) document: Option<Document>,
+    bytes: usize,
 }
 
 impl Change {
-    /// Bytes of memory that it takes in a layer.
+    pub(crate) fn new(position: Position, document: Option<Document>) -> Change {
+        let of_document = document.as_ref().map_or(0, |document| {
+            let bytes = document.as_bytes().len();
+            let is_counted = bytes > VALUES_COUNTED_FROM;
+            let values = || values_within(ValueRef::Object(document.root()));
+            let of_values = if is_counted {
+                values() * VALUE_BYTES
+            } else {
+                0
+            };
+            // What is counted twice is as much for the columns as for the document.
+            bytes + of_values.saturating_sub(bytes) / 2
+        });
+        Change {
+            position,
+            document,
+            bytes: of_document + size_of::<(u32, Change)>(),
+        }
+    }
+
+    /// Bytes of memory that it takes in a layer. The values of one of its fields take as much again
+    /// at most.
     pub(crate) fn bytes(&self) -> usize {
-        let of_document = self.document.as_ref().map_or(0, |one| one.as_bytes().len());
-        of_document + size_of::<(u32, Change)>()
+        self.bytes
+    }
+}
+
+/// How many scalars there are in a value.
+fn values_within(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Array(items) => items.iter().map(values_within).sum(),
+        ValueRef::Object(object) => object.fields().map(|(_, value)| values_within(value)).sum(),
+        _ => 1,
     }
 }
 

@@ -116,19 +116,24 @@ struct Listed {
 impl ListedColumn {
     /// Of documents and their terms, in any order.
     pub(crate) fn new(mut pairs: Vec<(u32, Vec<u8>)>) -> ListedColumn {
-        pairs.sort_unstable();
-        pairs.dedup();
-        let mut terms: Vec<Vec<u8>> = pairs.iter().map(|(_, term)| term.clone()).collect();
-        terms.sort_unstable();
-        terms.dedup();
+        pairs.sort_unstable_by(|(a, one), (b, other)| (one, a).cmp(&(other, b)));
+        let mut terms: Vec<Vec<u8>> = Vec::new();
+        let mut of_docs: Vec<(u32, u32)> = Vec::with_capacity(pairs.len());
+        for (doc, term) in pairs {
+            if terms.last() != Some(&term) {
+                terms.push(term);
+            }
+            of_docs.push((doc, terms.len() as u32 - 1));
+        }
+        of_docs.sort_unstable();
+        of_docs.dedup();
         let mut column = Listed::default();
-        for of_doc in pairs.chunk_by(|(a, _), (b, _)| a == b) {
+        for of_doc in of_docs.chunk_by(|(a, _), (b, _)| a == b) {
             column.docs.extend(of_doc.first().map(|(doc, _)| *doc));
             column.has_many |= of_doc.len() > 1;
-            for (_, term) in of_doc {
-                let ordinal = terms.partition_point(|other| other < term);
-                column.ordinals.push(ordinal as u32);
-            }
+            column
+                .ordinals
+                .extend(of_doc.iter().map(|(_, ordinal)| *ordinal));
             column.ends.push(column.ordinals.len() as u32);
         }
         ListedColumn(Arc::new(Listed { terms, ..column }))

@@ -272,7 +272,7 @@ fn in_layers(docs: &[usize], now: &Kept, batch: usize) -> Changed {
                 position = position.next();
                 let as_of = if is_last { *doc } else { start };
                 let document = now.0[as_of].clone();
-                added.insert(*doc as u32, Change { position, document });
+                added.insert(*doc as u32, Change::new(position, document));
             }
         }
         changed.push(added);

@@ -5,7 +5,7 @@ use super::state::{FacetState, Segment};
 use crate::hit::Hit;
 use crate::meter::Meter;
 use crate::model::ModelColumn;
-use crate::values::{Values, values};
+use crate::values::{Values, metered_values};
 use crate::{Column, Result};
 use quire_index::DocSet;
 use quire_model::ObjectRef;
@@ -23,6 +23,8 @@ pub(crate) struct Documents {
     /// By filter: the places of documents that match.
     matching: Vec<Vec<u32>>,
     value_count: usize,
+    /// What they take of the memory of the query.
+    bytes: usize,
 }
 
 impl Documents {
@@ -39,7 +41,7 @@ impl Documents {
         self.matching.resize_with(plan.filters.len(), Vec::new);
         let place = self.hits.len() as u32;
         for (path, of_field) in plan.fields.iter().zip(&mut self.values) {
-            let values = values(path, root, scratch);
+            let values = metered_values(path, root, scratch, meter, &mut self.bytes)?;
             self.value_count += values.len();
             of_field.push(values);
         }
@@ -78,6 +80,8 @@ impl Documents {
             filters: &filters,
             hit: &|place| gathered.hits.get(place as usize).copied(),
         };
-        state.add(plan, segment, meter)
+        state.add(plan, segment, meter)?;
+        meter.give(gathered.bytes);
+        Ok(())
     }
 }

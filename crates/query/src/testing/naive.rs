@@ -154,7 +154,12 @@ fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {
 
 /// The results of an expression for a document. What operations give has tests of its own.
 fn results(expression: &Expression, document: &Document) -> BTreeSet<Value> {
-    let results = Formula::new(expression).of_document(document.root(), &mut Vec::new());
+    let results = Formula::new(expression).of_document(
+        document.root(),
+        &mut Vec::new(),
+        &mut Meter::new(usize::MAX),
+        &mut 0,
+    );
     results
         .map(|results| results.into_iter().collect())
         .unwrap_or_default()

@@ -10,7 +10,8 @@
 //!    waited for.
 //! 4. A request that has waited long is next: no other heavy one takes memory before it.
 //! 5. A heavy request leaves some memory to light ones, if there is ever so much.
-//! 6. A write waits for memtables before it takes memory: one that has memory can go on.
+//! 6. Under memory pressure one heavy request at a time takes memory.
+//! 7. A write waits for memtables before it takes memory: one that has memory can go on.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -73,6 +74,8 @@ pub(crate) struct Buffers {
     /// Each has one permit: of the requests that wait, the one whose turn it is.
     turn: Arc<Semaphore>,
     heavy_turn: Arc<Semaphore>,
+    /// More memory is resident than is counted.
+    is_pressed: Arc<AtomicBool>,
     /// Those who may hold memory and not take what they hold it for.
     clients: Arc<RwLock<Vec<Weak<IdleConnections>>>>,
 }
@@ -105,6 +108,7 @@ impl Buffers {
             line: Arc::default(),
             turn: Arc::new(Semaphore::new(1)),
             heavy_turn: Arc::new(Semaphore::new(1)),
+            is_pressed: Arc::default(),
             clients: Arc::default(),
         }
     }
@@ -112,6 +116,11 @@ impl Buffers {
     /// Has stalled clients of a port cut off while others wait for memory.
     pub(crate) fn watch(&self, clients: &Arc<IdleConnections>) {
         self.clients.write().push(Arc::downgrade(clients));
+    }
+
+    /// Whether more memory is resident than is counted.
+    pub(crate) fn set_pressed(&self, is_pressed: bool) {
+        self.is_pressed.store(is_pressed, Ordering::Relaxed);
     }
 
     /// Bytes that can be reserved in all.
@@ -207,6 +216,10 @@ impl Buffers {
             return None;
         }
         let bytes = bytes as u64;
+        let is_pressed = self.is_pressed.load(Ordering::Relaxed);
+        if is_pressed && self.budget.used() > LIGHT_BYTES {
+            return None;
+        }
         let beside = LIGHT_BYTES.min((self.budget.limit() - bytes) / 2);
         self.budget.try_charge_beside(bytes, beside).map(Held)
     }

@@ -1,5 +1,5 @@
 //! A client's socket: counts its bytes, and fails if the client neither sends nor reads for too
-//! long.
+//! long. It outlives what a protocol holds of a connection between two requests.
 //!
 //! hyper bounds the time for a header and for an idle connection. It bounds neither the time until
 //! a new connection has sent enough to tell HTTP/1 from HTTP/2, nor the time during which a client
@@ -9,10 +9,12 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::connections::Connections;
@@ -20,8 +22,8 @@ use super::idle::Presence;
 use super::lingering::{LINGER_BYTES, LINGER_TIME, Lingering};
 use super::stream::Stream;
 
-/// Length of the HTTP/2 connection preface: hyper needs these bytes to tell HTTP/2 from HTTP/1.
-const PREFACE_BYTES: u64 = 24;
+/// What a client of HTTP/2 sends first.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The bytes a second that a client must read in the end, if it keeps the server waiting: its
 /// answer takes memory.
@@ -30,6 +32,9 @@ const RATE_BYTES_MIN: u64 = 16 << 10;
 /// A client's socket.
 pub(crate) struct ClientIo {
     stream: Stream,
+    /// What was read, and is to be read again.
+    unread: Bytes,
+    outflow: Arc<Outflow>,
     connections: Arc<Connections>,
     /// The timer of a new connection; none once the preface was read or anything was written.
     opening: Option<Pin<Box<Sleep>>>,
@@ -59,12 +64,61 @@ impl ClientIo {
             presence,
             linger: None,
             stream,
+            unread: Bytes::new(),
+            outflow: Arc::default(),
             connections,
             opening: Some(Box::pin(sleep(timeout))),
             received_bytes: 0,
             stalled: Box::pin(sleep(timeout)),
             is_stalled: false,
             patience: Patience::new(timeout),
+        }
+    }
+
+    /// What is still to be sent.
+    pub(crate) fn outflow(&self) -> &Arc<Outflow> {
+        &self.outflow
+    }
+
+    /// Whether the client begins with HTTP/2. What it took to know is read again.
+    ///
+    /// # Errors
+    /// Of the connection.
+    pub(crate) async fn is_http2(&mut self) -> io::Result<bool> {
+        let (mut begun, mut count) = ([0; PREFACE.len()], 0);
+        let is_http2 = loop {
+            let (known, free) = begun.split_at_mut(count);
+            match PREFACE.strip_prefix(known) {
+                Some([]) => break true,
+                None => break false,
+                Some(_) => {}
+            }
+            match self.read(free).await? {
+                0 => break false,
+                bytes => count += bytes,
+            }
+        };
+        self.read_again(Bytes::copy_from_slice(
+            begun.get(..count).unwrap_or_default(),
+        ));
+        Ok(is_http2)
+    }
+
+    /// Has bytes read again that were read last.
+    pub(crate) fn read_again(&mut self, bytes: Bytes) {
+        debug_assert!(self.unread.is_empty(), "what is read again is read first");
+        self.unread = bytes;
+    }
+
+    /// Returns when there is something to read, or the client is gone. Called after a read that
+    /// found nothing.
+    ///
+    /// # Errors
+    /// Of the connection.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        match self.unread.is_empty() {
+            true => self.stream.readable().await,
+            false => Ok(()),
         }
     }
 
@@ -98,6 +152,7 @@ impl ClientIo {
         if let Ok(bytes) = &result {
             self.connections.sent(*bytes as u64);
             self.patience.sent(*bytes as u64);
+            self.outflow.set_pending(true);
         }
         Poll::Ready(result)
     }
@@ -118,6 +173,7 @@ impl ClientIo {
                 Poll::Ready(result)
             }
             Poll::Pending => {
+                self.outflow.set_pending(true);
                 if !self.is_stalled {
                     self.is_stalled = true;
                     self.presence.set_reads_nothing(true);
@@ -139,12 +195,17 @@ impl AsyncRead for ClientIo {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
+        if !this.unread.is_empty() {
+            let count = this.unread.len().min(buf.remaining());
+            buf.put_slice(&this.unread.split_to(count));
+            return Poll::Ready(Ok(()));
+        }
         match Pin::new(&mut this.stream).poll_read(cx, buf) {
             Poll::Ready(result) => {
                 let bytes = buf.filled().len().saturating_sub(before);
                 this.connections.received(bytes as u64);
                 this.received_bytes = this.received_bytes.saturating_add(bytes as u64);
-                if this.received_bytes >= PREFACE_BYTES {
+                if this.received_bytes >= PREFACE.len() as u64 {
                     this.opening = None;
                 }
                 Poll::Ready(result)
@@ -188,11 +249,14 @@ impl AsyncWrite for ClientIo {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let result = Pin::new(&mut this.stream).poll_flush(cx);
-        this.unstalled(result, cx)
+        ready!(this.unstalled(result, cx))?;
+        this.outflow.set_pending(false);
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.outflow.end();
         if this.linger.is_none() {
             let result = Pin::new(&mut this.stream).poll_shutdown(cx);
             ready!(this.unstalled(result, cx))?;
@@ -203,6 +267,28 @@ impl AsyncWrite for ClientIo {
         }
         ready!(this.poll_linger(cx));
         Poll::Ready(Ok(()))
+    }
+}
+
+/// Whether all that was written to a client's socket is on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Outflow {
+    is_pending: AtomicBool,
+    is_ended: AtomicBool,
+}
+
+impl Outflow {
+    fn set_pending(&self, is_pending: bool) {
+        self.is_pending.store(is_pending, Ordering::Release);
+    }
+
+    fn end(&self) {
+        self.is_ended.store(true, Ordering::Release);
+    }
+
+    /// Nothing is left to be sent, and the connection goes on.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !self.is_pending.load(Ordering::Acquire) && !self.is_ended.load(Ordering::Acquire)
     }
 }
 

@@ -63,6 +63,8 @@ struct State {
     place: (Kind, u64),
     is_stranger: bool,
     requests: usize,
+    /// Requests that began, whether or not they have ended.
+    begun: u64,
     /// Requests that wait for the rest of their bodies.
     stalled: usize,
     /// It reads nothing of what was written.
@@ -124,6 +126,7 @@ impl IdleConnections {
                 place: (Kind::Busy, 0),
                 is_stranger: true,
                 requests: 0,
+                begun: 0,
                 stalled: 0,
                 reads_nothing: false,
             }),
@@ -182,8 +185,17 @@ impl Presence {
 
     /// A request begins.
     pub(crate) fn serve(self: &Arc<Self>) -> InService {
-        self.change(|state| state.requests += 1);
+        self.change(|state| {
+            state.requests += 1;
+            state.begun += 1;
+        });
         InService(Arc::clone(self))
+    }
+
+    /// How many requests of it have begun, if none is under way and it reads what it is sent.
+    pub(crate) fn resting(&self) -> Option<u64> {
+        let state = self.state.lock();
+        (state.requests == 0 && !state.reads_nothing).then_some(state.begun)
     }
 
     /// A request of it was admitted: it is no stranger.

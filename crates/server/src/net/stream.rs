@@ -33,8 +33,18 @@ impl Stream {
             return Ok(Stream::Plain(stream));
         };
         let accepted = tls.accept_with(stream, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)));
-        let stream = tokio::time::timeout(timeout, accepted).await??;
+        // The state of a handshake is large, and not needed afterwards.
+        let stream = tokio::time::timeout(timeout, Box::pin(accepted)).await??;
         Ok(Stream::Tls(Box::new(stream)))
+    }
+
+    /// Returns when the client has sent something, or is gone. Called after a read that found
+    /// nothing: TLS then holds nothing either.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        match self {
+            Stream::Plain(stream) => stream.readable().await,
+            Stream::Tls(stream) => stream.get_ref().0.readable().await,
+        }
     }
 }
 

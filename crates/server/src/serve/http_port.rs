@@ -6,16 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::Request;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tower::util::MapRequest;
 
+use super::http_connection::{HttpConnection, Protocols, Requests, closing};
 use crate::audit::Peer;
 use crate::limits::{Connected, Limits};
 use crate::net::accept::accept;
@@ -25,22 +21,7 @@ use crate::net::idle::IdleConnections;
 use crate::net::lingering::Lingering;
 use crate::net::stream::Stream;
 use crate::net::tls::Tls;
-use crate::options::ServerOptions;
 use crate::state::Server;
-
-/// The read buffer of a connection. A header, the line with the URL included, must fit in it: a
-/// longer header gets 431, a longer URL 414.
-const BUFFER_BYTES: usize = 64 << 10;
-
-/// Header fields of a request.
-const HEADERS_MAX: usize = 100;
-
-/// HTTP/2: requests at once on one connection.
-const STREAMS_MAX: u32 = 64;
-
-/// HTTP/2: bytes of bodies that a client may send before the server takes them.
-const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// The part of all places that is kept for admitted clients: one in this many.
 const KEPT_PART: usize = 16;
@@ -54,7 +35,7 @@ const PLACE_EVERY: Duration = Duration::from_millis(100);
 /// The HTTP port and its connections.
 pub(super) struct HttpPort {
     router: Router,
-    protocol: Builder<TokioExecutor>,
+    protocols: Arc<Protocols>,
     tls: Option<Tls>,
     idle_timeout: Duration,
     counts: Arc<Connections>,
@@ -77,7 +58,7 @@ impl HttpPort {
         server.buffers.watch(&idle);
         HttpPort {
             router,
-            protocol: protocol(options),
+            protocols: Arc::new(Protocols::new(options.idle_timeout)),
             tls: options.tls.clone(),
             idle_timeout: options.idle_timeout,
             counts: Arc::clone(&server.connections),
@@ -127,29 +108,23 @@ impl HttpPort {
             return;
         }
         let (open, counts) = (self.counts.begin(), Arc::clone(&self.counts));
-        let lingering = Lingering::default();
-        let presence = self.idle.begin();
-        let served = Arc::clone(&presence);
-        let peer = Peer::new(stream.peer_addr().ok());
-        let held = lingering.clone();
-        let service = MapRequest::new(self.router.clone(), move |mut request: Request<_>| {
-            let extensions = request.extensions_mut();
-            extensions.insert(held.clone());
-            extensions.insert(peer.clone());
-            // Dropped with the request, when its answer is made.
-            extensions.insert(Arc::new(served.serve()));
-            request
-        });
-        let (protocol, idle_timeout) = (self.protocol.clone(), self.idle_timeout);
+        let (router, protocols) = (self.router.clone(), Arc::clone(&self.protocols));
+        let (idle_timeout, presence) = (self.idle_timeout, self.idle.begin());
         let acceptor = self.tls.as_ref().map(Tls::http_acceptor);
         let mut is_closing = self.is_closing.subscribe();
         self.tasks.spawn(async move {
             let _held_while_open = (place, open);
+            let requests = Requests {
+                router,
+                lingering: Lingering::default(),
+                peer: Peer::new(stream.peer_addr().ok()),
+                presence,
+            };
             let accepted = tokio::select! {
                 biased;
                 accepted = Stream::accept(stream, acceptor, HANDSHAKE_TIME.min(idle_timeout)) =>
                     accepted,
-                () = presence.evicted() => return,
+                () = requests.presence.evicted() => return,
                 () = closing(&mut is_closing) => return,
             };
             let stream = match accepted {
@@ -163,32 +138,16 @@ impl HttpPort {
                 stream,
                 counts,
                 idle_timeout,
-                lingering,
-                Arc::clone(&presence),
+                requests.lingering.clone(),
+                Arc::clone(&requests.presence),
             );
-            let connection =
-                protocol.serve_connection(TokioIo::new(client), TowerToHyperService::new(service));
-            let mut connection = pin!(connection);
-            let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = presence.evicted() => {
-                    connection.as_mut().graceful_shutdown();
-                    match presence.time_to_end() {
-                        Some(time) => match timeout(time, connection).await {
-                            Ok(ended) => ended,
-                            Err(_) => return,
-                        },
-                        None => connection.await,
-                    }
-                }
-                () = closing(&mut is_closing) => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
+            let connection = HttpConnection {
+                client,
+                requests,
+                protocols,
+                is_closing,
             };
-            if let Err(error) = ended {
-                tracing::debug!(error, "a connection ended early");
-            }
+            connection.serve().await;
         });
     }
 
@@ -207,12 +166,6 @@ impl HttpPort {
         }
         self.tasks
     }
-}
-
-/// Returns when the port is closed.
-async fn closing(is_closing: &mut watch::Receiver<bool>) {
-    // An error says that the port is gone: it is closed too.
-    drop(is_closing.wait_for(|is_closing| *is_closing).await);
 }
 
 /// A place for a connection. If none is free, another connection is closed for it. While few are,
@@ -235,22 +188,4 @@ async fn slot(
             return slot;
         }
     }
-}
-
-fn protocol(options: &ServerOptions) -> Builder<TokioExecutor> {
-    let mut http = Builder::new(TokioExecutor::new());
-    http.http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(options.idle_timeout)
-        .max_buf_size(BUFFER_BYTES)
-        .max_headers(HEADERS_MAX);
-    http.http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(options.idle_timeout)
-        .max_concurrent_streams(STREAMS_MAX)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_send_buf_size(BUFFER_BYTES)
-        .max_header_list_size(BUFFER_BYTES as u32);
-    http
 }

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::certificates::watch;
 use super::http_port::HttpPort;
 use super::listeners::{Listeners, checked_address};
+use super::pressure::Pressure;
 use crate::dispatch;
 use crate::error::Result;
 use crate::memcached::port::Port;
@@ -57,11 +58,15 @@ pub(super) async fn run(
         })
     });
     let watched = options.tls.clone().map(|tls| tokio::spawn(watch(tls)));
+    let ports = [&server.connections, &server.memcached.counters.connections].map(Arc::clone);
+    let pressure = Pressure::new(server.engine.clone(), server.buffers.clone(), ports);
+    let pressure = tokio::spawn(pressure.watch());
     tracing::info!(%address, "serving");
     http_port.accept(http, shutdown).await;
 
     // From here on no connection is accepted.
     drop((stop_memcached, stop_metrics));
+    pressure.abort();
     if let Some(watched) = watched {
         watched.abort();
     }

@@ -68,9 +68,8 @@ fn number_range(from: i64, to: i64) -> Test {
 /// The newest records of documents between two positions; a position is a place in the log plus 1.
 fn newest(log: &[Logged], after: usize, to: usize) -> BTreeMap<u32, Change> {
     let records = log.iter().enumerate().take(to).skip(after);
-    let change = |place: usize, number: &Option<u8>| Change {
-        position: Position(place as u64 + 1),
-        document: number.map(document),
+    let change = |place: usize, number: &Option<u8>| {
+        Change::new(Position(place as u64 + 1), number.map(document))
     };
     records
         .map(|(place, (doc, number))| (*doc, change(place, number)))
@@ -166,4 +165,17 @@ fn a_query_of_a_new_position_shares_the_layers_of_the_one_before() {
         .unwrap();
     assert_eq!((before.len(), now.len(), now.layers().len()), (800, 803, 2));
     assert!(now.layers()[0].column(&Path::new("n")).is_same(&column));
+}
+
+#[test]
+fn many_small_values_of_a_changed_document_count_with_what_its_columns_take() {
+    let bytes = |json: String| {
+        let document = Document::from_json(json.as_bytes()).unwrap();
+        let length = document.as_bytes().len();
+        (Change::new(Position(1), Some(document)).bytes(), length)
+    };
+    let (many, length) = bytes(format!("{{\"n\":[7{}]}}", ",7".repeat(100_000)));
+    assert!(2 * many >= length + 100_000 * 80, "{many}");
+    let (one, length) = bytes(format!("{{\"n\":\"{}\"}}", "7".repeat(100_000)));
+    assert!(one < length + 100, "{one}");
 }

@@ -1,0 +1,303 @@
+//! One connection of HTTP, from its first byte to its end.
+//!
+//! # Invariants
+//! 1. A connection of HTTP/1 that waits for its next request holds its socket and nothing else: no
+//!    buffers, no state of the protocol. That is made anew when the client sends something.
+//! 2. What a client has sent or is to be sent is never lost by that: it is done between two
+//!    requests, after the last answer has been sent, and what was read is read again.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{Request, Response};
+use futures_util::future::BoxFuture;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tower::ServiceExt;
+
+use crate::audit::Peer;
+use crate::net::client_io::{ClientIo, Outflow};
+use crate::net::idle::{InService, Presence};
+use crate::net::lingering::Lingering;
+
+/// The read buffer of a connection. A header, the line with the URL included, must fit in it: a
+/// longer header gets 431, a longer URL 414.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Header fields of a request.
+const HEADERS_MAX: usize = 100;
+
+/// HTTP/2: requests at once on one connection.
+const STREAMS_MAX: u32 = 64;
+
+/// HTTP/2: bytes of bodies that a client may send before the server takes them.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+
+/// A client that sends nothing for this long after an answer waits for nothing: what is held for
+/// its next request is given up.
+const QUIET_AFTER: Duration = Duration::from_millis(100);
+
+/// An answer up to this long is taken by the connection at once.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// The longest time that the end of a connection may take whose client waits for nothing.
+const END_TIME: Duration = Duration::from_secs(1);
+
+/// How connections are served.
+pub(super) struct Protocols {
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+    idle_timeout: Duration,
+}
+
+impl Protocols {
+    pub(super) fn new(idle_timeout: Duration) -> Protocols {
+        let mut http1 = http1::Builder::new();
+        http1
+            .timer(TokioTimer::new())
+            .header_read_timeout(idle_timeout)
+            .max_buf_size(BUFFER_BYTES)
+            .max_headers(HEADERS_MAX);
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
+            .timer(TokioTimer::new())
+            .keep_alive_interval(idle_timeout)
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_send_buf_size(BUFFER_BYTES)
+            .max_header_list_size(BUFFER_BYTES as u32);
+        Protocols {
+            http1,
+            http2,
+            idle_timeout,
+        }
+    }
+}
+
+/// Answers the requests of a connection.
+#[derive(Clone)]
+pub(super) struct Requests {
+    pub(super) router: Router,
+    pub(super) lingering: Lingering,
+    pub(super) peer: Peer,
+    pub(super) presence: Arc<Presence>,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Requests {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        let in_service = Arc::new(self.presence.serve());
+        let extensions = request.extensions_mut();
+        extensions.insert(self.lingering.clone());
+        extensions.insert(self.peer.clone());
+        extensions.insert(Arc::clone(&in_service));
+        let answered = self.router.clone().oneshot(request);
+        Box::pin(async move { Ok(answered.await?.map(|body| until_taken(body, in_service))) })
+    }
+}
+
+/// The same body. Its request is under way until the connection has taken all of it.
+fn until_taken(body: Body, in_service: Arc<InService>) -> Body {
+    let bytes = body.size_hint().exact();
+    match bytes.is_some_and(|bytes| bytes <= PIECE_BYTES) {
+        true => body,
+        false => Body::new(UntilTaken {
+            body,
+            _in_service: in_service,
+        }),
+    }
+}
+
+struct UntilTaken {
+    body: Body,
+    _in_service: Arc<InService>,
+}
+
+impl http_body::Body for UntilTaken {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A connection that is served.
+pub(super) struct HttpConnection {
+    pub(super) client: ClientIo,
+    pub(super) requests: Requests,
+    pub(super) protocols: Arc<Protocols>,
+    /// True once the port is closed: the connection ends with its present request.
+    pub(super) is_closing: watch::Receiver<bool>,
+}
+
+impl HttpConnection {
+    /// Serves it to its end.
+    pub(super) async fn serve(mut self) {
+        match self.begins().await {
+            Some(true) => return ended(Box::pin(self.http2()).await),
+            Some(false) => {}
+            None => return self.end().await,
+        }
+        loop {
+            match Box::pin(self.http1()).await {
+                Ok(Some(connection)) => self = connection,
+                other => return ended(other.map(|_| ())),
+            }
+            if !self.waits().await {
+                return self.end().await;
+            }
+        }
+    }
+
+    /// Whether the client begins with HTTP/2; none if the connection is to end.
+    async fn begins(&mut self) -> Option<bool> {
+        let presence = Arc::clone(&self.requests.presence);
+        tokio::select! {
+            biased;
+            begun = timeout(self.protocols.idle_timeout, self.client.is_http2()) =>
+                begun.ok()?.ok(),
+            () = presence.evicted() => None,
+            () = closing(&mut self.is_closing) => None,
+        }
+    }
+
+    /// Waits for the next request. False if the connection is to end.
+    async fn waits(&mut self) -> bool {
+        let presence = Arc::clone(&self.requests.presence);
+        tokio::select! {
+            biased;
+            sent = timeout(self.protocols.idle_timeout, self.client.readable()) =>
+                matches!(sent, Ok(Ok(()))),
+            () = presence.evicted() => false,
+            () = closing(&mut self.is_closing) => false,
+        }
+    }
+
+    /// Ends it between two requests.
+    async fn end(mut self) {
+        // An error says that it has ended already.
+        let _ = timeout(END_TIME, self.client.shutdown()).await;
+    }
+
+    /// Serves requests of HTTP/1 until the client is quiet; none if the connection has ended.
+    async fn http1(self) -> hyper::Result<Option<HttpConnection>> {
+        let HttpConnection {
+            client,
+            requests,
+            protocols,
+            mut is_closing,
+        } = self;
+        let presence = Arc::clone(&requests.presence);
+        let outflow = Arc::clone(client.outflow());
+        let served = presence.resting();
+        let io = TokioIo::new(client);
+        let mut connection = protocols.http1.serve_connection(io, requests);
+        tokio::select! {
+            biased;
+            ended = &mut connection => return ended.map(|()| None),
+            () = quiet(&presence, &outflow, served) => {}
+            () = presence.evicted() => {
+                Pin::new(&mut connection).graceful_shutdown();
+                return ends(connection, &presence).await.map(|()| None);
+            }
+            () = closing(&mut is_closing) => {
+                Pin::new(&mut connection).graceful_shutdown();
+                return connection.await.map(|()| None);
+            }
+        }
+        let parts = connection.into_parts();
+        let mut client = parts.io.into_inner();
+        client.read_again(parts.read_buf);
+        Ok(Some(HttpConnection {
+            client,
+            requests: parts.service,
+            protocols,
+            is_closing,
+        }))
+    }
+
+    /// Serves requests of HTTP/2 to the end of the connection.
+    async fn http2(mut self) -> hyper::Result<()> {
+        let presence = Arc::clone(&self.requests.presence);
+        let io = TokioIo::new(self.client);
+        let mut connection = self.protocols.http2.serve_connection(io, self.requests);
+        tokio::select! {
+            biased;
+            ended = &mut connection => ended,
+            () = presence.evicted() => {
+                Pin::new(&mut connection).graceful_shutdown();
+                ends(connection, &presence).await
+            }
+            () = closing(&mut self.is_closing) => {
+                Pin::new(&mut connection).graceful_shutdown();
+                connection.await
+            }
+        }
+    }
+}
+
+/// Returns once a connection has been between two requests for a while, and all was sent. `served`
+/// requests were so before: it serves one at least, so that its times for a header keep on.
+async fn quiet(presence: &Presence, outflow: &Outflow, served: Option<u64>) {
+    let mut before = None;
+    loop {
+        sleep(QUIET_AFTER).await;
+        let resting = presence.resting();
+        let has_served = resting.is_some() && resting != served;
+        if has_served && resting == before && outflow.is_at_rest() {
+            return;
+        }
+        before = resting;
+    }
+}
+
+/// Waits for the end of a connection that is to give up its place, for as long as it may take.
+async fn ends(
+    connection: impl Future<Output = hyper::Result<()>>,
+    presence: &Presence,
+) -> hyper::Result<()> {
+    match presence.time_to_end() {
+        Some(time) => timeout(time, connection).await.unwrap_or(Ok(())),
+        None => connection.await,
+    }
+}
+
+fn ended(ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Returns when the port is closed.
+pub(super) async fn closing(is_closing: &mut watch::Receiver<bool>) {
+    // An error says that the port is gone: it is closed too.
+    drop(is_closing.wait_for(|is_closing| *is_closing).await);
+}
