@@ -4,9 +4,10 @@
 //! documents in groups and writes them as the client takes them.
 
 mod after;
-mod aggregations;
+pub(crate) mod aggregations;
 pub(crate) mod analyze;
 pub(crate) mod by_key;
+mod by_time;
 pub(crate) mod contexts;
 pub(crate) mod dates;
 pub(crate) mod execute;
@@ -22,6 +23,7 @@ pub(crate) mod request;
 mod scroll;
 pub(crate) mod scroll_calls;
 pub(crate) mod searching;
+mod shown_fields;
 mod sort;
 pub(crate) mod state;
 pub(crate) mod validate;
