@@ -113,10 +113,25 @@ impl Mapping {
         Value::Object(shown)
     }
 
-    /// The type of a field; none if it is an object, or not named.
+    /// The type of a field, or of one of the `fields` of it; none if it is an object, or not named.
     pub fn kind(&self, path: &str) -> Option<FieldKind> {
-        match self.0.as_ref()?.root.find(path)? {
-            FieldRule::Value(rule) => Some(rule.kind),
+        match self.0.as_ref()?.root.find(path) {
+            Some(FieldRule::Value(rule)) => Some(rule.kind),
+            Some(FieldRule::Object(_)) => None,
+            None => self.sub_field(path).map(|(_, kind)| kind),
+        }
+    }
+
+    /// The field that a path is another name of, and the type by which it is searched there: `x`
+    /// for `x.raw`, if `raw` is among the `fields` of `x`.
+    pub fn sub_field<'p>(&self, path: &'p str) -> Option<(&'p str, FieldKind)> {
+        let (field, name) = path.rsplit_once('.')?;
+        match self.0.as_ref()?.root.find(field)? {
+            FieldRule::Value(rule) => {
+                let shown = rule.options.get("fields")?.get(name)?;
+                let kind = shown.get("type").and_then(Value::as_str)?;
+                Some((field, FieldKind::named(kind)?))
+            }
             FieldRule::Object(_) => None,
         }
     }
@@ -175,6 +190,14 @@ impl ObjectRule {
                 FieldRule::Value(value) => fields.push((path, value.kind, rule.to_json())),
             }
         }
+    }
+}
+
+impl ValueRule {
+    /// Whether text that is a number counts as one, as it does unless the mapping says otherwise.
+    fn coerces(&self) -> bool {
+        let coerce = self.options.get("coerce");
+        coerce.is_none_or(|coerce| *coerce != false && *coerce != "false")
     }
 }
 

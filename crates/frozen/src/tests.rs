@@ -9,7 +9,7 @@ use quire_model::Document;
 use quire_model::ordered::Direction;
 use quire_query::testing::{Case, PATHS, naive};
 use quire_query::{
-    End, Found, Leaf, ModelShard, NO_ORDINAL, Options, Order, Ordinals, Path as FieldPath, Shard,
+    End, Found, Leaf, ModelShard, NO_ORDINAL, Options, Ordinals, Path as FieldPath, Shard,
     TermRange, Test, Value,
 };
 use std::ops::Bound;
@@ -274,8 +274,11 @@ fn compare(
                     && range.1.len() <= 32
             );
             for direction in [Direction::Ascending, Direction::Descending] {
-                let path = path.clone();
-                let order = Order { path, direction };
+                let path = quire_query::field(path.as_str());
+                let order = match direction {
+                    Direction::Ascending => path.ascending(),
+                    Direction::Descending => path.descending(),
+                };
                 for wanted in [1, 3, u64::from(docs)] {
                     if let Some(first) = frozen.first(&order, wanted)? {
                         // With many values of a document they may be fewer.

@@ -1,13 +1,16 @@
 //! [`Cast`]: values that are compared as what they say, and not as what they are.
 
 use crate::dates::millis_of;
+use crate::value::number;
 use crate::{Bounds, Error, Result, TermRange, Value};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use quire_index::term;
 use quire_model::ordered::OrderedValue;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
+use std::ops::Range;
 
 /// The local time of a text is by less than this before or after UTC, in milliseconds.
 const OFFSET_MAX: i64 = 26 * 3_600_000;
@@ -25,16 +28,20 @@ pub enum Cast {
     /// An address of IPv4 or IPv6. One of IPv4 equals itself written as IPv6. A bound may be a
     /// block: `"10.0.0.0/8"`, which is all of its addresses.
     Address,
+    /// Text: a string, or a number or a boolean as it is written: 200 is `"200"`.
+    Text,
+    /// A boolean, or the string `"true"` or `"false"`.
+    Boolean,
 }
 
-/// What shards look for, and how each of the strings among it is tested.
+/// What shards look for, and which of it is tested.
 pub(crate) struct Target {
     /// What the values are as terms, once they are cast.
     pub(crate) range: TermRange,
-    /// Numbers that match; none if none can.
-    pub(crate) numbers: Option<TermRange>,
-    /// Strings among which all are that match.
-    pub(crate) strings: TermRange,
+    /// Values that match as they are; none if none can.
+    pub(crate) plain: Option<TermRange>,
+    /// Other values, among which all are that match.
+    pub(crate) others: TermRange,
 }
 
 impl Cast {
@@ -44,19 +51,66 @@ impl Cast {
             Cast::Number => "NUMBER",
             Cast::Date => "DATE",
             Cast::Address => "ADDRESS",
+            Cast::Text => "TEXT",
+            Cast::Boolean => "BOOLEAN",
         }
     }
 
-    /// The cast of this name, in upper case.
-    pub(crate) const ALL: [Cast; 3] = [Cast::Number, Cast::Date, Cast::Address];
+    /// All there are.
+    pub(crate) const ALL: [Cast; 5] = [
+        Cast::Number,
+        Cast::Date,
+        Cast::Address,
+        Cast::Text,
+        Cast::Boolean,
+    ];
 
-    /// What a string says, as a value to compare; none if it says nothing of this kind.
-    pub(crate) fn read(self, text: &str) -> Option<Value> {
-        match self {
-            Cast::Number => Value::from_numeral(text),
-            Cast::Date => millis_of(&OrderedValue::String(text.into())).map(Value::from),
-            Cast::Address => address(text).map(of_address),
+    /// What a value says, to be compared; none if it says nothing of this kind, as null does.
+    pub(crate) fn of(self, value: &OrderedValue<'_>) -> Option<Value> {
+        match (self, value) {
+            (Cast::Date, value) => millis_of(value).map(Value::from),
+            (_, OrderedValue::String(text)) => match self {
+                Cast::Number => Value::from_numeral(text),
+                Cast::Address => address(text).map(of_address),
+                Cast::Boolean => text.parse::<bool>().ok().map(Value::from),
+                Cast::Text | Cast::Date => Some(Value::from(text.as_ref())),
+            },
+            (Cast::Text, OrderedValue::Bool(value)) => Some(Value::from(value.to_string())),
+            (Cast::Text, value) => {
+                number(value)?;
+                Some(Value::from(Value::from(value.clone()).to_string()))
+            }
+            (Cast::Boolean, OrderedValue::Bool(value)) => Some(Value::from(*value)),
+            (Cast::Number, value) => number(value).map(|_| Value::from(value.clone())),
+            (Cast::Address | Cast::Boolean, _) => None,
         }
+    }
+
+    /// As [`of`](Cast::of), of the value of a term.
+    pub(crate) fn of_term(self, term: &[u8]) -> Option<Value> {
+        term::decode(term).and_then(|value| self.of(&value))
+    }
+
+    /// The first bytes of the terms that it leaves as they are; none if it may change any.
+    pub(crate) fn kept(self) -> Option<Range<u8>> {
+        let one = match self {
+            Cast::Number => Value::from(0),
+            Cast::Text => Value::from(""),
+            Cast::Boolean => Value::from(true),
+            Cast::Date | Cast::Address => return None,
+        };
+        Some(term::type_range(one.term()))
+    }
+
+    /// The text of the value that an address is compared as: of IPv4 where it is one.
+    #[must_use]
+    pub fn address_text(value: &Value) -> Option<String> {
+        let bits = u128::from_str_radix(&value.as_str()?, 16).ok()?;
+        let address = Ipv6Addr::from_bits(bits);
+        Some(match address.to_ipv4_mapped() {
+            Some(address) => address.to_string(),
+            None => address.to_string(),
+        })
     }
 
     /// What matches between two bounds; none if nothing can.
@@ -69,13 +123,15 @@ impl Cast {
             Cast::Number => {
                 let range = TermRange::of_numbers(bounds.0.as_ref(), bounds.1.as_ref())?;
                 Ok(range.map(|range| Target {
-                    numbers: Some(range.clone()),
+                    plain: Some(range.clone()),
                     range,
-                    strings,
+                    others: strings,
                 }))
             }
             Cast::Date => dates(bounds),
             Cast::Address => addresses(bounds),
+            Cast::Text => of_type(bounds, strings, TermRange::of_booleans_and_numbers()),
+            Cast::Boolean => of_type(bounds, TermRange::of_booleans(), strings),
         }
     }
 }
@@ -126,10 +182,31 @@ fn dates(bounds: &Bounds) -> Result<Option<Target>> {
     let lower = lower.unwrap_or_else(|| Value::from(""));
     let upper = upper.as_ref().map_or(Unbounded, Excluded);
     let strings = TermRange::between(Included(&lower), upper)?;
-    Ok(numbers.clone().zip(strings).map(|(range, strings)| Target {
+    Ok(numbers.zip(strings).map(|(range, strings)| Target {
+        plain: Some(range.clone()),
         range,
-        numbers,
-        strings,
+        others: strings,
+    }))
+}
+
+/// Values of one type, `own`, and `others` that may say one.
+fn of_type(bounds: &Bounds, own: TermRange, others: TermRange) -> Result<Option<Target>> {
+    let is_in = |bound: &Bound<Value>| match bound {
+        Unbounded => true,
+        Included(value) | Excluded(value) => own.contains(value.term()),
+    };
+    if !is_in(&bounds.0) || !is_in(&bounds.1) {
+        let what = "a field is cast to a type, and compared with a value of another";
+        return Err(Error::Invalid(what.into()));
+    }
+    let range = match bounds {
+        (Unbounded, Unbounded) => Some(own),
+        (lower, upper) => TermRange::between(lower.as_ref(), upper.as_ref())?,
+    };
+    Ok(range.map(|range| Target {
+        plain: Some(range.clone()),
+        range,
+        others,
     }))
 }
 
@@ -159,9 +236,9 @@ fn addresses(bounds: &Bounds) -> Result<Option<Target>> {
     let range = TermRange::between(lower.as_ref(), upper.as_ref())?;
     Ok(range.map(|range| Target {
         range,
-        numbers: None,
+        plain: None,
         // One address may be written in many ways.
-        strings: TermRange::of_prefix(""),
+        others: TermRange::of_prefix(""),
     }))
 }
 
@@ -198,7 +275,9 @@ mod tests {
     fn is_in(text: &str, bound: &str) -> bool {
         let bound = Included(Value::from(bound));
         let target = Cast::Address.target(&(bound.clone(), bound)).unwrap();
-        let value = Cast::Address.read(text).unwrap();
+        let value = Cast::Address
+            .of(&OrderedValue::String(text.into()))
+            .unwrap();
         target.is_some_and(|target| target.range.contains(value.term()))
     }
 

@@ -223,7 +223,7 @@ impl Prepared {
         else {
             return Ok(false);
         };
-        if !is_page_alone || !is_plain {
+        if !is_page_alone || !is_plain || !order.is_by_terms_in(shard)? {
             return Ok(false);
         }
         options.check_stop()?;

@@ -1,6 +1,6 @@
 //! [`Filter`]: which documents match, and [`field`], which makes filters.
 
-use crate::{Cast, Order, Path, Pattern, Value};
+use crate::{Cast, Order, OrderedAs, Path, Pattern, Value};
 use quire_model::ordered::Direction;
 use std::ops::{Bound, Not, RangeBounds};
 
@@ -49,6 +49,25 @@ pub enum Filter {
 }
 
 impl Filter {
+    /// Calls `visit` with the field of each predicate. Recursion is as deep as the filter.
+    pub fn each_path_mut(&mut self, visit: &mut dyn FnMut(&mut Path)) {
+        match self {
+            Filter::All => {}
+            Filter::And(filters) | Filter::Or(filters) => {
+                filters.iter_mut().for_each(|one| one.each_path_mut(visit));
+            }
+            Filter::Not(one) => one.each_path_mut(visit),
+            Filter::Eq(path, _)
+            | Filter::In(path, _)
+            | Filter::Range(path, ..)
+            | Filter::Prefix(path, _)
+            | Filter::Like(path, _)
+            | Filter::Cast(_, path, ..)
+            | Filter::Slice { path, .. }
+            | Filter::Exists(path) => visit(path),
+        }
+    }
+
     /// Both this and the other.
     #[must_use]
     pub fn and(self, other: Filter) -> Filter {
@@ -197,17 +216,20 @@ impl Field {
 
     /// Smallest first.
     pub fn ascending(self) -> Order {
-        Order {
-            path: self.0,
-            direction: Direction::Ascending,
-        }
+        self.ordered(Direction::Ascending)
     }
 
     /// Largest first.
     pub fn descending(self) -> Order {
+        self.ordered(Direction::Descending)
+    }
+
+    fn ordered(self, direction: Direction) -> Order {
         Order {
             path: self.0,
-            direction: Direction::Descending,
+            direction,
+            by: OrderedAs::Value,
+            missing_first: false,
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn first_matches(
     let needed = docs * SLACK * hits_max as f64 / step.estimate.expected as f64;
     // Also false where no hit is expected: `needed` is then infinite or not a number.
     let is_worth_it = needed * PART <= step.estimate.at_most as f64;
-    if hits_max == 0 || !is_worth_it {
+    if hits_max == 0 || !is_worth_it || !order.is_by_terms_in(evaluator.shard)? {
         return Ok(None);
     }
     let Some(mut first) = evaluator.shard.first(order, needed.ceil() as u64)? else {
@@ -53,7 +53,7 @@ pub(crate) fn first_among(
     let share = matching.len() as f64 / evaluator.docs as f64;
     let needed = SLACK * hits_max as f64 / share;
     let is_worth_it = needed * PART <= matching.len() as f64;
-    if hits_max == 0 || !is_worth_it {
+    if hits_max == 0 || !is_worth_it || !order.is_by_terms_in(evaluator.shard)? {
         return Ok(None);
     }
     let first = evaluator.shard.first(order, needed.ceil() as u64)?;

@@ -193,6 +193,9 @@ impl<'q> Run<'q> {
                 continue;
             };
             if self.is_outranked(shard, first)? {
+                if !first.is_by_terms() {
+                    continue;
+                }
                 // So are all behind it, which have no better values: they need no plan.
                 if let Some(explain) = &mut self.explain {
                     explain.outranked += (waiting.len() - executed) as u64;
@@ -224,6 +227,7 @@ impl<'q> Run<'q> {
     pub(crate) fn is_outranked(&self, shard: &dyn Shard, first: &Order) -> Result<bool> {
         Ok(self.top.is_nothing()
             || self.top.worst().is_some()
+                && (first.is_by_terms() || first.is_by_terms_in(shard)?)
                 && is_outranked(best(shard, first)?.as_deref(), first.direction, &self.top))
     }
 

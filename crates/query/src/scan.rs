@@ -12,11 +12,11 @@ use crate::groups::Groups;
 use crate::meter::Meter;
 use crate::prepared::{GroupsPart, Prepared};
 use crate::shuffle;
-use crate::sort::{SortKey, TopHits, offer, push_key};
+use crate::sort::{SortKey, TopHits, offer, push_value};
 use crate::timer::Timer;
 use crate::top::Top;
 use crate::values::{Values, has_value, metered_values};
-use crate::{Access, Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields, Value};
+use crate::{Access, Answer, Error, Explain, Hit, Options, Path, Result, UnknownFields};
 use quire_model::{Document, ObjectRef};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -250,7 +250,7 @@ impl Scan<'_> {
         let mut key = SortKey::new();
         for order in &self.prepared.query.order {
             let value = order.value_in(root, &mut self.scratch);
-            push_key(&mut key, value.as_ref().map(Value::term), order.direction);
+            push_value(&mut key, value.as_ref(), order);
         }
         key
     }

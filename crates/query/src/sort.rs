@@ -3,7 +3,8 @@
 //!
 //! # Layout
 //! ```text
-//! sort key   for each order | term |, complemented if descending; or | 0xff | without a value
+//! sort key   for each order | term |, complemented if descending; or | 0xff | without a value,
+//!            | 0x00 | where these come first
 //! ```
 //! No term is a prefix of another, and none begins with 0xff or 0x00: keys compare bytewise, order
 //! after order.
@@ -11,7 +12,8 @@
 use crate::batches::Batches;
 use crate::meter::Meter;
 use crate::top::Top;
-use crate::{Column, End, Hit, NO_ORDINAL, Order, Path, Result, Segment, Shard};
+use crate::values::Values;
+use crate::{Column, End, Hit, NO_ORDINAL, Order, Ordinals, Path, Result, Segment, Shard, Value};
 use quire_index::DocSet;
 use quire_model::ordered::{Direction, OrderedValue};
 use smallvec::SmallVec;
@@ -19,6 +21,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 const NO_VALUE: u8 = 0xff;
+const NO_VALUE_FIRST: u8 = 0x00;
 
 /// What a hit is ordered by.
 pub(crate) type SortKey = SmallVec<[u8; 32]>;
@@ -35,8 +38,16 @@ const HIT_BYTES: usize = size_of::<(SortKey, Hit)>();
 /// The name of sorting in an error.
 const SORTING: &str = "sorting all hits";
 
-/// Appends a value, or that there is none, to a sort key.
-pub(crate) fn push_key(key: &mut SortKey, term: Option<&[u8]>, direction: Direction) {
+/// Appends what a document is ordered by, or that there is nothing, to a sort key.
+pub(crate) fn push_value(key: &mut SortKey, value: Option<&Value>, order: &Order) {
+    match value {
+        None if order.missing_first => key.push(NO_VALUE_FIRST),
+        value => push_key(key, value.map(Value::term), order.direction),
+    }
+}
+
+/// Appends a term, or that there is none, to a sort key. Keys without one come last.
+fn push_key(key: &mut SortKey, term: Option<&[u8]>, direction: Direction) {
     match (term, direction) {
         (None, _) => key.push(NO_VALUE),
         (Some(term), Direction::Ascending) => key.extend_from_slice(term),
@@ -173,6 +184,14 @@ impl Sorting<'_> {
         };
         let paths: SmallVec<[&Path; 4]> = self.orders.iter().map(|order| &order.path).collect();
         let mut segments = shard.segments(&paths, docs)?;
+        let mut of_terms = self.orders.iter().map(|order| order.is_by_terms_in(shard));
+        if !of_terms.try_fold(true, |all, one| one.map(|one| all && one))? {
+            for segment in segments {
+                let docs = segment.docs.as_ref().unwrap_or(docs);
+                self.by_values(&segment.columns, place, docs, top, meter)?;
+            }
+            return Ok(());
+        }
         let is_alone = self.is_alone && segments.len() == 1;
         segments.sort_by(|one, other| {
             let (one, other) = (best_in(one, first), best_in(other, first));
@@ -243,6 +262,55 @@ impl Sorting<'_> {
             }
         }
         meter.give(bytes);
+        Ok(())
+    }
+
+    /// Offers the hits of a segment whose ordinals don't order them: the values of each document
+    /// are read.
+    fn by_values(
+        &self,
+        columns: &[Option<Box<dyn Column + '_>>],
+        place: u32,
+        docs: &DocSet,
+        top: &mut TopHits,
+        meter: &mut Meter,
+    ) -> Result<()> {
+        let mut batches = Batches::new(docs);
+        let (mut keys, mut ordinals, mut term) = (Vec::new(), Ordinals::default(), Vec::new());
+        while let Some(batch) = batches.next() {
+            keys.clear();
+            keys.resize(batch.len(), SortKey::new());
+            for (order, column) in self.orders.iter().zip(columns) {
+                let Some(column) = column else {
+                    for key in &mut keys {
+                        push_value(key, None, order);
+                    }
+                    continue;
+                };
+                column.ordinals(batch, &mut ordinals)?;
+                for (key, own) in keys.iter_mut().zip(ordinals.iter()) {
+                    let mut values = Values::new();
+                    for ordinal in own {
+                        term.clear();
+                        column.term(*ordinal, &mut term)?;
+                        values.push(Value::of_term(&term));
+                    }
+                    let value = order.best_of(values.into_iter());
+                    push_value(key, value.as_ref(), order);
+                }
+            }
+            for (key, doc) in keys.drain(..).zip(batch) {
+                offer(
+                    top,
+                    key,
+                    Hit {
+                        shard: place,
+                        doc: *doc,
+                    },
+                    meter,
+                )?;
+            }
+        }
         Ok(())
     }
 

@@ -121,6 +121,23 @@ impl TermRange {
         (!both.is_empty()).then_some(both)
     }
 
+    /// False and true.
+    pub(crate) fn of_booleans() -> TermRange {
+        TermRange {
+            lower: Bound::Included(Value::from(false).term().into()),
+            upper: Bound::Included(Value::from(true).term().into()),
+        }
+    }
+
+    /// All values but null and strings.
+    pub(crate) fn of_booleans_and_numbers() -> TermRange {
+        TermRange {
+            // The first string is empty.
+            upper: Bound::Excluded(Value::from("").term().into()),
+            ..TermRange::of_booleans()
+        }
+    }
+
     /// The strings that begin with `prefix`.
     pub(crate) fn of_prefix(prefix: &str) -> TermRange {
         let value = Value::from(prefix);
@@ -137,6 +154,16 @@ impl TermRange {
         TermRange {
             lower: Bound::Included(prefix.into()),
             upper: Bound::Excluded(after.into()),
+        }
+    }
+
+    /// The only value in it, if it is of one.
+    pub(crate) fn only(&self) -> Option<Value> {
+        match (&self.lower, &self.upper) {
+            (Bound::Included(lower), Bound::Included(upper)) if lower == upper => {
+                Value::from_term(lower)
+            }
+            _ => None,
         }
     }
 

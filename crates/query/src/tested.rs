@@ -2,12 +2,13 @@
 //! each is then tested.
 
 use crate::slice::Slice;
-use crate::{Bounds, Cast, Filter, Leaf, Path, Pattern, TermRange, Test};
+use crate::{Bounds, Cast, Filter, Leaf, Path, Pattern, TermRange, Test, Value};
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
 use quire_model::{ObjectRef, ValueRef};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 
 /// What it costs about to test a document's value.
 const VALUE_NANOS: u64 = 50;
@@ -30,12 +31,14 @@ pub(crate) struct Tested {
 enum ValueTest {
     /// A string that the pattern matches.
     Pattern(Pattern),
-    /// A string that lies in the range once it is cast. The bounds are as they were given.
+    /// A value that lies in the range once it is cast. The bounds are as they were given.
     Cast {
         cast: Cast,
         range: TermRange,
         bounds: Bounds,
     },
+    /// A value that is one of these once it is cast.
+    CastIn { cast: Cast, values: BTreeSet<Value> },
     /// A value of this slice; null is of none.
     Slice(Slice),
     /// What shards find.
@@ -49,11 +52,11 @@ impl Tested {
         Tested::new(path, Test::Range(range), ValueTest::Pattern(pattern))
     }
 
-    /// Those of `strings` that lie in `range` once they are cast; `bounds` were made to it.
+    /// Those of `values` that lie in `range` once they are cast; `bounds` were made to it.
     pub(crate) fn of_cast(
         path: Path,
         cast: Cast,
-        strings: TermRange,
+        values: TermRange,
         range: TermRange,
         bounds: Bounds,
     ) -> Tested {
@@ -62,7 +65,41 @@ impl Tested {
             range,
             bounds,
         };
-        Tested::new(path, Test::Range(strings), test)
+        Tested::new(path, Test::Range(values), test)
+    }
+
+    /// Those of `values` that equal `value` once they are cast.
+    pub(crate) fn of_cast_value(path: Path, cast: Cast, values: TermRange, value: Value) -> Tested {
+        let test = ValueTest::CastIn {
+            cast,
+            values: BTreeSet::from([value]),
+        };
+        Tested::new(path, Test::Range(values), test)
+    }
+
+    /// Whether it is about single values once they are cast.
+    pub(crate) fn is_of_cast_values(&self) -> bool {
+        matches!(self.test, ValueTest::CastIn { .. })
+    }
+
+    /// Whether another differs by nothing but the values that are looked for.
+    pub(crate) fn is_joinable(&self, other: &Tested) -> bool {
+        let casts = match (&self.test, &other.test) {
+            (ValueTest::CastIn { cast: one, .. }, ValueTest::CastIn { cast: other, .. }) => {
+                one == other
+            }
+            _ => false,
+        };
+        casts && self.base == other.base && self.element == other.element
+    }
+
+    /// Looks for the values of another too, which [is joinable](Tested::is_joinable).
+    pub(crate) fn join(&mut self, other: Tested) {
+        if let (ValueTest::CastIn { values, .. }, ValueTest::CastIn { values: more, .. }) =
+            (&mut self.test, other.test)
+        {
+            values.extend(more);
+        }
     }
 
     /// Values of a slice.
@@ -107,10 +144,20 @@ impl Tested {
         match &self.test {
             ValueTest::Slice(slice) => term != term::NULL && slice.contains(term),
             ValueTest::Base => self.base.test.accepts(term),
-            test => match term::decode(term) {
-                Some(OrderedValue::String(text)) => test.accepts_text(&text),
+            ValueTest::Pattern(pattern) => match term::decode(term) {
+                Some(OrderedValue::String(text)) => pattern.matches(&text),
                 _ => false,
             },
+            ValueTest::Cast { cast, range, .. } => {
+                let is_among = self.base.test.accepts(term);
+                let value = cast.of_term(term).filter(|_| is_among);
+                value.is_some_and(|value| range.contains(value.term()))
+            }
+            ValueTest::CastIn { cast, values } => {
+                let is_among = self.base.test.accepts(term);
+                let value = cast.of_term(term).filter(|_| is_among);
+                value.is_some_and(|value| values.contains(&value))
+            }
         }
     }
 
@@ -118,12 +165,12 @@ impl Tested {
     /// term.
     pub(crate) fn accepts(&self, document: ObjectRef<'_>, scratch: &mut Vec<u8>) -> bool {
         let mut accepts = |value: ValueRef<'_>| match (&self.test, value) {
-            (ValueTest::Slice(_) | ValueTest::Base, value) => {
+            (ValueTest::Pattern(pattern), ValueRef::String(text)) => pattern.matches(text),
+            (ValueTest::Pattern(_), _) => false,
+            (_, value) => {
                 scratch.clear();
                 term::encode(value, scratch) && self.accepts_term(scratch)
             }
-            (test, ValueRef::String(text)) => test.accepts_text(text),
-            _ => false,
         };
         let path = self.element.as_ref().unwrap_or(&self.base.path);
         let found = path.visit(document, &mut |value| match accepts(value) {
@@ -131,20 +178,6 @@ impl Tested {
             false => ControlFlow::Continue(()),
         });
         found.is_break()
-    }
-}
-
-impl ValueTest {
-    fn accepts_text(&self, text: &str) -> bool {
-        match self {
-            ValueTest::Pattern(pattern) => pattern.matches(text),
-            ValueTest::Cast { cast, range, .. } => {
-                let value = cast.read(text);
-                value.is_some_and(|value| range.contains(value.term()))
-            }
-            // They are about values of all types, by their terms.
-            ValueTest::Slice(_) | ValueTest::Base => false,
-        }
     }
 }
 
@@ -159,6 +192,13 @@ impl fmt::Display for Tested {
             }
             ValueTest::Pattern(pattern) => Filter::Like(path, pattern),
             ValueTest::Cast { cast, bounds, .. } => Filter::Cast(cast, path, bounds.0, bounds.1),
+            ValueTest::CastIn { cast, values } => {
+                let values = values.into_iter().map(|value| {
+                    let bound = Bound::Included(value);
+                    Filter::Cast(cast, path.clone(), bound.clone(), bound)
+                });
+                Filter::Or(values.collect())
+            }
             ValueTest::Slice(Slice { number, of }) => Filter::Slice {
                 path,
                 number,
@@ -172,7 +212,6 @@ impl fmt::Display for Tested {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Value;
 
     #[test]
     fn each_value_belongs_to_one_slice_and_slices_are_about_equally_large() {

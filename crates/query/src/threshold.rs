@@ -26,6 +26,9 @@ pub(crate) fn early(shard: &dyn Shard, order: &Order, top: &TopHits) -> Result<E
     let Some((worst, _)) = top.worst() else {
         return Ok(Early::All);
     };
+    if !order.is_by_terms_in(shard)? {
+        return Ok(Early::All);
+    }
     let is_filterable = |shard: &dyn Shard| {
         let info = shard.field(&order.path)?;
         Ok::<_, crate::Error>(info.is_some_and(|info| info.filterable))

@@ -268,15 +268,22 @@ fn same_key(path: &Path, value: &Value) -> Option<Value> {
     }
 }
 
-/// Numbers of the target, and strings that are of it once they are cast.
+/// Values of the target, and others that are of it once they are cast.
 fn cast_node(cast: Cast, path: Path, target: Target, bounds: Bounds) -> Node {
-    let text = Tested::of_cast(path.clone(), cast, target.strings, target.range, bounds);
-    match target.numbers {
-        Some(numbers) => Node::Or(vec![
-            leaf(path, Some(Test::Range(numbers))),
-            Node::Tested(text),
+    if let (Some(value), Some(_)) = (target.range.only(), &target.plain) {
+        let others = Tested::of_cast_value(path.clone(), cast, target.others, value.clone());
+        return Node::Or(vec![
+            leaf(path, Some(Test::Eq(value))),
+            Node::Tested(others),
+        ]);
+    }
+    let others = Tested::of_cast(path.clone(), cast, target.others, target.range, bounds);
+    match target.plain {
+        Some(plain) => Node::Or(vec![
+            leaf(path, Some(Test::Range(plain))),
+            Node::Tested(others),
         ]),
-        None => Node::Tested(text),
+        None => Node::Tested(others),
     }
 }
 
@@ -301,9 +308,16 @@ fn one_of(mut values: Vec<Value>) -> Option<Test> {
 /// OR b = 3`.
 fn join_values(nodes: Vec<Node>) -> Vec<Node> {
     let mut lists: BTreeMap<Path, Vec<Value>> = BTreeMap::new();
-    let mut others = Vec::new();
+    let (mut others, mut casts) = (Vec::new(), Vec::<Tested>::new());
     for node in nodes {
         match node {
+            Node::Tested(tested) if tested.is_of_cast_values() => {
+                let same = casts.iter_mut().find(|one| one.is_joinable(&tested));
+                match same {
+                    Some(same) => same.join(tested),
+                    None => casts.push(tested),
+                }
+            }
             Node::Leaf(Leaf {
                 path,
                 test: Test::Eq(value),
@@ -317,7 +331,8 @@ fn join_values(nodes: Vec<Node>) -> Vec<Node> {
     }
     let lists = lists.into_iter();
     let lists = lists.map(|(path, values)| leaf(path, one_of(values)));
-    lists.chain(others).collect()
+    let casts = casts.into_iter().map(Node::Tested);
+    lists.chain(casts).chain(others).collect()
 }
 
 /// The ranges among `nodes` that can be joined.

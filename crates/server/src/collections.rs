@@ -12,6 +12,7 @@ pub(crate) mod on_write;
 pub(crate) mod open_close;
 pub(crate) mod resolve;
 pub(crate) mod rollover;
+pub(crate) mod search_limits;
 pub(crate) mod selection;
 pub(crate) mod settings;
 pub(crate) mod settings_calls;

@@ -133,7 +133,7 @@ impl Check<'_> {
         }
         let why = match value {
             ValueRef::Null => None,
-            value => rule.kind.refuses(value),
+            value => rule.kind.refuses(value, rule.coerces()),
         };
         match why {
             None => Ok(()),

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use quire_model::ValueRef;
+use quire_model::ordered::OrderedValue;
 use quire_query::Value;
 
 use super::point;
@@ -147,8 +148,22 @@ impl FieldKind {
         }
     }
 
-    /// Why a value, which is neither null nor an array, is none of this type.
-    pub(super) fn refuses(self, value: ValueRef<'_>) -> Option<String> {
+    /// Why a value, which is neither null nor an array, is none of this type. If it `coerces`, text
+    /// that is a number counts as one.
+    pub(super) fn refuses(self, value: ValueRef<'_>, coerces: bool) -> Option<String> {
+        let said;
+        let value = match value {
+            ValueRef::String(text) if coerces && self.is_number() => {
+                said = Value::from_numeral(text);
+                match said.as_ref().map(Value::get) {
+                    Some(OrderedValue::Int(number)) => ValueRef::Int(number),
+                    Some(OrderedValue::UInt(number)) => ValueRef::UInt(number),
+                    Some(OrderedValue::Float(number)) => return self.refuses_number(number),
+                    _ => value,
+                }
+            }
+            value => value,
+        };
         if self == FieldKind::FlatObject {
             let what = || format!("{} is no object", value.type_name());
             return (!matches!(value, ValueRef::Object(_))).then(what);
@@ -162,21 +177,25 @@ impl FieldKind {
         if let Some(range) = self.whole_numbers() {
             return self.refuses_whole(value, &range);
         }
-        if let Some(most) = self.magnitude_max() {
-            let number = match number(value) {
-                Ok(number) => number,
-                Err(what) => return Some(self.no_number(&what)),
+        if self.magnitude_max().is_some() {
+            return match number(value) {
+                Ok(number) => self.refuses_number(number),
+                Err(what) => Some(self.no_number(&what)),
             };
-            return (number.abs() > most).then(|| {
-                let name = self.name();
-                format!("[{name}] supports only finite values, but got [{number}]")
-            });
         }
         match self {
-            FieldKind::Boolean => (!matches!(value, ValueRef::Bool(_))).then(|| {
-                let shown = shown(value);
-                format!("Failed to parse value [{shown}] as only [true] or [false] are allowed.")
-            }),
+            FieldKind::Boolean => {
+                let is_boolean = matches!(
+                    value,
+                    ValueRef::Bool(_) | ValueRef::String("true" | "false")
+                );
+                (!is_boolean).then(|| {
+                    let shown = shown(value);
+                    format!(
+                        "Failed to parse value [{shown}] as only [true] or [false] are allowed."
+                    )
+                })
+            }
             FieldKind::Date | FieldKind::DateNanos => {
                 let date = match value {
                     ValueRef::String(text) => Some(Value::from(text)),
@@ -219,19 +238,32 @@ impl FieldKind {
             ValueRef::Int(number) => i128::from(number),
             ValueRef::UInt(number) => number.into(),
             _ => match number(value) {
-                Ok(number) if number.fract() != 0.0 => {
-                    let name = self.name();
-                    return Some(format!(
-                        "Value [{number}] is not a whole number: type {name}"
-                    ));
-                }
-                // Numbers of this size are exact; greater ones are out of every range.
-                Ok(number) => number as i128,
+                Ok(number) => return self.refuses_number(number),
                 Err(what) => return Some(self.no_number(&what)),
             },
         };
+        self.refuses_beyond(whole, range)
+    }
+
+    fn refuses_beyond(self, whole: i128, range: &RangeInclusive<i128>) -> Option<String> {
         let name = self.name();
         (!range.contains(&whole)).then(|| format!("Value [{whole}] is out of range for a {name}"))
+    }
+
+    /// Why a number of floating point is none of this type of numbers.
+    fn refuses_number(self, number: f64) -> Option<String> {
+        let name = self.name();
+        if let Some(range) = self.whole_numbers() {
+            return match number.fract() == 0.0 {
+                // Numbers of this size are exact; greater ones are out of every range.
+                true => self.refuses_beyond(number as i128, &range),
+                false => Some(format!(
+                    "Value [{number}] is not a whole number: type {name}"
+                )),
+            };
+        }
+        let is_beyond = self.magnitude_max().is_some_and(|most| number.abs() > most);
+        is_beyond.then(|| format!("[{name}] supports only finite values, but got [{number}]"))
     }
 
     fn no_number(self, what: &str) -> String {

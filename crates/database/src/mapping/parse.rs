@@ -214,7 +214,7 @@ fn check_option(
             flag(option, value)?;
             true
         }
-        "fields" => return sub_fields(name, value),
+        "fields" => return sub_fields(kind, name, value),
         "boost" if value.as_f64() != Some(1.0) => return wrong("[boost] must be 1"),
         option if OPTIONS.contains(&option) => true,
         "ignore_above" => kind.is_text() && value.as_u64().is_some(),
@@ -299,24 +299,27 @@ fn date_format(name: &str, value: &Value) -> Result<(), MappingError> {
     }
 }
 
-/// `fields`: the one that is known is `keyword`, the whole text.
-fn sub_fields(name: &str, fields: &Value) -> Result<(), MappingError> {
+/// `fields`: other names of the field, each with a type that all values of the field are of.
+fn sub_fields(kind: FieldKind, name: &str, fields: &Value) -> Result<(), MappingError> {
     let Some(fields) = fields.as_object() else {
         return wrong(format!(
             "Expected map for property [fields] on field [{name}]"
         ));
     };
     for (sub_field, value) in fields {
-        let kind = value.get("type").and_then(Value::as_str);
-        if sub_field != "keyword" || kind != Some("keyword") {
-            return wrong(format!(
-                "[fields] of [{name}] may have [keyword] of type keyword alone, and not \
-                 [{sub_field}]"
-            ));
-        }
         let options = value.as_object().into_iter().flatten();
+        let type_name = value.get("type").and_then(Value::as_str);
+        let own = type_name.and_then(FieldKind::named);
+        let Some(own) = own.filter(|own| *own == kind || own.is_text() && kind.is_text()) else {
+            let (kind, own) = (kind.name(), type_name.unwrap_or("none"));
+            return wrong(format!(
+                "[fields] of [{name}], of type [{kind}], can't have [{sub_field}] of type [{own}]: \
+                 a document has one value for all of them, so they are of one type (text and \
+                 keyword are one)"
+            ));
+        };
         for (option, value) in options.filter(|(option, _)| *option != "type") {
-            check_option(FieldKind::Keyword, sub_field, option, value)?;
+            check_option(own, sub_field, option, value)?;
         }
     }
     Ok(())

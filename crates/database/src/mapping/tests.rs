@@ -27,18 +27,22 @@ fn values_agree_with_their_types_or_are_refused() {
         ("text", r#""x" """#, "{}"),
         (
             "long",
-            "5 5.0 -9223372036854775808 [1,[2]]",
-            r#""x" "5" 5.5 true {} 1e30"#,
+            r#"5 5.0 "5" "5.0" -9223372036854775808 [1,["2"]]"#,
+            r#""x" "" "5.5" " 5" 5.5 true {} 1e30 "9223372036854775808""#,
         ),
         ("integer", "2147483647", "2147483648"),
         ("short", "-32768", "-32769"),
         ("byte", "127", "128"),
-        ("unsigned_long", "18446744073709551615", "-1"),
-        ("double", "5 1.5 1e300", r#""x" true"#),
+        (
+            "unsigned_long",
+            r#"18446744073709551615 "18446744073709551615""#,
+            r#"-1 "-1""#,
+        ),
+        ("double", r#"5 1.5 1e300 "1.50""#, r#""x" true"#),
         ("float", "1.5", "1e39"),
         ("half_float", "65504", "65505"),
-        ("scaled_float", "1.25", r#""1.25""#),
-        ("boolean", "true false", r#""true" 1"#),
+        ("scaled_float", r#"1.25 "1.25""#, r#""1,25""#),
+        ("boolean", r#"true false "true""#, r#""True" "" 1"#),
         (
             "date",
             r#""2026-01-31T10:00:00Z" "2026" 1700000000000"#,
@@ -68,6 +72,33 @@ fn values_agree_with_their_types_or_are_refused() {
             assert!(check(&mapping, &document).is_err(), "{kind}: {value}");
         }
     }
+}
+
+#[test]
+fn text_is_no_number_where_the_mapping_says_so() {
+    let strict = mapping(json!({"properties": {"a": {"type": "long", "coerce": false}}})).unwrap();
+    let violation = check(&strict, r#"{"a":"5"}"#).unwrap_err();
+    assert!(
+        format!("{violation:?}").contains("long value passed as String"),
+        "{violation:?}"
+    );
+    assert_eq!(check(&strict, r#"{"a":5}"#), Ok(()));
+}
+
+#[test]
+fn a_sub_field_is_the_field_by_another_name() {
+    let fields = json!({"raw": {"type": "keyword"}, "words": {"type": "text"}});
+    let both = mapping(json!({"properties": {"o.a": {"type": "text", "fields": fields}}})).unwrap();
+    assert_eq!(both.sub_field("o.a.raw"), Some(("o.a", FieldKind::Keyword)));
+    assert_eq!(both.kind("o.a.words"), Some(FieldKind::Text));
+    assert_eq!(
+        (both.sub_field("o.a"), both.sub_field("o.a.x")),
+        (None, None)
+    );
+    let other =
+        json!({"properties": {"a": {"type": "keyword", "fields": {"n": {"type": "long"}}}}});
+    let error = mapping(other).unwrap_err().to_string();
+    assert!(error.contains("[n] of type [long]"), "{error}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! [`FieldColumn`]: the values of a field of a segment, batch by batch.
 
 use crate::terms::Terms;
-use crate::{Column, Ordinals, Result};
+use crate::{Cast, Column, Ordinals, Result};
 use quire_index::term;
 use std::ops::Range;
 
@@ -12,6 +12,16 @@ pub(crate) struct FieldColumn<'c> {
     nulls: Range<u64>,
     ordinals: Ordinals,
     ordinal_end: u64,
+}
+
+/// Whether a cast leaves all values of a column but null as they are, as far as that is known.
+pub(crate) fn is_kept(cast: Cast, column: &dyn Column) -> Result<bool> {
+    let Some(own) = cast.kept() else {
+        return Ok(false);
+    };
+    let above: Vec<u8> = term::NULL.iter().map(|byte| byte + 1).collect();
+    let has_lower = column.ordinal_of(&above)? < column.ordinal_of(&[own.start])?;
+    Ok(!has_lower && column.ordinal_of(&[own.end])? >= column.ordinal_end())
 }
 
 impl<'c> FieldColumn<'c> {
@@ -44,6 +54,14 @@ impl<'c> FieldColumn<'c> {
                 batch.iter().for_each(|_| self.ordinals.end_document());
                 Ok(())
             }
+        }
+    }
+
+    /// Whether a cast leaves all values but null as they are, as far as that is known.
+    pub(crate) fn keeps(&self, cast: Cast) -> Result<bool> {
+        match &self.terms {
+            Some(terms) => is_kept(cast, terms.column()),
+            None => Ok(true),
         }
     }
 

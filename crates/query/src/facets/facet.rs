@@ -1,7 +1,7 @@
 //! [`Facet`]: what is computed of the documents of a bucket, or of all that match.
 
 use super::{Metric, Rounding, TextFilter};
-use crate::{Filter, Order, Path, Value};
+use crate::{Cast, Filter, Order, Path, Value};
 use quire_model::ordered::Direction;
 use std::fmt;
 
@@ -42,6 +42,8 @@ pub enum FacetKind {
         metric: Metric,
         /// The value of a document that has none.
         missing: Option<Value>,
+        /// Values are measured as what they say; those that say nothing of this kind are left out.
+        cast: Option<Cast>,
     },
     /// The documents that come first in an order.
     Hits {
@@ -75,6 +77,8 @@ pub struct Buckets {
 pub struct Source {
     /// The field.
     pub path: Path,
+    /// Keys are of what values say; those that say nothing of this kind have none.
+    pub cast: Option<Cast>,
     /// What the key is of a value.
     pub key: BucketKey,
     /// What the key is of a document without a value.
@@ -148,8 +152,13 @@ impl Facet {
     /// A measure.
     #[must_use]
     pub fn metric(metric: Metric) -> Facet {
-        let missing = None;
-        FacetKind::Metric { metric, missing }.into()
+        let (missing, cast) = (None, None);
+        FacetKind::Metric {
+            metric,
+            missing,
+            cast,
+        }
+        .into()
     }
 
     /// Computes a facet of each bucket too.
@@ -213,6 +222,7 @@ impl Source {
     pub fn new(path: impl Into<Path>, key: BucketKey) -> Source {
         Source {
             path: path.into(),
+            cast: None,
             key,
             missing: Missing::LeftOut,
             direction: Direction::Ascending,

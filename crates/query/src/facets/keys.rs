@@ -263,6 +263,14 @@ impl Parts {
     /// The parts of a value.
     fn converted(&mut self, source: &Source, value: &[u8], meter: &mut Meter) -> Result<Converted> {
         let mut converted = Converted::default();
+        let cast = match source.cast {
+            None => None,
+            Some(cast) => match cast.of_term(value) {
+                None => return Ok(converted),
+                cast => cast,
+            },
+        };
+        let value = cast.as_ref().map_or(value, Value::term);
         let decoded = term::decode(value);
         let mut push = |value: &Value| {
             converted.parts.push(self.number(value.term(), meter)?);

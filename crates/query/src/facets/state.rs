@@ -6,7 +6,7 @@
 //! 2. A bucket of an inner facet is in one bucket of the outer one.
 
 use super::buckets::BucketNumbers;
-use super::column::FieldColumn;
+use super::column::{FieldColumn, is_kept};
 use super::facet::{BucketKey, FacetKind, Missing};
 use super::keys::Keys;
 use super::metric::{Metric, MetricState};
@@ -15,11 +15,11 @@ use crate::batches::Batches;
 use crate::hit::Hit;
 use crate::meter::Meter;
 use crate::ordinal_counter::count_terms;
-use crate::sort::{SortKey, TopHits, offer, push_key};
+use crate::sort::{SortKey, TopHits, offer, push_value};
 use crate::top::Top;
-use crate::{Column, Error, Result, Value};
+use crate::values::Values;
+use crate::{Cast, Column, Error, Result, Value};
 use quire_index::{DocSet, term};
-use quire_model::ordered::Direction;
 use smallvec::SmallVec;
 
 /// Pairs of a document and a bucket that are gone on with at once.
@@ -156,6 +156,7 @@ impl NodeState {
         let FacetKind::Metric {
             metric,
             missing: None,
+            cast,
         } = &node.facet.kind
         else {
             return Ok(false);
@@ -170,6 +171,11 @@ impl NodeState {
             None => gathered.add_documents(segment.docs.len()),
             Some(field) => {
                 if let Some(Some(column)) = segment.columns.get(*field) {
+                    if let Some(cast) = cast
+                        && !is_kept(*cast, column.as_ref())?
+                    {
+                        return Ok(false);
+                    }
                     gathered.add_column(column.as_ref(), segment.docs, meter)?;
                 }
             }
@@ -226,7 +232,8 @@ impl BucketsState {
         let Some(Some(column)) = segment.columns.get(*field) else {
             return Ok(true);
         };
-        if column.has_many() && !matches!(source.key, BucketKey::Value(_)) {
+        let is_by_value = matches!(source.key, BucketKey::Value(_)) && source.cast.is_none();
+        if column.has_many() && !is_by_value {
             return Ok(false);
         }
         let (numbers, unread) = (&mut self.numbers, &mut self.unread);
@@ -361,12 +368,27 @@ fn add_metric(
     pairs: &[Pair],
     meter: &mut Meter,
 ) -> Result<()> {
-    let FacetKind::Metric { metric, missing } = &node.facet.kind else {
+    let FacetKind::Metric {
+        metric,
+        missing,
+        cast,
+    } = &node.facet.kind
+    else {
         return Ok(());
     };
     if let Metric::WeightedAvg { weight_missing, .. } = metric {
         let missing = (missing.as_ref(), weight_missing.as_ref());
-        return add_weighted(states, (node, metric, missing), batch, pairs, meter);
+        return add_weighted(states, (node, metric, *cast), missing, batch, pairs, meter);
+    }
+    let (mut cast, missing) = (
+        *cast,
+        missing.as_ref().and_then(|it| read(*cast, it.term())),
+    );
+    if let (Some(needed), Some(field)) = (cast, node.fields.first())
+        && let Some(column) = batch.columns.get(*field)
+        && column.keeps(needed)?
+    {
+        cast = None;
     }
     for (place, bucket) in pairs {
         let state = metric_state(states, *bucket, metric, meter)?;
@@ -377,14 +399,20 @@ fn add_metric(
         };
         let count = column.of(*place as usize).len();
         if count == 0
-            && let Some(missing) = missing
+            && let Some(missing) = &missing
         {
             state.add(missing.term(), meter)?;
         }
         for at in 0..count {
             let ordinal = column.of(*place as usize).get(at).copied();
-            if let Some(ordinal) = ordinal {
-                state.add(column.term(ordinal)?, meter)?;
+            let Some(ordinal) = ordinal else {
+                continue;
+            };
+            let term = column.term(ordinal)?;
+            match cast.map(|cast| cast.of_term(term)) {
+                None => state.add(term, meter)?,
+                Some(Some(value)) => state.add(value.term(), meter)?,
+                Some(None) => {}
             }
         }
     }
@@ -394,11 +422,8 @@ fn add_metric(
 /// Adds the numbers of documents that have one weight.
 fn add_weighted(
     states: &mut Vec<MetricState>,
-    (node, metric, (missing, weight_missing)): (
-        &PlanNode,
-        &Metric,
-        (Option<&Value>, Option<&Value>),
-    ),
+    (node, metric, cast): (&PlanNode, &Metric, Option<Cast>),
+    (missing, weight_missing): (Option<&Value>, Option<&Value>),
     batch: &mut Batch<'_, '_>,
     pairs: &[Pair],
     meter: &mut Meter,
@@ -414,7 +439,10 @@ fn add_weighted(
         };
         let weight = match *column.of(place) {
             [] => weight_missing.and_then(Value::as_f64),
-            [ordinal] => Value::of_term(column.term(ordinal)?).as_f64(),
+            [ordinal] => {
+                let value = read(cast, column.term(ordinal)?);
+                value.and_then(|value| value.as_f64())
+            }
             _ => {
                 return Err(Error::Invalid(
                     "a document has more than one weight for a weighted mean".into(),
@@ -425,14 +453,26 @@ fn add_weighted(
             continue;
         };
         let ordinals: SmallVec<[u64; 4]> = SmallVec::from_slice(column.of(place));
-        if let ([], Some(missing)) = (ordinals.as_slice(), missing) {
+        if let ([], Some(missing)) = (ordinals.as_slice(), missing)
+            && let Some(missing) = read(cast, missing.term())
+        {
             state.add_weighted(missing.term(), weight);
         }
         for ordinal in ordinals {
-            state.add_weighted(column.term(ordinal)?, weight);
+            if let Some(value) = read(cast, column.term(ordinal)?) {
+                state.add_weighted(value.term(), weight);
+            }
         }
     }
     Ok(())
+}
+
+/// The value of a term, cast if there is a cast.
+fn read(cast: Option<Cast>, term: &[u8]) -> Option<Value> {
+    match cast {
+        None => Some(Value::of_term(term)),
+        Some(cast) => cast.of_term(term),
+    }
 }
 
 fn add_hits(
@@ -455,15 +495,12 @@ fn add_hits(
             let Some(column) = batch.columns.get_mut(*field) else {
                 continue;
             };
-            let all = column.all_of(*place as usize);
-            let ordinal = match order.direction {
-                Direction::Ascending => all.first(),
-                Direction::Descending => all.last(),
-            };
-            match ordinal.copied() {
-                Some(ordinal) => push_key(&mut key, Some(column.term(ordinal)?), order.direction),
-                None => push_key(&mut key, None, order.direction),
+            let ordinals: SmallVec<[u64; 4]> = SmallVec::from_slice(column.all_of(*place as usize));
+            let mut values = Values::new();
+            for ordinal in ordinals {
+                values.push(Value::of_term(column.term(ordinal)?));
             }
+            push_value(&mut key, order.best_of(values.into_iter()).as_ref(), order);
         }
         let (count, top) = hits_state(states, *bucket, skip.saturating_add(*limit), meter)?;
         *count += 1;

@@ -3,11 +3,10 @@
 
 use super::case::Case;
 use super::generate_facets::facet;
-use super::generate_parts::{filter, measure_or_function};
+use super::generate_parts::{filter, measure_or_function, order};
 use super::seeded::Seeded;
-use crate::{Aggregate, Comparison, Grouping, Measure, Order, Query, find};
+use crate::{Aggregate, Comparison, Grouping, Measure, Query, find};
 use quire_model::Document;
-use quire_model::ordered::Direction;
 
 impl Case {
     /// The case of a seed: some 40 documents and 12 queries.
@@ -63,11 +62,7 @@ fn query(words: &mut Seeded) -> Query {
     let mut query = find(filter(words, 0));
     for _ in 0..words.below(4) {
         let path = words.path();
-        let direction = match words.one_in(2) {
-            true => Direction::Ascending,
-            false => Direction::Descending,
-        };
-        query.order.push(Order { path, direction });
+        query.order.push(order(words, path));
     }
     if words.one_in(2) {
         query.skip = words.below(12);

@@ -1,10 +1,10 @@
 //! Facets of seeds, nested in each other.
 
-use super::generate_parts::{filter, measure};
+use super::generate_parts::{cast, filter, measure, order};
 use super::seeded::Seeded;
 use crate::{
     BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind, Metric,
-    Missing, Order, Quantiles, Rounding, Source, Statistic, TextFilter,
+    Missing, Quantiles, Rounding, Source, Statistic, TextFilter,
 };
 use quire_model::ordered::Direction;
 
@@ -16,7 +16,12 @@ pub(super) fn facet(words: &mut Seeded, depth: u64) -> Facet {
     let is_inner = depth > 0;
     let mut facet = match words.below(if depth < DEPTH_MAX { 10 } else { 4 }) {
         0 if is_inner => FacetKind::Hits {
-            order: (0..words.below(3)).map(|_| order(words)).collect(),
+            order: (0..words.below(3))
+                .map(|_| {
+                    let path = words.path();
+                    order(words, path)
+                })
+                .collect(),
             skip: words.below(2),
             limit: words.below(4),
         }
@@ -27,6 +32,7 @@ pub(super) fn facet(words: &mut Seeded, depth: u64) -> Facet {
                 .one_in(4)
                 .then(|| words.value())
                 .filter(|v| *v != crate::Value::null()),
+            cast: cast(words),
         }
         .into(),
         4 => Facet::from(FacetKind::Filters(
@@ -60,13 +66,6 @@ fn direction(words: &mut Seeded) -> Direction {
     match words.one_in(2) {
         true => Direction::Ascending,
         false => Direction::Descending,
-    }
-}
-
-fn order(words: &mut Seeded) -> Order {
-    Order {
-        path: words.path(),
-        direction: direction(words),
     }
 }
 
@@ -125,6 +124,7 @@ fn source(words: &mut Seeded) -> Source {
             _ => Missing::LeftOut,
         },
         direction: direction(words),
+        cast: cast(words),
         ..Source::new(words.path(), key)
     }
 }

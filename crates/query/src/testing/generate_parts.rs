@@ -1,7 +1,8 @@
 //! Filters and measures of seeds.
 
 use super::seeded::Seeded;
-use crate::{Cast, Expression, Filter, Function, Measure, Pattern, Value};
+use crate::{Cast, Expression, Filter, Function, Measure, Order, OrderedAs, Path, Pattern, Value};
+use quire_model::ordered::Direction;
 use std::ops::Bound;
 
 /// Bounds of dates: some are one moment.
@@ -16,6 +17,9 @@ const DATES: [&str; 6] = [
 
 /// Bounds of addresses: some are one address.
 const ADDRESSES: [&str; 5] = ["::", "10.0.0.7", "0:0::ffff:10.0.0.7", "10.0.1.0", "ffff::"];
+
+/// Bounds of texts: some are those of numbers.
+const TEXTS: [&str; 5] = ["", "1", "10", "audi", "true"];
 
 pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
     let parts = |words: &mut Seeded| -> Vec<Filter> {
@@ -69,9 +73,10 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
             other => other,
         },
         8 if words.one_in(2) => {
-            let (cast, bounds): (_, &[&str]) = match words.one_in(2) {
-                true => (Cast::Date, &DATES),
-                false => (Cast::Address, &ADDRESSES),
+            let (cast, bounds): (_, &[&str]) = match words.below(3) {
+                0 => (Cast::Date, &DATES),
+                1 => (Cast::Address, &ADDRESSES),
+                _ => (Cast::Text, &TEXTS),
             };
             let path = words.tested_path();
             let mut bound = || match words.below(3) {
@@ -189,5 +194,34 @@ fn operation(words: &mut Seeded, depth: u64) -> Expression {
         1 => one - other,
         2 => other * one,
         _ => other / one,
+    }
+}
+
+/// An order by a field: mostly of its values as they are.
+pub(super) fn order(words: &mut Seeded, path: Path) -> Order {
+    let direction = match words.one_in(2) {
+        true => Direction::Ascending,
+        false => Direction::Descending,
+    };
+    let by = match (words.one_in(8), cast(words)) {
+        (true, _) => OrderedAs::NotNull,
+        (false, Some(cast)) => OrderedAs::Cast(cast),
+        (false, None) => OrderedAs::Value,
+    };
+    Order {
+        path,
+        direction,
+        by,
+        missing_first: by != OrderedAs::Value && words.one_in(2),
+    }
+}
+
+/// Mostly none.
+pub(super) fn cast(words: &mut Seeded) -> Option<Cast> {
+    match words.below(12) {
+        0 => Some(Cast::Number),
+        1 => Some(Cast::Text),
+        2 => Some(Cast::Boolean),
+        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Answers by definition.
 
-use super::naive_facets::faceted;
+use super::naive_facets::{compare_by, faceted};
 pub use super::naive_filter::accepts;
 use super::naive_filter::values;
 use crate::approximate_distinct::ApproximateDistinct;
@@ -53,15 +53,7 @@ pub fn answer(shards: &[&[Document]], query: &Query) -> Answer {
 }
 
 fn compare(query: &Query, one: &Document, other: &Document) -> Ordering {
-    let orders = query.order.iter().map(|order| {
-        let (one, other) = (values(&order.path, one), values(&order.path, other));
-        let missing = one.is_empty().cmp(&other.is_empty());
-        missing.then_with(|| match order.direction {
-            Direction::Ascending => one.first().cmp(&other.first()),
-            Direction::Descending => other.last().cmp(&one.last()),
-        })
-    });
-    orders.fold(Ordering::Equal, Ordering::then)
+    compare_by(&query.order, one, other)
 }
 
 fn aggregate(aggregate: &Aggregate, documents: &[&Document]) -> Aggregated {

@@ -5,8 +5,8 @@ use crate::dates::millis_of;
 use crate::facets::{MetricState, compare_numbers, interval_start, is_within, number_at};
 use crate::meter::Meter;
 use crate::{
-    Bucket, BucketKey, BucketOrderBy, Buckets, Facet, FacetKind, Faceted, Hit, Metric, Missing,
-    Order, Path, Source, Value,
+    Bucket, BucketKey, BucketOrderBy, Buckets, Cast, Facet, FacetKind, Faceted, Hit, Metric,
+    Missing, Order, OrderedAs, Path, Source, Value,
 };
 use quire_model::Document;
 use quire_model::ordered::Direction;
@@ -18,7 +18,11 @@ type Documents<'d> = [(Hit, &'d Document)];
 /// What a facet says of documents.
 pub(super) fn faceted(facet: &Facet, documents: &Documents<'_>) -> Faceted {
     match &facet.kind {
-        FacetKind::Metric { metric, missing } => measured(metric, missing.as_ref(), documents),
+        FacetKind::Metric {
+            metric,
+            missing,
+            cast,
+        } => measured(metric, (missing.as_ref(), *cast), documents),
         FacetKind::Hits { order, skip, limit } => {
             let mut documents = documents.to_vec();
             documents.sort_by(|(_, one), (_, other)| compare_by(order, one, other));
@@ -61,7 +65,11 @@ fn there(path: &Path, document: &Document) -> BTreeSet<Value> {
 }
 
 /// What sketches and sums say is tested where they are.
-fn measured(metric: &Metric, missing: Option<&Value>, documents: &Documents<'_>) -> Faceted {
+fn measured(
+    metric: &Metric,
+    (missing, cast): (Option<&Value>, Option<Cast>),
+    documents: &Documents<'_>,
+) -> Faceted {
     let mut state = MetricState::new(metric);
     let mut meter = Meter::new(usize::MAX);
     for (_, document) in documents {
@@ -73,7 +81,7 @@ fn measured(metric: &Metric, missing: Option<&Value>, documents: &Documents<'_>)
         if all.is_empty() {
             all.extend(missing.cloned());
         }
-        for value in all {
+        for value in all.into_iter().filter_map(|value| said(cast, value)) {
             let added = state.add(value.term(), &mut meter);
             assert!(added.is_ok(), "the meter has no limit");
         }
@@ -81,16 +89,59 @@ fn measured(metric: &Metric, missing: Option<&Value>, documents: &Documents<'_>)
     state.finish(metric)
 }
 
-fn compare_by(orders: &[Order], one: &Document, other: &Document) -> Ordering {
+/// How documents compare by orders.
+pub(super) fn compare_by(orders: &[Order], one: &Document, other: &Document) -> Ordering {
     let orders = orders.iter().map(|order| {
-        let (one, other) = (values(&order.path, one), values(&order.path, other));
-        let missing = one.is_empty().cmp(&other.is_empty());
+        let compared = |document: &Document| {
+            let values = values(&order.path, document).into_iter();
+            values
+                .filter_map(|value| compared(order, value))
+                .collect::<BTreeSet<_>>()
+        };
+        let (one, other) = (compared(one), compared(other));
+        let missing = match order.missing_first {
+            true => other.is_empty().cmp(&one.is_empty()),
+            false => one.is_empty().cmp(&other.is_empty()),
+        };
         missing.then_with(|| match order.direction {
             Direction::Ascending => one.first().cmp(&other.first()),
             Direction::Descending => other.last().cmp(&one.last()),
         })
     });
     orders.fold(Ordering::Equal, Ordering::then)
+}
+
+/// What a value counts as in an order.
+fn compared(order: &Order, value: Value) -> Option<Value> {
+    match order.by {
+        OrderedAs::Value => Some(value),
+        OrderedAs::NotNull => (value != Value::null()).then_some(value),
+        OrderedAs::Cast(cast) => said(Some(cast), value),
+    }
+}
+
+/// What a value says.
+fn said(cast: Option<Cast>, value: Value) -> Option<Value> {
+    let text = value.as_str().map(|text| text.into_owned());
+    match cast {
+        None => Some(value),
+        Some(Cast::Number) => match text {
+            Some(text) => Value::from_numeral(&text),
+            None => value.as_f64().is_some().then_some(value),
+        },
+        Some(Cast::Text) if value == Value::null() => None,
+        Some(Cast::Text) => Some(Value::from(
+            text.unwrap_or_else(|| value.to_string().to_ascii_lowercase()),
+        )),
+        Some(Cast::Boolean) => match text {
+            Some(text) => text.parse::<bool>().ok().map(Value::from),
+            None => {
+                let mut booleans = [false, true].map(Value::from).into_iter();
+                booleans.find(|it| *it == value)
+            }
+        },
+        Some(cast) => unreachable!("{cast} is tested on its own"),
+    }
 }
 
 fn of_buckets(facet: &Facet, by: &Buckets, documents: &Documents<'_>) -> Faceted {
@@ -167,7 +218,7 @@ fn parts(source: &Source, document: &Document, unread: &mut u64) -> BTreeSet<Val
         }
     }
     let mut parts = BTreeSet::new();
-    for value in all {
+    for value in all.into_iter().filter_map(|value| said(source.cast, value)) {
         match &source.key {
             BucketKey::Value(wanted) => {
                 parts.extend(wanted.accepts(value.term()).then_some(value));

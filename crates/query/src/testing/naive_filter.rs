@@ -50,6 +50,21 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
             };
             number.is_some_and(|number| (lower.clone(), upper.clone()).contains(&number))
         }),
+        Filter::Cast(Cast::Text, path, lower, upper) => any(path, &|value| {
+            let text = match value.as_str() {
+                Some(_) => Some(value.clone()),
+                None if *value == Value::null() => None,
+                None => Some(Value::from(value.to_string().to_ascii_lowercase())),
+            };
+            text.is_some_and(|text| (lower.clone(), upper.clone()).contains(&text))
+        }),
+        Filter::Cast(Cast::Boolean, path, lower, upper) => any(path, &|value| {
+            let booleans = [false, true].map(Value::from);
+            let said = booleans.into_iter().find(|one| {
+                value == one || value.as_str().as_deref() == Some(&one.to_string().to_lowercase())
+            });
+            said.is_some_and(|said| (lower.clone(), upper.clone()).contains(&said))
+        }),
         Filter::Cast(Cast::Date, path, lower, upper) => any(path, &|value| {
             let millis = |value: Value| value.as_date_millis();
             let bounds = (lower.clone().map(millis), upper.clone().map(millis));

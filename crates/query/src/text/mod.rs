@@ -15,7 +15,9 @@
 //!            | [NOT] (LIKE | ILIKE) 'pattern' [ESCAPE 'c'] | IS [NOT] NULL
 //! value      = number | -number | 'string' | TRUE | FALSE | NULL
 //! path       = name { "." name }              name = word | "any text"
-//! order      = path [ASC | DESC] {"," path [ASC | DESC]}
+//! order      = by {"," by}
+//! by         = (path | cast "(" path ")") [ASC | DESC] [NULLS (FIRST | LAST)]
+//! cast       = NUMBER | DATE | ADDRESS | TEXT | BOOLEAN
 //! aggregate  = measure [WHERE filter]
 //! measure    = COUNT "(" ")" | (MIN | MAX | SUM | AVG | DISTINCT | APPROX_DISTINCT) "(" path ")"
 //!            | PERCENTILE "(" path "," number ")"

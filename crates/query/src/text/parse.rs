@@ -48,7 +48,7 @@ impl Filter {
 }
 
 impl Order {
-    /// Reads an ORDER BY list: `price desc, added`.
+    /// Reads an ORDER BY list: `price desc, DATE(added) nulls first`.
     ///
     /// # Errors
     /// [`Error::Syntax`], with the place in the text.
@@ -56,19 +56,12 @@ impl Order {
         let mut parser = Parser::new(text)?;
         let mut orders = Vec::new();
         loop {
-            let path = field(parser.path()?.as_str());
-            orders.push(match parser.tokens.take_word("DESC") {
-                true => path.descending(),
-                false => {
-                    parser.tokens.take_word("ASC");
-                    path.ascending()
-                }
-            });
+            orders.push(parser.order()?);
             if !parser.tokens.take(&Token::Comma) {
                 break;
             }
         }
-        parser.end("ASC, DESC, a comma or the end")?;
+        parser.end("ASC, DESC, NULLS, a comma or the end")?;
         Ok(orders)
     }
 }
@@ -246,6 +239,36 @@ impl Parser {
         let max = self.argument(|_| true)?;
         self.sign(&Token::RParen, "a closing bracket")?;
         Ok(Filter::Slice { path, number, max })
+    }
+
+    /// A field, with how it is compared, its direction, and where null is.
+    fn order(&mut self) -> Result<Order> {
+        let cast = self.cast();
+        let path = match cast {
+            Some(_) => self.cast_path()?,
+            None => self.path()?,
+        };
+        let path = field(path.as_str());
+        let mut order = match self.tokens.take_word("DESC") {
+            true => path.descending(),
+            false => {
+                self.tokens.take_word("ASC");
+                path.ascending()
+            }
+        };
+        if let Some(cast) = cast {
+            order = order.cast(cast);
+        }
+        if !self.tokens.take_word("NULLS") {
+            return Ok(order);
+        }
+        if self.tokens.take_word("FIRST") {
+            return Ok(order.nulls_first());
+        }
+        match self.tokens.take_word("LAST") {
+            true => Ok(order.nulls_last()),
+            false => Err(self.tokens.expected("FIRST or LAST")),
+        }
     }
 
     /// The cast whose function comes next, as in `NUMBER(field)`.

@@ -3,8 +3,8 @@
 use super::parse::RESERVED;
 use crate::value::write_string;
 use crate::{
-    Aggregate, Comparison, Expression, Filter, Function, Grouping, Measure, Operator, Order, Path,
-    Value,
+    Aggregate, Comparison, Expression, Filter, Function, Grouping, Measure, Operator, Order,
+    OrderedAs, Path, Value,
 };
 use quire_model::ordered::Direction;
 use std::fmt::{self, Display, Formatter};
@@ -201,9 +201,17 @@ fn tightness_of(filter: &Filter) -> Tightness {
 /// As the text that [`Order::parse_list`] reads.
 impl Display for Order {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.direction {
-            Direction::Ascending => Name(&self.path).fmt(f),
-            Direction::Descending => write!(f, "{} DESC", Name(&self.path)),
+        match self.by {
+            OrderedAs::Cast(cast) => write!(f, "{cast}({})", Name(&self.path))?,
+            OrderedAs::Value | OrderedAs::NotNull => Name(&self.path).fmt(f)?,
+        }
+        if self.direction == Direction::Descending {
+            f.write_str(" DESC")?;
+        }
+        match (self.missing_first, self.by) {
+            (true, _) => f.write_str(" NULLS FIRST"),
+            (false, OrderedAs::NotNull) => f.write_str(" NULLS LAST"),
+            (false, _) => Ok(()),
         }
     }
 }

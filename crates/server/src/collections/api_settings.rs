@@ -1,6 +1,7 @@
 //! The settings of an index that OpenSearch has and Quire keeps for its clients: they are shown as
-//! they were given. Of these, `index.blocks.*`, `index.hidden` and `index.analyze.max_token_count`
-//! mean what they say; the others change no answer here.
+//! they were given. Of these, `index.blocks.*`, `index.hidden`, `index.analyze.max_token_count` and
+//! the limits of [`SearchLimits`](super::search_limits::SearchLimits) mean what they say; the
+//! others change no answer here.
 
 use axum::http::StatusCode;
 use quiredb::ApiSettings;
@@ -76,7 +77,8 @@ pub(super) fn kept(name: &str, value: &Value) -> Outcome<Option<Value>> {
         return Err(wrong("only [true] or [false] are allowed"));
     }
     let is_of_tokens = name == "analyze.max_token_count";
-    if (is_of_tokens || name.starts_with("number_of_")) && !value.is_null() {
+    let is_number = name.starts_with("number_of_") || name.starts_with("max_");
+    if (is_of_tokens || is_number) && !value.is_null() {
         let number = text.as_str().and_then(|text| text.parse::<u32>().ok());
         let number = number.ok_or_else(|| wrong("a number of at least 0 is expected"))?;
         if is_of_tokens && number > TOKENS_MAX {

@@ -7,21 +7,26 @@ mod dates;
 
 use std::ops::Bound;
 
-use quiredb::query::{Cast, Facet, FacetKind, Filter, Order, Path, Query, Value};
-use quiredb::{Collection, FieldKind, Mapping, View};
+use quiredb::query::{
+    BucketKey, Cast, Facet, FacetKind, Filter, Order, OrderedAs, Path, Query, Value,
+};
+use quiredb::{Collection, FieldKind, ID, Mapping, View};
 
+use super::search_limits::SearchLimits;
 use super::selection::Searched;
 use crate::engine::Engine;
 use crate::http::failure::Outcome;
 use crate::search::dates::is_date_math;
 use crate::search::filter::unsupported;
 
-/// The mappings of the collections that a request is about. By default there are none.
-#[derive(Default)]
+/// The mappings of the collections that a request is about, and the limits that their settings set
+/// to a search. By default there are none.
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Mappings {
     mappings: Vec<Mapping>,
     /// Whether each collection has one.
     is_of_all: bool,
+    limits: SearchLimits,
     /// The current time, for date math: milliseconds since 1970 UTC.
     now: i64,
 }
@@ -39,13 +44,18 @@ impl Mappings {
         engine: &Engine,
         collections: impl IntoIterator<Item = &'a Collection>,
     ) -> Mappings {
-        let mappings = collections.into_iter();
-        let mappings = mappings.map(|collection| collection.settings().mapping.clone());
+        let mut limits = SearchLimits::default();
+        let mappings = collections.into_iter().map(|collection| {
+            let settings = collection.settings();
+            limits.add(&settings.api);
+            settings.mapping.clone()
+        });
         let (mappings, empty): (Vec<Mapping>, Vec<Mapping>) =
             mappings.partition(|mapping| !mapping.is_empty());
         Mappings {
             is_of_all: !mappings.is_empty() && empty.is_empty(),
             mappings,
+            limits,
             now: engine.now_millis(),
         }
     }
@@ -58,6 +68,11 @@ impl Mappings {
         let mut mappings = Mappings::of(engine, &collections);
         mappings.is_of_all &= collections.len() == views.len();
         mappings
+    }
+
+    /// What one search may want.
+    pub(crate) fn limits(&self) -> &SearchLimits {
+        &self.limits
     }
 
     /// Whether the mapping of each collection gives a field a type whose values are compared whole.
@@ -77,19 +92,39 @@ impl Mappings {
         kinds.all(|other| other == first).then_some(first)
     }
 
-    /// The filter with its values converted.
+    /// The filter with its values converted, and fields as documents have them.
     ///
     /// # Errors
     /// 400 for a value that can't be one of its field.
     pub(crate) fn convert(&self, filter: Filter) -> Outcome<Filter> {
+        let mut filter = self.converted(filter)?;
+        filter.each_path_mut(&mut |path| self.rename(path));
+        Ok(filter)
+    }
+
+    /// Takes another name of a field, one of the `fields` that a mapping gives it, for the field.
+    pub(crate) fn rename(&self, path: &mut Path) {
+        let mut mappings = self.mappings.iter();
+        let field = mappings.find_map(|mapping| mapping.sub_field(path.as_str()));
+        if let Some((field, _)) = field {
+            *path = Path::new(field);
+        }
+    }
+
+    fn converted(&self, filter: Filter) -> Outcome<Filter> {
         let all = |filters: Vec<Filter>| -> Outcome<Vec<Filter>> {
-            filters.into_iter().map(|one| self.convert(one)).collect()
+            filters.into_iter().map(|one| self.converted(one)).collect()
         };
+        if let Filter::In(path, values) = &filter
+            && path.as_str() != ID
+        {
+            self.limits.check_terms(values.len())?;
+        }
         Ok(match filter {
             Filter::And(filters) => Filter::And(all(filters)?),
             Filter::Or(filters) => Filter::Or(all(filters)?),
-            Filter::Not(one) => !self.convert(*one)?,
-            Filter::Eq(path, value) => self.convert(Filter::In(path, vec![value]))?,
+            Filter::Not(one) => !self.converted(*one)?,
+            Filter::Eq(path, value) => self.converted(Filter::In(path, vec![value]))?,
             Filter::In(path, values) => match self.kind(&path) {
                 Some(FieldKind::Date) => {
                     let on = |value: &Value| {
@@ -106,6 +141,18 @@ impl Mappings {
                     Filter::Or(values.into_iter().map(of).collect())
                 }
                 Some(kind) if !kind.is_searchable() => return refuse(kind, &path),
+                Some(kind) if kind.is_number() => {
+                    let equal = |value: Value| {
+                        let bound = as_number(kind, Bound::Included(value))?;
+                        Ok(Filter::Cast(
+                            Cast::Number,
+                            path.clone(),
+                            bound.clone(),
+                            bound,
+                        ))
+                    };
+                    Filter::Or(values.into_iter().map(equal).collect::<Outcome<_>>()?)
+                }
                 Some(kind) => {
                     let mut forms = Vec::new();
                     for value in &values {
@@ -121,7 +168,11 @@ impl Mappings {
             }
             Filter::Range(path, lower, upper) => match self.kind(&path) {
                 Some(kind) if kind.is_number() => {
-                    Filter::Range(path, as_number(kind, lower)?, as_number(kind, upper)?)
+                    let (lower, upper) = (as_number(kind, lower)?, as_number(kind, upper)?);
+                    Filter::Cast(Cast::Number, path, lower, upper)
+                }
+                Some(kind) if kind.is_text() => {
+                    Filter::Cast(Cast::Text, path, as_text(lower), as_text(upper))
                 }
                 Some(FieldKind::Date) => dates::between(path, &lower, &upper, self.now)?,
                 Some(FieldKind::DateNanos) => dates::nanos(path, &lower, &upper, self.now)?,
@@ -135,7 +186,21 @@ impl Mappings {
             },
             Filter::Prefix(path, prefix) => {
                 self.check_searchable(&path)?;
-                Filter::Prefix(path, prefix)
+                let strings = Filter::Prefix(path.clone(), prefix.clone());
+                match self.kind(&path) {
+                    // Numbers and booleans are in this range of texts if they begin so.
+                    Some(kind) if kind.is_text() => {
+                        let end = Value::from(format!("{prefix}{}", char::MAX));
+                        let (lower, upper) = (Value::from(prefix), Bound::Excluded(end));
+                        strings.or(Filter::Cast(
+                            Cast::Text,
+                            path,
+                            Bound::Included(lower),
+                            upper,
+                        ))
+                    }
+                    _ => strings,
+                }
             }
             Filter::Like(path, pattern) => {
                 self.check_searchable(&path)?;
@@ -145,7 +210,7 @@ impl Mappings {
         })
     }
 
-    /// A query with the values of its filter converted.
+    /// A query with the values of its filter converted, and its orders by the types of fields.
     ///
     /// # Errors
     /// 400 for a value that can't be one of its field, and for an order or a group by a field whose
@@ -153,10 +218,11 @@ impl Mappings {
     pub(crate) fn convert_query(&self, query: &mut Query) -> Outcome<()> {
         let filter = std::mem::replace(&mut query.filter, Filter::All);
         query.filter = self.convert(filter)?;
-        self.check_order(&query.order)
+        self.convert_orders(&mut query.order)
     }
 
-    /// Converts the values of the filters of a facet, but not of those in it.
+    /// Converts the values of the filters of a facet, but not of those in it, and reads the values
+    /// of its fields by their types.
     ///
     /// # Errors
     /// As [`convert_query`](Mappings::convert_query).
@@ -167,26 +233,50 @@ impl Mappings {
                 *filters = all.map(|one| self.convert(one)).collect::<Outcome<_>>()?;
             }
             FacetKind::Buckets(buckets) => {
-                let mut by = buckets.by.iter();
-                by.try_for_each(|source| self.check_searchable(&source.path))?;
+                for source in &mut buckets.by {
+                    self.check_searchable(&source.path)?;
+                    // Keys of dates are moments already; addresses are texts in buckets.
+                    let is_plain =
+                        matches!(source.key, BucketKey::Value(_) | BucketKey::Interval { .. });
+                    let cast = self.cast(&source.path).filter(|_| is_plain);
+                    source.cast = cast
+                        .filter(|cast| matches!(cast, Cast::Number | Cast::Text | Cast::Boolean));
+                }
             }
-            FacetKind::Hits { order, .. } => self.check_order(order)?,
-            FacetKind::Metric { .. } => {}
+            FacetKind::Hits { order, .. } => self.convert_orders(order)?,
+            FacetKind::Metric { metric, cast, .. } => {
+                let kind = metric.path().and_then(|path| self.cast(path));
+                *cast = kind.filter(|cast| *cast != Cast::Address);
+            }
+        }
+        facet.each_path_mut(&mut |path| {
+            self.rename(path);
+            Ok(())
+        })
+    }
+
+    fn convert_orders(&self, orders: &mut [Order]) -> Outcome<()> {
+        for order in orders {
+            self.check_searchable(&order.path)?;
+            if let Some(cast) = self.cast(&order.path) {
+                order.by = OrderedAs::Cast(cast);
+            }
+            self.rename(&mut order.path);
         }
         Ok(())
     }
 
-    fn check_order(&self, order: &[Order]) -> Outcome<()> {
-        for Order { path, .. } in order {
-            self.check_searchable(path)?;
-            if self.kind(path) == Some(FieldKind::Ip) {
-                return Err(unsupported(format!(
-                    "[sort] by [{path}], of type [ip], is not supported: texts would be sorted, \
-                     not addresses"
-                )));
-            }
+    /// As what the values of a field are compared; none as they are.
+    pub(crate) fn cast(&self, path: &Path) -> Option<Cast> {
+        let kind = self.kind(path)?;
+        match kind {
+            FieldKind::Date => Some(Cast::Date),
+            FieldKind::Ip => Some(Cast::Address),
+            FieldKind::Boolean => Some(Cast::Boolean),
+            kind if kind.is_number() => Some(Cast::Number),
+            kind if kind.is_text() => Some(Cast::Text),
+            _ => None,
         }
-        Ok(())
     }
 
     fn check_searchable(&self, path: &Path) -> Outcome<()> {
@@ -229,27 +319,28 @@ fn forms(kind: FieldKind, value: &Value) -> Outcome<Vec<Value>> {
     let text = value.as_str();
     let text = text.as_deref();
     if let Some(text) = text
-        && kind.is_number()
-    {
-        return Ok(vec![number(kind, text)?]);
-    }
-    if let Some(text) = text
         && kind == FieldKind::Boolean
     {
         return match text {
-            "true" => Ok(vec![Value::from(true)]),
-            "false" | "" => Ok(vec![Value::from(false)]),
+            "true" => Ok(vec![Value::from(true), Value::from("true")]),
+            "false" | "" => Ok(vec![Value::from(false), Value::from("false")]),
             _ => Err(unsupported(format!(
                 "Can't parse boolean value [{text}], expected [true] or [false]"
             ))),
         };
     }
     let mut forms = vec![value.clone()];
+    if kind == FieldKind::Boolean {
+        forms.push(text_of(value));
+    }
     if kind.is_text() {
         match text {
             // A text that a number or a boolean is written as.
-            Some(text) => forms.extend(number_or_boolean(text).filter(|it| shown(it) == text)),
-            None => forms.push(Value::from(shown(value).as_str())),
+            Some(text) => {
+                let said = number_or_boolean(text);
+                forms.extend(said.filter(|said| text_of(said) == Value::from(text)));
+            }
+            None => forms.push(text_of(value)),
         }
     }
     Ok(forms)
@@ -272,8 +363,17 @@ pub(crate) fn number_or_boolean(text: &str) -> Option<Value> {
     }
 }
 
-fn shown(value: &Value) -> String {
-    value.to_string()
+/// The text that a number or a boolean is written as.
+pub(crate) fn text_of(value: &Value) -> Value {
+    Value::from(value.to_string().to_ascii_lowercase())
+}
+
+/// A bound as text.
+fn as_text(bound: Bound<Value>) -> Bound<Value> {
+    bound.map(|value| match value.as_str() {
+        Some(_) => value,
+        None => text_of(&value),
+    })
 }
 
 fn number(kind: FieldKind, text: &str) -> Outcome<Value> {

@@ -1,17 +1,17 @@
 //! `search_after`: the documents that come after a place in an order, as a filter.
 //!
-//! A document is ordered by the least of its values ascending, and by the greatest descending;
-//! documents without a value come last. So a document comes after a value if it has no value up to
-//! it, and that says it for all three.
+//! A document is ordered by the least of its values ascending, and by the greatest descending. So a
+//! document comes after a value if it has no value up to it. So do those without any, where they
+//! come last. Null as a place is that of the documents without a value.
 
 use quire_model::ordered::{Direction, OrderedValue};
-use quiredb::query::{Filter, Order, Path, Value};
+use quiredb::query::{Cast, Filter, Order, OrderedAs, Path, Value};
 use quiredb::{ID, Key};
 use serde_json::Value as Json;
 use std::ops::Bound;
 
 use super::filter::{scalar, unsupported};
-use crate::collections::coerce::number_or_boolean;
+use crate::collections::coerce::{number_or_boolean, text_of};
 use crate::http::failure::Outcome;
 
 /// The documents that come after these values in these orders. Some clients send numbers and
@@ -34,42 +34,104 @@ pub(crate) fn after(
     }
     let (mut any, mut level) = (Vec::new(), Vec::new());
     for (order, value) in orders.iter().zip(values) {
-        let mut value = value_of(order, value)?;
-        if let Some(text) = value.as_str()
-            && order.path.as_str() != ID
-            && let Some(meant) = number_or_boolean(&text)
-            && !has_text(strings(&order.path))?
-        {
-            value = meant;
-        }
-        let upto = upto(order, &value, true);
-        let before = self::upto(order, &value, false);
-        any.push(Filter::And([level.as_slice(), &[!upto.clone()]].concat()));
-        level.extend([upto, !before]);
+        let at = match value.is_null() {
+            true => Place::without_value(order),
+            false => Place::of_value(order, value_of(order, value, &has_text)?),
+        };
+        any.push(Filter::And([level.as_slice(), &[at.after]].concat()));
+        level.extend(at.equal);
     }
     Ok(Filter::Or(any))
 }
 
-fn value_of(order: &Order, value: &Json) -> Outcome<Value> {
-    if value.is_null() {
-        return Err(unsupported(format!(
-            "[search_after] has null for [{}]: it can't tell documents with null from those \
-             without the field; add an [exists] query on it",
-            order.path
-        )));
+/// A place in one order.
+struct Place {
+    /// The documents that come after it.
+    after: Filter,
+    /// Those that are at it: all of these.
+    equal: Vec<Filter>,
+}
+
+impl Place {
+    /// That of the documents without a value.
+    fn without_value(order: &Order) -> Place {
+        let has_value = has_value(order);
+        Place {
+            after: match order.missing_first {
+                true => has_value.clone(),
+                false => Filter::none(),
+            },
+            equal: vec![!has_value],
+        }
     }
+
+    fn of_value(order: &Order, value: Value) -> Place {
+        let upto = upto(order, &value, true);
+        let before = self::upto(order, &value, false);
+        let beyond = !upto.clone();
+        Place {
+            after: match order.missing_first {
+                true => has_value(order).and(beyond),
+                false => beyond,
+            },
+            equal: vec![upto, !before],
+        }
+    }
+}
+
+/// The documents that have a value to be ordered by.
+fn has_value(order: &Order) -> Filter {
+    let path = order.path.clone();
+    match order.by {
+        OrderedAs::Cast(cast) => Filter::Cast(cast, path, Bound::Unbounded, Bound::Unbounded),
+        OrderedAs::Value | OrderedAs::NotNull => Filter::Exists(path),
+    }
+}
+
+fn value_of(
+    order: &Order,
+    value: &Json,
+    has_text: &impl Fn(Filter) -> Outcome<bool>,
+) -> Outcome<Value> {
     let value = scalar(value, "search_after")?;
+    let text = value.as_str().map(Into::into);
+    let text: Option<String> = text;
     // A key that is an integer is ordered as one.
-    let key = value.as_str().filter(|_| order.path.as_str() == ID);
-    let key = key.and_then(|text| Key::parse(&text).ok());
-    Ok(match key.and_then(|key| key.as_integer()) {
-        Some(integer) => match (i64::try_from(integer), u64::try_from(integer)) {
-            (Ok(integer), _) => Value::from(integer),
-            (_, Ok(integer)) => Value::from(integer),
-            _ => value,
+    if order.path.as_str() == ID {
+        let key = text.and_then(|text| Key::parse(&text).ok());
+        return Ok(match key.and_then(|key| key.as_integer()) {
+            Some(integer) => match (i64::try_from(integer), u64::try_from(integer)) {
+                (Ok(integer), _) => Value::from(integer),
+                (_, Ok(integer)) => Value::from(integer),
+                _ => value,
+            },
+            None => value,
+        });
+    }
+    let wrong = |what: &str| {
+        let path = &order.path;
+        unsupported(format!(
+            "[search_after] has [{value}] for [{path}], which is no {what}"
+        ))
+    };
+    match (order.by, text) {
+        (OrderedAs::Cast(Cast::Text), None) => Ok(text_of(&value)),
+        (OrderedAs::Cast(Cast::Number), Some(text)) => {
+            Value::from_numeral(&text).ok_or_else(|| wrong("number"))
+        }
+        (OrderedAs::Cast(Cast::Number), None) if value.as_f64().is_none() => Err(wrong("number")),
+        (OrderedAs::Cast(Cast::Boolean), Some(text)) => {
+            let boolean = text.parse::<bool>();
+            boolean.map(Value::from).map_err(|_| wrong("boolean"))
+        }
+        (OrderedAs::Cast(Cast::Boolean), None) if value.as_f64().is_some() => Err(wrong("boolean")),
+        (OrderedAs::Cast(Cast::Date), _) if value.as_date_millis().is_none() => Err(wrong("date")),
+        (OrderedAs::Value | OrderedAs::NotNull, Some(text)) => match number_or_boolean(&text) {
+            Some(meant) if !has_text(strings(&order.path))? => Ok(meant),
+            _ => Ok(value),
         },
-        None => value,
-    })
+        _ => Ok(value),
+    }
 }
 
 /// The documents with a value that comes before this one in an order, or is it, if that counts.
@@ -83,12 +145,15 @@ fn upto(order: &Order, value: &Value, inclusive: bool) -> Filter {
         Direction::Ascending => (Bound::Unbounded, end),
         Direction::Descending => (end, Bound::Unbounded),
     };
-    // A range is about values of one type: null < booleans < numbers < strings.
-    let types = [nulls(path), booleans(path), numbers(path), strings(path)];
+    if let OrderedAs::Cast(cast) = order.by {
+        return Filter::Cast(cast, path.clone(), lower, upper);
+    }
+    // A range is about values of one type: booleans < numbers < strings.
+    let types = [booleans(path), numbers(path), strings(path)];
     let place = match value.get() {
-        OrderedValue::Bool(_) => 1,
-        OrderedValue::String(_) => 3,
-        _ => 2,
+        OrderedValue::Bool(_) => 0,
+        OrderedValue::String(_) => 2,
+        _ => 1,
     };
     let beyond = match order.direction {
         Direction::Ascending => types.get(..place),
@@ -97,10 +162,6 @@ fn upto(order: &Order, value: &Value, inclusive: bool) -> Filter {
     let mut any = vec![Filter::Range(path.clone(), lower, upper)];
     any.extend_from_slice(beyond.unwrap_or_default());
     Filter::Or(any)
-}
-
-fn nulls(path: &Path) -> Filter {
-    Filter::Eq(path.clone(), Value::null())
 }
 
 fn booleans(path: &Path) -> Filter {

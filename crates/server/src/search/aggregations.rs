@@ -21,7 +21,6 @@ mod paths;
 mod percentiles;
 mod pipeline;
 mod pipeline_kinds;
-mod queries;
 mod ranges;
 mod said;
 mod terms;

@@ -1,9 +1,11 @@
 //! [`HitWriter`]: how hits are written.
 
-use quiredb::query::{Hit, Order};
+use quiredb::query::{Cast, Hit, Order, OrderedAs};
 use quiredb::{ID, ValueRef, View, Within};
+use std::sync::Arc;
 
 use super::execute::failed;
+use super::shown_fields::ShownFields;
 use crate::documents::source::Source;
 use crate::http::answer::write_string;
 use crate::http::failure::Outcome;
@@ -13,6 +15,9 @@ use crate::http::failure::Outcome;
 pub(crate) struct HitWriter {
     /// Which part of a document is shown.
     pub(crate) source: Source,
+    /// Which values are shown beside it.
+    pub(crate) fields: Arc<ShownFields>,
+    pub(crate) with_id: bool,
     pub(crate) orders: Vec<Order>,
     pub(crate) with_version: bool,
     pub(crate) with_seq_no: bool,
@@ -50,8 +55,10 @@ impl HitWriter {
     pub(crate) fn write(&self, index: &str, found: &quiredb::Found, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"_index\":");
         write_string(index, out);
-        out.extend_from_slice(b",\"_id\":");
-        write_string(&found.key.to_string(), out);
+        if self.with_id {
+            out.extend_from_slice(b",\"_id\":");
+            write_string(&found.key.to_string(), out);
+        }
         if self.with_version {
             out.extend_from_slice(format!(",\"_version\":{}", found.shown_version()).as_bytes());
         }
@@ -70,6 +77,9 @@ impl HitWriter {
             let document = ValueRef::Object(found.document.root());
             self.source.fields.write(document, "", out);
         }
+        if !self.fields.is_empty() {
+            self.fields.write(&found.document, out);
+        }
         for (at, order) in self.orders.iter().enumerate() {
             out.extend_from_slice(if at == 0 { b",\"sort\":[" } else { b"," });
             if order.path.as_str() == ID {
@@ -77,9 +87,15 @@ impl HitWriter {
                 write_string(&found.key.to_string(), out);
                 continue;
             }
-            match order.value_of(&found.document) {
-                Some(value) => value.write_json(out),
-                None => out.extend_from_slice(b"null"),
+            let value = order.value_of(&found.document);
+            let address = match order.by {
+                OrderedAs::Cast(Cast::Address) => value.as_ref().and_then(Cast::address_text),
+                _ => None,
+            };
+            match (address, value) {
+                (Some(address), _) => write_string(&address, out),
+                (None, Some(value)) => value.write_json(out),
+                (None, None) => out.extend_from_slice(b"null"),
             }
         }
         if !self.orders.is_empty() {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::after::after;
 use super::aggregations::{Answers, complete, write};
 use super::by_key::page_by_key;
+use super::by_time::{is_by_time, page_bound};
 use super::execute::{failed, options};
 use super::filter::{unsupported, whole_text};
 use super::hit_writer::HitWriter;
@@ -246,6 +247,8 @@ impl Hits {
 pub(crate) fn writer_of(request: &Request) -> HitWriter {
     HitWriter {
         source: request.source.clone(),
+        fields: Arc::clone(&request.fields),
+        with_id: request.with_id,
         orders: request.query.order.clone(),
         with_version: request.with_version,
         with_seq_no: request.with_seq_no,
@@ -313,8 +316,27 @@ fn found_of(
         }
         Ok::<_, Failure>(answer)
     };
+    let page = |mut query: Query| -> Outcome<Answer> {
+        if let Some(bound) = page_bound(views, &query, run)? {
+            query.filter = query.filter.and(bound);
+        }
+        run(query)
+    };
     let Some(values) = &request.search_after else {
-        let mut answer = run(query.clone())?;
+        let mut answer = match query.count || query.is_aggregated() {
+            // They are about all documents, and the page is not.
+            true if is_by_time(&query) => {
+                let (of_all, of_page) = split(&query);
+                let (all, of_page) = (run(of_all)?, page(of_page)?);
+                Answer {
+                    hits: of_page.hits,
+                    is_partial: all.is_partial || of_page.is_partial,
+                    ..all
+                }
+            }
+            true => run(query.clone())?,
+            false => page(query.clone())?,
+        };
         let hits = std::mem::take(&mut answer.hits);
         return Ok(Found {
             hits: Hits::Places(hits.into_iter()),
@@ -322,17 +344,7 @@ fn found_of(
             query,
         });
     };
-    // The total and the aggregates are about all documents, whatever page is wanted.
-    let of_all = Query {
-        order: Vec::new(),
-        limit: Some(0),
-        ..query.clone()
-    };
-    let of_page = Query {
-        count: false,
-        facets: Vec::new(),
-        ..query.clone()
-    };
+    let (of_all, of_page) = split(&query);
     let answer = match of_all.count || of_all.is_aggregated() {
         true => run(of_all)?,
         false => Answer::default(),
@@ -365,7 +377,7 @@ fn found_of(
             };
             let beyond = after(&of_page.order, values, has_text)?;
             let filter = of_page.filter.clone().and(beyond);
-            Hits::Places(run(Query { filter, ..of_page })?.hits.into_iter())
+            Hits::Places(page(Query { filter, ..of_page })?.hits.into_iter())
         }
     };
     Ok(Found {
@@ -373,6 +385,21 @@ fn found_of(
         answer,
         query,
     })
+}
+
+/// A query of the total and the aggregates, which are about all documents, and one of the page.
+fn split(query: &Query) -> (Query, Query) {
+    let of_all = Query {
+        order: Vec::new(),
+        limit: Some(0),
+        ..query.clone()
+    };
+    let of_page = Query {
+        count: false,
+        facets: Vec::new(),
+        ..query.clone()
+    };
+    (of_all, of_page)
 }
 
 /// The only view and the key to go on after, if the order is that of keys alone.

@@ -11,6 +11,7 @@ use super::execute::Limits;
 use super::filter::{WholeTexts, filter_with, known, object, text, unsupported};
 use super::lease::lease;
 use super::limit::limit_to;
+use super::shown_fields::ShownFields;
 use super::sort::{orders, orders_of_text};
 use crate::collections::coerce::Mappings;
 use crate::documents::source::{Source, SourceBody};
@@ -25,14 +26,11 @@ const SIZE_DEFAULT: u64 = 10;
 const SLICES_MAX: u32 = 1_024;
 
 /// Members of a body that change nothing here, with the values that they may have then.
-const WITHOUT_EFFECT: [(&str, &[&str]); 9] = [
-    ("docvalue_fields", &["[]"]),
+const WITHOUT_EFFECT: [(&str, &[&str]); 6] = [
     ("explain", &["false"]),
-    ("fields", &["[]"]),
     ("indices_boost", &["[]"]),
     ("profile", &["false"]),
     ("script_fields", &["{}"]),
-    ("stored_fields", &["[]", "\"_none_\""]),
     ("terminate_after", &["0"]),
     ("track_scores", &["false"]),
 ];
@@ -47,6 +45,10 @@ pub(crate) struct Request {
     pub(crate) aggregations: Vec<Aggregation>,
     /// Which part of a hit's document is shown.
     pub(crate) source: Source,
+    /// Which values are shown beside it.
+    pub(crate) fields: Arc<ShownFields>,
+    /// Whether hits have their ids.
+    pub(crate) with_id: bool,
     pub(crate) limits: Limits,
     /// The place in the order after which the page begins.
     pub(crate) search_after: Option<Vec<Json>>,
@@ -86,7 +88,10 @@ impl Request {
             "aggs",
             "aggregations",
             "search_after",
+            "docvalue_fields",
+            "fields",
             "pit",
+            "stored_fields",
             "seq_no_primary_term",
             "slice",
             "stats",
@@ -96,11 +101,8 @@ impl Request {
         let others = WITHOUT_EFFECT.map(|(name, _)| name);
         known(&body, "search", &[&members[..], &others].concat())?;
         for (name, allowed) in WITHOUT_EFFECT {
-            // No field is stored apart. With `_source` beside it, "all that are" says nothing.
-            let is_all = name == "stored_fields" && body.contains_key("_source");
             if let Some(value) = body.get(name)
                 && !value.is_null()
-                && !(is_all && *value == json!(["*"]))
                 && !allowed.contains(&value.to_string().as_str())
             {
                 return Err(unsupported(format!("[{name}] is not supported: [{value}]")));
@@ -171,11 +173,16 @@ impl Request {
             .source()?,
             _ => Source::of(params)?,
         };
+        let names_source = is_in_params || body.get("_source").is_some_and(|it| !it.is_null());
+        let (hides_source, with_id) = stored_fields(&body, params, names_source)?;
+        let source = if hides_source { Source::none() } else { source };
         Ok(Request {
             query,
             texts,
             aggregations,
             source,
+            fields: Arc::new(ShownFields::of(&body)?),
+            with_id,
             limits: limits(&body, params)?,
             search_after,
             point,
@@ -195,6 +202,14 @@ impl Request {
     /// # Errors
     /// As those of [`limit_to`], and 400 for an aggregation of a field that can't have it.
     pub(crate) fn limit_to(&mut self, filter: Filter, mappings: &Mappings) -> Outcome<()> {
+        let (skip, limit) = (self.query.skip, self.query.limit.unwrap_or_default());
+        let is_scroll = self.scroll.is_some();
+        mappings.limits().check_page(skip, limit, is_scroll)?;
+        if !self.fields.is_empty()
+            && let Some(fields) = Arc::get_mut(&mut self.fields)
+        {
+            fields.adapt(mappings)?;
+        }
         limit_to(&mut self.query, &self.texts, filter, mappings)?;
         adapt(&mut self.aggregations, mappings)?;
         self.query.facets = Aggregation::facets(&self.aggregations);
@@ -263,6 +278,36 @@ pub(crate) fn limit_to_slice(query: &mut Query, body: &Map<String, Json>) -> Out
         own => own.and(slice),
     };
     Ok(true)
+}
+
+/// `stored_fields`: whether the document is hidden, and whether the id is shown. No field is stored
+/// apart, so no other is there.
+fn stored_fields(
+    body: &Map<String, Json>,
+    params: &Params,
+    names_source: bool,
+) -> Outcome<(bool, bool)> {
+    let given = match params.text("stored_fields") {
+        Some("_none_") => json!("_none_"),
+        _ => body.get("stored_fields").cloned().unwrap_or_default(),
+    };
+    let is_none = given == "_none_" || given == json!(["_none_"]);
+    if is_none && names_source {
+        return Err(Failure::validation(
+            "[stored_fields] cannot be disabled if [_source] is requested",
+        ));
+    }
+    match given {
+        Json::Null => Ok((false, true)),
+        _ if is_none => Ok((true, false)),
+        Json::Array(names) if names.is_empty() => Ok((!names_source, true)),
+        // With `_source` beside it, "all that are" says nothing.
+        given if names_source && given == json!(["*"]) => Ok((false, true)),
+        given if given == "_source" || given == json!(["_source"]) => Ok((false, true)),
+        given => Err(unsupported(format!(
+            "[stored_fields] is not supported: [{given}]: no field is stored apart; use [fields]"
+        ))),
+    }
 }
 
 /// The groups that a search is counted in.

@@ -9,7 +9,8 @@ use crate::http::failure::Outcome;
 
 /// The orders of a `sort` in a body: a field, an object `{FIELD: "desc"}` or `{FIELD: {"order":
 /// "desc"}}`, or a list of these. A document with several values of a field is sorted by the least
-/// ascending, and by the greatest descending.
+/// ascending, and by the greatest descending. Null is no value: documents with it alone come last,
+/// or first where `missing` says so, as those without the field.
 ///
 /// `_shard_doc` is the order of keys, which a later page can begin in. So is `_doc` if `ties` is
 /// true; otherwise it is the order in which documents are found.
@@ -27,35 +28,41 @@ pub(crate) fn orders_of_text(sort: &str, ties: bool) -> Outcome<Vec<Order>> {
     let mut orders = Vec::new();
     for part in sort.split(',') {
         let (at, direction) = part.rsplit_once(':').unwrap_or((part, "asc"));
-        orders.extend(by(at, direction, ties)?);
+        orders.extend(by(at, direction, ties, false)?);
     }
     Ok(orders)
 }
 
 fn order(sort: &Json, ties: bool) -> Outcome<Option<Order>> {
     if let Some(at) = sort.as_str() {
-        return by(at, "asc", ties);
+        return by(at, "asc", ties, false);
     }
     let (at, how) = only_entry(object(sort, "sort")?, "sort")?;
     let Json::Object(how) = how else {
         let direction = text(Some(how), "[sort] needs [asc] or [desc]")?;
-        return by(at, direction, ties);
+        return by(at, direction, ties, false);
     };
     known(how, "sort", &["order", "missing", "mode", "unmapped_type"])?;
     let direction = how.get("order").and_then(Json::as_str).unwrap_or("asc");
     let natural = if direction == "desc" { "max" } else { "min" };
-    for (name, only) in [("missing", "_last"), ("mode", natural)] {
-        if how.get(name).is_some_and(|value| value != only) {
-            let what = format!("[{name}] of a [sort] {direction} must be [{only}]");
+    if how.get("mode").is_some_and(|value| value != natural) {
+        let what = format!("[mode] of a [sort] {direction} must be [{natural}]");
+        return Err(unsupported(what));
+    }
+    let missing_first = match how.get("missing").map(Json::as_str) {
+        None | Some(Some("_last")) => false,
+        Some(Some("_first")) => true,
+        Some(_) => {
+            let what = "[missing] of a [sort] must be [_last] or [_first]";
             return Err(unsupported(what));
         }
-    }
-    by(at, direction, ties)
+    };
+    by(at, direction, ties, missing_first)
 }
 
 /// The order by one field. Nothing is scored, so `_score` is no order, and without ties nor is
 /// `_doc`: documents stay in the order in which they are found.
-fn by(at: &str, direction: &str, ties: bool) -> Outcome<Option<Order>> {
+fn by(at: &str, direction: &str, ties: bool, missing_first: bool) -> Outcome<Option<Order>> {
     check_field(at)?;
     let is_place = matches!(at, "_doc" | "_shard_doc");
     let path = if is_place { ID } else { at };
@@ -66,6 +73,11 @@ fn by(at: &str, direction: &str, ties: bool) -> Outcome<Option<Order>> {
             let what = format!("[sort] of [{at}] must be [asc] or [desc], not [{direction}]");
             return Err(unsupported(what));
         }
+    };
+    let order = match missing_first {
+        _ if path == ID => order,
+        true => order.nulls_first(),
+        false => order.nulls_last(),
     };
     Ok((at != "_score" && (ties || at != "_doc")).then_some(order))
 }

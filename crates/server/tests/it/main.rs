@@ -44,6 +44,8 @@ mod tasks;
 #[cfg(test)]
 mod tls;
 #[cfg(test)]
+mod typed;
+#[cfg(test)]
 mod update;
 #[cfg(test)]
 mod wide;

@@ -264,7 +264,7 @@ async fn what_is_unknown_is_refused_by_name() {
         (r#"{"search_after":[1]}"#, "[search_after]"),
         (r#"{"size":-1}"#, "[size]"),
         (r#"{"sort":[{"price":{"order":"up"}}]}"#, "[up]"),
-        (r#"{"sort":[{"price":{"missing":"_first"}}]}"#, "[missing]"),
+        (r#"{"sort":[{"price":{"missing":7}}]}"#, "[missing]"),
         (r#"{"sort":[{"price":"desc","mark":"asc"}]}"#, "[mark]"),
         (r#"{"track_total_hits":"some"}"#, "[track_total_hits]"),
         (r#"{"_source":7}"#, "[_source]"),

@@ -4,10 +4,9 @@ use quiredb::query::{Facet, FacetKind, Filter};
 use serde_json::Value as Json;
 
 use super::body::Body;
-use super::kind::Kind;
-use super::queries::{QUERIES_MAX, written_out};
+use super::kind::{Kind, QUERIES_MAX};
 use crate::http::failure::Outcome;
-use crate::search::filter::object;
+use crate::search::filter::{filter, object};
 
 pub(super) fn adjacency_matrix(body: &Json) -> Outcome<(Kind, Facet)> {
     let names = ["filters", "separator", "show_only_intersecting"];
@@ -19,7 +18,7 @@ pub(super) fn adjacency_matrix(body: &Json) -> Outcome<(Kind, Facet)> {
     let only_both = body.flag("show_only_intersecting")?;
     let mut all: Vec<(String, Filter)> = Vec::new();
     for (name, query) in object(filters, "filters")? {
-        all.push((name.clone(), written_out(query)?));
+        all.push((name.clone(), filter(query)?));
     }
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     let (count, mut cells) = (all.len(), Vec::new());

@@ -7,11 +7,11 @@ use super::adjacency::adjacency_matrix;
 use super::body::{Body, Reading};
 use super::composite::composite;
 use super::histograms::{date_histogram, histogram};
-use super::kind::{Aggregation, Kind};
-use super::queries::{QUERIES_MAX, written_out};
+use super::kind::{Aggregation, Kind, QUERIES_MAX};
 use super::ranges::{date_range, range};
 use super::terms::{multi_terms, rare_terms, terms};
 use crate::http::failure::Outcome;
+use crate::search::filter::filter;
 
 /// Buckets; none if the kind is another. `inner` are the aggregations in it.
 pub(super) fn bucket_kind(
@@ -32,7 +32,7 @@ pub(super) fn bucket_kind(
         "composite" => composite(body)?,
         "filters" => filters(body)?,
         "filter" => {
-            let filters = FacetKind::Filters(vec![written_out(body)?]);
+            let filters = FacetKind::Filters(vec![filter(body)?]);
             (Kind::Single("filter"), filters.into())
         }
         "missing" => {
@@ -61,13 +61,13 @@ fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
     match given.ok_or_else(|| body.refused("[filters] cannot be empty"))? {
         Json::Array(all) => {
             for query in all {
-                filters.push(written_out(query)?);
+                filters.push(filter(query)?);
             }
         }
         Json::Object(all) => {
             names = Some(all.keys().cloned().collect::<Vec<_>>());
             for query in all.values() {
-                filters.push(written_out(query)?);
+                filters.push(filter(query)?);
             }
         }
         _ => return Err(refused()),

@@ -2,12 +2,15 @@
 
 use jiff::tz::TimeZone;
 use quiredb::FieldKind;
-use quiredb::query::{Facet, Order, Rounding};
+use quiredb::query::{Cast, Facet, FacetKind, Order, Rounding};
 use serde_json::{Map, Value as Json};
 
 use super::moving::Moving;
 use crate::documents::source::Source;
 use crate::search::dates::DateFormat;
+
+/// Queries of which one aggregation makes buckets.
+pub(super) const QUERIES_MAX: usize = 1024;
 
 /// An aggregation of a request.
 #[derive(Debug)]
@@ -20,6 +23,20 @@ pub(crate) struct Aggregation {
     pub(super) inner: Vec<Aggregation>,
     /// Returned as it is.
     pub(super) meta: Option<Map<String, Json>>,
+}
+
+impl Aggregation {
+    /// Whether it measures dates, by their moment.
+    pub(super) fn is_of_dates(&self) -> bool {
+        let kind = self.facet.as_ref().map(|facet| &facet.kind);
+        matches!(
+            kind,
+            Some(FacetKind::Metric {
+                cast: Some(Cast::Date),
+                ..
+            })
+        )
+    }
 }
 
 /// What kind of an aggregation, and how its answer is written.

@@ -20,6 +20,9 @@ pub(crate) fn adapt(all: &mut [Aggregation], mappings: &Mappings) -> Outcome<()>
         };
         refuse_text(&one.kind, facet, mappings)?;
         mappings.convert_facet(facet)?;
+        if let (Kind::Hits(shape), FacetKind::Hits { order, .. }) = (&mut one.kind, &facet.kind) {
+            shape.orders.clone_from(order);
+        }
         if let FacetKind::Buckets(buckets) = &mut facet.kind {
             adapt_buckets(&one.name, &mut one.kind, buckets, mappings)?;
         }

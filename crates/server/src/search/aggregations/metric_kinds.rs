@@ -76,7 +76,15 @@ pub(super) fn metric_kind(name: &str, kind: &str, body: &Json) -> Outcome<Option
         _ => return Ok(None),
     };
     let missing = body.missing()?;
-    Ok(Some((shape, FacetKind::Metric { metric, missing }.into())))
+    Ok(Some((
+        shape,
+        FacetKind::Metric {
+            metric,
+            missing,
+            cast: None,
+        }
+        .into(),
+    )))
 }
 
 fn top_hits(body: &Json) -> Outcome<(Kind, Facet)> {

@@ -68,7 +68,12 @@ pub(super) fn median_deviation(name: &str, body: &Json) -> Outcome<(Kind, Facet)
     let (metric, missing) = (Metric::MedianDeviation(body.field()?), body.missing()?);
     Ok((
         Kind::Metric(kind),
-        FacetKind::Metric { metric, missing }.into(),
+        FacetKind::Metric {
+            metric,
+            missing,
+            cast: None,
+        }
+        .into(),
     ))
 }
 
@@ -84,7 +89,11 @@ fn finish(
         keyed: body.get("keyed").is_none() || body.flag("keyed")?,
     };
     let missing = body.missing()?;
-    let facet = FacetKind::Metric { metric, missing };
+    let facet = FacetKind::Metric {
+        metric,
+        missing,
+        cast: None,
+    };
     Ok((Kind::Percentiles(shape), facet.into()))
 }
 

@@ -21,6 +21,10 @@ pub(super) fn weighted_avg(body: &Json) -> Outcome<(Kind, Facet)> {
         weight_missing: weight.missing()?,
     };
     let missing = value.missing()?;
-    let facet = FacetKind::Metric { metric, missing };
+    let facet = FacetKind::Metric {
+        metric,
+        missing,
+        cast: None,
+    };
     Ok((Kind::Metric("weighted_avg"), facet.into()))
 }

@@ -4,6 +4,7 @@ use quire_model::ordered::OrderedValue;
 use quiredb::View;
 use quiredb::query::{Aggregated, Faceted, Hit, Stats, Value};
 use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
 
 use super::key_text::{key_text, text};
 use super::kind::{
@@ -110,7 +111,9 @@ fn write_metric(
         (Faceted::Measured(Aggregated::Number(number)), _) => {
             push_member("value", &json!(number), out);
         }
-        (Faceted::Measured(Aggregated::Value(value)), _) => write_value(value.as_ref(), out),
+        (Faceted::Measured(Aggregated::Value(value)), _) => {
+            write_value(value.as_ref(), one.is_of_dates(), out);
+        }
         (Faceted::Stats(stats), Kind::ExtendedStats(sigma)) => {
             push_members(&extended_members(stats, *sigma), out);
         }
@@ -141,17 +144,22 @@ fn write_metric(
 }
 
 /// The least or the greatest value: a number, that of a date, or what it is.
-fn write_value(value: Option<&Value>, out: &mut Vec<u8>) {
+fn write_value(value: Option<&Value>, is_date: bool, out: &mut Vec<u8>) {
     let Some(value) = value else {
         return push_member("value", &Json::Null, out);
     };
-    match (value.as_f64(), value.as_date_millis()) {
-        (Some(number), _) => push_member("value", &json!(number), out),
-        (None, Some(millis)) => {
+    let millis = value.as_date_millis();
+    match (
+        value.as_f64(),
+        millis.filter(|_| is_date || value.as_f64().is_none()),
+    ) {
+        (_, Some(millis)) => {
             push_member("value", &json!(millis as f64), out);
-            out.extend_from_slice(b",\"value_as_string\":");
-            value.write_json(out);
+            out.push(b',');
+            let DateShape { format, zone } = DateShape::utc();
+            push_member("value_as_string", &json!(format.write(millis, &zone)), out);
         }
+        (Some(number), None) => push_member("value", &json!(number), out),
         (None, None) => {
             out.extend_from_slice(b"\"value\":");
             value.write_json(out);
@@ -212,6 +220,8 @@ fn write_hits(
 ) -> Outcome<()> {
     let writer = HitWriter {
         source: shape.source.clone(),
+        fields: Arc::default(),
+        with_id: true,
         orders: shape.orders.clone(),
         with_version: shape.with_version,
         with_seq_no: shape.with_seq_no,
