@@ -81,8 +81,11 @@ fn an_interrupt_ends_a_query_in_the_server_too() {
     let quire = Quire::with_documents(&(0..3_000).map(line).collect::<String>());
     let server = Server::start(&quire, &[]);
     let place = format!("http://{}", server.address);
-    let mut query = quire
-        .command(&["query", &place, "c", "--all"])
+    // A shell lets commands in its background ignore interrupts, and they their children.
+    let mut query = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_quire")])
+        .args(["query", &place, "c", "--all"])
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
