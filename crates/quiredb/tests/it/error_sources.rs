@@ -37,7 +37,11 @@ fn written() -> Arc<SimEnv> {
     }
     notes.flush().unwrap();
     let (view, path) = (notes.view().unwrap(), Path::new("/notes.quire"));
-    freeze(&view, path, &FreezeOptions::default(), &mut |_| {}).unwrap();
+    let options = FreezeOptions {
+        long_text: true,
+        ..FreezeOptions::default()
+    };
+    freeze(&view, path, &options, &mut |_| {}).unwrap();
     drop(view);
     database.close().unwrap();
     env

@@ -162,6 +162,10 @@ fn parts(pattern: &str) -> Result<Vec<Part>, String> {
             parts.push(Part::Text(if text.is_empty() { "'".into() } else { text }));
             continue;
         }
+        // Reserved by Java's formats of dates; in its formats of numbers these are digits.
+        if ['#', '{', '}'].contains(&letter) {
+            return Err(letter.into());
+        }
         if !letter.is_ascii_alphabetic() {
             parts.push(Part::Text(letter.into()));
             continue;
@@ -276,6 +280,7 @@ mod tests {
             }
         }
         assert_eq!(DateFormat::parse("yyyy ww"), Err("ww".into()));
+        assert_eq!(DateFormat::parse("#.0"), Err("#".into()));
         let pattern = DateFormat::parse("yyyy-MM-dd").unwrap();
         assert_eq!(pattern.read("2026-02-30", &zone), None);
         assert_eq!(pattern.read("2026-01-01x", &zone), None);
