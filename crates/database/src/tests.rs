@@ -9,8 +9,9 @@ mod triggers;
 
 use crate::{Codec, CollectionSettings, Database, DatabaseOptions, ErrorKind};
 use quire_collection::Write;
-use quire_env::{Env, SimEnv};
+use quire_env::{Env, Fault, SimEnv};
 use quire_model::{Document, Key};
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,6 +21,40 @@ fn open(env: &Arc<SimEnv>) -> crate::Result<Database> {
 
 fn document() -> Document {
     Document::from_json(br#"{"a":1}"#).unwrap()
+}
+
+/// Crashes and faults at each step of `change` leave all of it or nothing, as `seen` says; all if
+/// it was acknowledged. Gives what was seen before it and after it.
+fn check_all_or_none<T: PartialEq + Debug>(
+    begin: impl Fn(&Arc<SimEnv>) -> Database,
+    change: impl Fn(&Database) -> crate::Result<()>,
+    seen: impl Fn(&Database) -> T,
+) -> [T; 2] {
+    let env = SimEnv::new(1);
+    let database = begin(&env);
+    let before = seen(&database);
+    let first = env.operations();
+    change(&database).unwrap();
+    let steps = first..env.operations();
+    let after = seen(&database);
+    assert_ne!(before, after);
+    for step in steps {
+        for is_crash in [true, false] {
+            let env = SimEnv::new(1);
+            let database = begin(&env);
+            match is_crash {
+                true => env.crash_at(step),
+                false => env.fail_at(step, Fault::Eio),
+            }
+            let is_done = change(&database).is_ok();
+            for seed in 0..4 {
+                let found = seen(&open(&env.after_crash(seed)).unwrap());
+                let is_whole = found == after || found == before && !is_done;
+                assert!(is_whole, "step {step}, crash {is_crash}: {found:?}");
+            }
+        }
+    }
+    [before, after]
 }
 
 #[test]

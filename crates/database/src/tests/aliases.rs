@@ -1,8 +1,8 @@
 //! Aliases of collections.
 
-use super::{document, open};
+use super::{check_all_or_none, document, open};
 use crate::{Alias, AliasChange, Aliases, Database, ErrorKind};
-use quire_env::{Fault, SimEnv};
+use quire_env::SimEnv;
 use quire_model::Key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -152,29 +152,8 @@ fn a_collection_is_made_with_changes_of_aliases_or_not_at_all() {
     }
     drop(database);
 
-    let env = SimEnv::new(1);
-    let database = begin(&env);
-    let first = env.operations();
-    make(&database, &moved).unwrap();
-    let steps = first..env.operations();
-    let after = seen(&database);
+    let [before, after] = check_all_or_none(begin, |database| make(database, &moved), seen);
     assert_eq!(after.0.len(), before.0.len() + 1);
-    for step in steps {
-        for is_crash in [true, false] {
-            let env = SimEnv::new(1);
-            let database = begin(&env);
-            match is_crash {
-                true => env.crash_at(step),
-                false => env.fail_at(step, Fault::Eio),
-            }
-            let is_done = make(&database, &moved).is_ok();
-            for seed in 0..4 {
-                let found = seen(&open(&env.after_crash(seed)).unwrap());
-                let is_whole = found == after || found == before && !is_done;
-                assert!(is_whole, "step {step}, crash {is_crash}: {found:?}");
-            }
-        }
-    }
 }
 
 /// The switch of an alias, and an alias that takes the name of a collection which is dropped.
@@ -197,29 +176,6 @@ fn a_crash_or_a_fault_at_any_step_leaves_all_changes_or_none() {
             database.change_aliases(&[add("jobs-1", "jobs")]).unwrap();
             database
         };
-        let env = SimEnv::new(1);
-        let database = begin(&env);
-        let before = seen(&database);
-        let first = env.operations();
-        database.change_aliases(&changes).unwrap();
-        let steps = first..env.operations();
-        let after = seen(&database);
-        assert_ne!(before, after);
-        for step in steps {
-            for is_crash in [true, false] {
-                let env = SimEnv::new(1);
-                let database = begin(&env);
-                match is_crash {
-                    true => env.crash_at(step),
-                    false => env.fail_at(step, Fault::Eio),
-                }
-                let is_done = database.change_aliases(&changes).is_ok();
-                for seed in 0..4 {
-                    let found = seen(&open(&env.after_crash(seed)).unwrap());
-                    let is_whole = found == after || found == before && !is_done;
-                    assert!(is_whole, "step {step}, crash {is_crash}: {found:?}");
-                }
-            }
-        }
+        check_all_or_none(begin, |database| database.change_aliases(&changes), seen);
     }
 }

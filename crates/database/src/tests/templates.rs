@@ -1,8 +1,8 @@
 //! Templates: kept by the catalog, changed whole.
 
-use super::open;
+use super::{check_all_or_none, open};
 use crate::{Database, Error};
-use quire_env::{Fault, SimEnv};
+use quire_env::SimEnv;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -26,30 +26,7 @@ fn begin(env: &Arc<SimEnv>) -> Database {
 
 #[test]
 fn a_crash_or_a_fault_at_any_step_leaves_all_changes_or_none() {
-    let env = SimEnv::new(1);
-    let database = begin(&env);
-    let before = database.templates();
-    let first = env.operations();
-    change(&database).unwrap();
-    let steps = first..env.operations();
-    let after = database.templates();
-    assert_ne!(before, after);
-    for step in steps {
-        for is_crash in [true, false] {
-            let env = SimEnv::new(1);
-            let database = begin(&env);
-            match is_crash {
-                true => env.crash_at(step),
-                false => env.fail_at(step, Fault::Eio),
-            }
-            let is_done = change(&database).is_ok();
-            for seed in 0..4 {
-                let found = open(&env.after_crash(seed)).unwrap().templates();
-                let is_whole = found == after || found == before && !is_done;
-                assert!(is_whole, "step {step}, crash {is_crash}: {found:?}");
-            }
-        }
-    }
+    check_all_or_none(begin, change, Database::templates);
 }
 
 #[test]
