@@ -224,6 +224,9 @@ fn answer_by_indexes(
     let answer = {
         let shards = shards.iter().map(|(_, shard)| shard as &dyn Shard);
         let shards: Vec<_> = shards.collect();
+        if let Some(answer) = query.counted_at_once(&shards, options)? {
+            return Ok(Some(answer));
+        }
         let documents_max = match options.access {
             None => documents_to_scan(query, &shards),
             Some(_) => 0,

@@ -248,7 +248,12 @@ impl Tree {
     /// those too. A caller that reads its position and then takes a snapshot checks that
     /// [`TreeSnapshot::flushed`] is not past `at`, or tries again with a later position.
     pub fn snapshot(&self, at: Position) -> TreeSnapshot {
-        let now = wall_clock_micros(&*self.context.env);
+        self.snapshot_by(at, wall_clock_micros(&*self.context.env))
+    }
+
+    /// As [`snapshot`](Self::snapshot), of a clock that was read once for several trees:
+    /// microseconds since 1970 UTC.
+    pub fn snapshot_by(&self, at: Position, now: u64) -> TreeSnapshot {
         TreeSnapshot::new(self.version.load_full(), Arc::clone(&self.folder), at, now)
     }
 

@@ -45,6 +45,30 @@ impl Prepared {
         Ok(answer)
     }
 
+    /// The answer of a query that counts by one predicate and needs nothing else, if each shard
+    /// [counts](Shard::count) at once: there is nothing to plan.
+    ///
+    /// # Errors
+    /// As [`answer`](Prepared::answer).
+    pub fn counted_at_once(
+        &self,
+        shards: &[&dyn Shard],
+        options: &Options<'_>,
+    ) -> Result<Option<Answer>> {
+        let Some(leaf) = self.only_counted(options) else {
+            return Ok(None);
+        };
+        let mut all = 0;
+        for shard in shards {
+            options.check_stop()?;
+            match shard.count(&[leaf])? {
+                Some(count) => all += count,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(answer_of_count(all)))
+    }
+
     /// Passes each hit to a function, in order, until it breaks; the answer has all but the hits.
     /// Counts and aggregates are complete even then. No memory is allocated for a hit, and without
     /// an order no hit is kept.
@@ -277,10 +301,14 @@ fn count_leaf(
         Some(places) => places.iter().copied().try_for_each(&mut add)?,
         None => (0..shards.count()).try_for_each(&mut add)?,
     }
-    Ok(Answer {
+    Ok(answer_of_count(all))
+}
+
+fn answer_of_count(all: u64) -> Answer {
+    Answer {
         count: Some(all),
         ..Answer::default()
-    })
+    }
 }
 
 fn each_shard(shards: &dyn Shards) -> impl Iterator<Item = &dyn Shard> {

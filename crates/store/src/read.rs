@@ -4,7 +4,7 @@ use crate::store::{Inner, Store};
 use crate::trees::{Slot, TreeUse};
 use crate::view::{DerivedSnapshot, Readers};
 use crate::{BaseView, Error, Machine, PointView, Result, TreeId, TreeSnapshots, View};
-use quire_lsm::{TreeReader, TreeSnapshot};
+use quire_lsm::{TreeReader, TreeSnapshot, wall_clock_micros};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use smallvec::SmallVec;
@@ -36,20 +36,22 @@ impl<M: Machine> Store<M> {
         let mut applied: SmallVec<[&Slot; FOUND]> = SmallVec::new();
         let mut derived: SmallVec<[&Slot; FOUND]> = SmallVec::new();
         for id in trees {
-            match inner.trees.get_applied(*id) {
-                Ok(slot) => applied.push(slot),
-                Err(_) => derived.push(inner.trees.get(*id)?),
+            match inner.trees.find_applied(*id) {
+                Some(slot) => applied.push(slot),
+                None => derived.push(inner.trees.get(*id)?),
             }
         }
         if !derived.is_empty() {
             inner.note_read();
         }
+        // Once for all trees: what expires does so in all of them, and a reading costs 50 ns.
+        let now = inner.wall_clock();
         loop {
             // Before the published position: derived trees are never past that.
             let built = inner.derived_position();
             let published = inner.publisher.current();
-            if let Some(base) = inner.view_of_slots(&applied, published.position)
-                && let Some(derived) = snapshots_of_derived(&derived, built)
+            if let Some(base) = inner.view_of_slots(&applied, published.position, now)
+                && let Some(derived) = snapshots_of_derived(&derived, built, now)
             {
                 return Ok(View {
                     base,
@@ -156,6 +158,11 @@ impl<M: Machine> Inner<M> {
         Position(self.derived.load(Ordering::Acquire))
     }
 
+    /// The time by which a view sees what has expired: microseconds since 1970 UTC.
+    fn wall_clock(&self) -> u64 {
+        wall_clock_micros(&**self.shared.env())
+    }
+
     /// All trees that `apply` writes, as of what is published.
     pub(crate) fn base_view(&self) -> Result<BaseView> {
         loop {
@@ -169,18 +176,20 @@ impl<M: Machine> Inner<M> {
     /// All trees that `apply` writes, as of `position`.
     pub(crate) fn base_view_at(&self, position: Position) -> Option<BaseView> {
         let slots: SmallVec<[&Slot; FOUND]> = self.trees.applied().iter().collect();
-        self.view_of_slots(&slots, position)
+        self.view_of_slots(&slots, position, self.wall_clock())
     }
 
     /// Some trees at `position`, which was published before. A flush that was installed since may
     /// have put later records into the files: `None` then. What it flushed was published first, so
     /// a try with the next position sees it.
-    fn view_of_slots(&self, slots: &[&Slot], position: Position) -> Option<BaseView> {
+    fn view_of_slots(&self, slots: &[&Slot], position: Position, now: u64) -> Option<BaseView> {
         // Before the trees: what compaction has taken from these segments was superseded by what is
         // in the trees' files, so that the check of these holds for the log too.
         let log = self.log.view();
         let at = seen_at(position);
-        let snapshots = slots.iter().map(|slot| (slot.id, slot.tree.snapshot(at)));
+        let snapshots = slots
+            .iter()
+            .map(|slot| (slot.id, slot.tree.snapshot_by(at, now)));
         let trees = TreeSnapshots(snapshots.collect());
         let mut all = trees.0.iter();
         let in_time = all.all(|(_, tree)| in_time(tree.flushed(), position));
@@ -194,12 +203,16 @@ impl<M: Machine> Inner<M> {
 
 /// Derived trees as they are when all are built up to `built`; `None` if that has changed
 /// meanwhile.
-fn snapshots_of_derived(slots: &[&Slot], built: Position) -> Option<Vec<DerivedSnapshot>> {
+fn snapshots_of_derived(
+    slots: &[&Slot],
+    built: Position,
+    now: u64,
+) -> Option<Vec<DerivedSnapshot>> {
     let snapshot = |slot: &&Slot| {
         // After `built`: a tree that a step to that position has left broken is not used.
         let seen = slot.seen();
         let snapshot = match seen.used() {
-            TreeUse::Derived => Some((built, slot.tree.snapshot(built))),
+            TreeUse::Derived => Some((built, slot.tree.snapshot_by(built, now))),
             _ => None,
         };
         let flushed = snapshot.as_ref().map(|(_, tree)| tree.flushed());

@@ -183,10 +183,12 @@ impl Trees {
     /// # Errors
     /// `Invalid` if there is none.
     pub(crate) fn get_applied(&self, id: TreeId) -> Result<&Slot> {
-        let mut applied = self.applied().iter();
-        applied
-            .find(|slot| slot.id == id)
-            .ok_or_else(|| no_tree(id))
+        self.find_applied(id).ok_or_else(|| no_tree(id))
+    }
+
+    /// A tree that `apply` writes, if there is one with this id.
+    pub(crate) fn find_applied(&self, id: TreeId) -> Option<&Slot> {
+        self.applied().iter().find(|slot| slot.id == id)
     }
 
     /// Whether there is a derived tree.

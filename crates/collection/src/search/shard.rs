@@ -20,7 +20,7 @@ use quire_model::ordered::Direction;
 use quire_model::{DocId, Document};
 use quire_query::{
     Access, AccessCosts, Column, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard,
-    TermRange, Test,
+    TermRange, Test, Value,
 };
 use quire_seeded::{Bug, seeded};
 use quire_store::TreeId;
@@ -497,6 +497,26 @@ impl<'v> LiveShard<'v> {
         Ok(found)
     }
 
+    /// How many documents fulfil a leaf, if another query found its postings at this position and
+    /// these decide for each document that did not change.
+    fn known_count(&self, leaf: &Leaf) -> Option<u64> {
+        let is_short = |value: &Value| value.term().len() <= key::TERM_BYTES_MAX;
+        let is_decided = match &leaf.test {
+            Test::Eq(value) => is_short(value) && !self.has_many,
+            Test::In(values) => values.iter().all(is_short) && !self.has_many,
+            Test::Exists => true,
+            Test::Range(_) => false,
+        };
+        let shared = self.columns.shared.as_deref().filter(|_| is_decided)?;
+        let docs = shared.leaf(leaf)?.by_postings?;
+        let changed = match seeded(Bug::ChangedCountedTwice) {
+            true => 0,
+            false => docs.intersection_len(self.changed_docs()),
+        };
+        let matching = self.changed.matching(&leaf.path, &leaf.test).len();
+        Some(docs.len() - changed + matching)
+    }
+
     /// The documents that the postings of terms give for a leaf, unless another query found them at
     /// this position.
     fn by_postings(&self, field: &[u8], leaf: &Leaf) -> Result<DocSet> {
@@ -710,6 +730,13 @@ impl Shard for LiveShard<'_> {
             known.push((leaf.clone(), estimate));
         }
         Ok(estimate)
+    }
+
+    fn count(&self, leaves: &[&Leaf]) -> quire_query::Result<Option<u64>> {
+        Ok(match leaves {
+            [leaf] => self.known_count(leaf),
+            _ => None,
+        })
     }
 
     fn paths(&self, leaf: &Leaf, estimate: &Estimate, docs: Option<u64>) -> AccessCosts {
