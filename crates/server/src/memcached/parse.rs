@@ -28,7 +28,7 @@ use super::meta::MetaCommand;
 use super::mode::Mode;
 use super::refusal::{
     BAD_CHUNK, BAD_EXPTIME, BAD_KEY, ERROR, LINE_TOO_LONG, NO_EXPIRING_GET, NO_FLUSH, NO_ROOM,
-    NOT_HTTP, Refusal, TOO_LARGE, UNKNOWN_STATS,
+    NOT_BINARY, NOT_HTTP, Refusal, TOO_LARGE, UNKNOWN_STATS,
 };
 use super::request::{Change, Request};
 use super::words::{Expires, Words, advance, expires_at_once};
@@ -37,6 +37,9 @@ use super::words::{Expires, Words, advance, expires_at_once};
 pub(crate) const LINE_BYTES_MAX: usize = 2048;
 
 const LINE_END: &[u8] = b"\r\n";
+
+/// The first byte of each request of the binary protocol.
+const BINARY_REQUEST: u8 = 0x80;
 
 /// The result of parsing.
 #[derive(Debug, PartialEq, Eq)]
@@ -176,6 +179,10 @@ impl Parser {
                 self.state = State::Exptime { with_cas };
                 return None;
             }
+        }
+        // It has no lines: without an answer now its client would wait for ever.
+        if input.first() == Some(&BINARY_REQUEST) {
+            return Some(self.refuse(NOT_BINARY));
         }
         let head = input.get(..LINE_BYTES_MAX).unwrap_or(input);
         let Some(end) = memchr::memchr(b'\n', head) else {

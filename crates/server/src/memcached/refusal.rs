@@ -54,6 +54,8 @@ pub(crate) const CANCELLED: Refusal = Refusal::last("SERVER_ERROR cancelled by u
 pub(crate) const LINE_TOO_LONG: Refusal = Refusal::last("CLIENT_ERROR line too long");
 pub(crate) const NOT_HTTP: Refusal =
     Refusal::last("CLIENT_ERROR this port speaks memcached, not HTTP");
+pub(crate) const NOT_BINARY: Refusal =
+    Refusal::last("CLIENT_ERROR the binary protocol is not supported");
 pub(crate) const NO_FLUSH: Refusal =
     Refusal::new("CLIENT_ERROR flush_all not allowed: drop the collection instead");
 pub(crate) const UNKNOWN_STATS: Refusal =

@@ -381,6 +381,19 @@ async fn no_connection_delays_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_binary_protocol_is_refused() {
+    // `noop`, whose code is the end of a line, then `version`, which has no such byte.
+    for code in [0x0a, 0x0b] {
+        let (_site, mut stream) = site(options(Some("v"))).await;
+        let mut header = [0_u8; 24];
+        (header[0], header[1]) = (0x80, code);
+        let answer = exchange(&mut stream, &header, "\r\n").await;
+        let refused = "CLIENT_ERROR the binary protocol is not supported\r\n";
+        assert_eq!(answer, refused, "code {code}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn garbage_is_answered_with_errors_and_not_held() {
     let (site, mut stream) = site(options(Some("v"))).await;
     // A mebibyte in lines: an error for each, and the connection continues.
