@@ -215,8 +215,8 @@ fn query(case: &Case, numbers: &mut Numbers) -> Query {
     let id = numbers.below(30);
     match numbers.below(8) {
         // Counted at once, where the postings are known.
-        0 if id % 2 == 0 => find(field("_id").eq(id as i64)).with_count().limit(0),
-        0 if id % 3 == 0 => find(field("tags").exists()).with_count().limit(0),
+        0 if id.is_multiple_of(2) => find(field("_id").eq(id as i64)).with_count().limit(0),
+        0 if id.is_multiple_of(3) => find(field("tags").exists()).with_count().limit(0),
         0 => find(field("_id").eq(id as i64)).with_count(),
         1 => find(!field("_id").lt(id.to_string())).order_by(field("_id").descending()),
         2 => find(field("_id").exists()).aggregate("ids", Aggregate::terms("_id", 3)),
