@@ -139,6 +139,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
         (Bug::OF_COLUMNS, "queries at any lag, in `collection`"),
         (Bug::OF_VOLUMES, "disks that are not mounted, in `quiredb`"),
         (Bug::OF_TRIGGERS, "a crash at every step, in `database`"),
+        (Bug::OF_EXPIRY, "documents that expire, in `database`"),
         (Bug::OF_WIDE, "a crash at every step, in `wide`"),
         (Bug::OF_TIERS, "a crash at every step of moves, in `wide`"),
         (memtables, "orders of steps under loom, in `lsm`"),

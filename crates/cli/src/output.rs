@@ -2,7 +2,7 @@
 
 use crate::documents::{DocumentFormat, Documents};
 use crate::error::{Error, Result};
-use quire_pipeline::write_line;
+use quire_pipeline::{Beside, write_line};
 use quiredb::operations::Origin;
 use quiredb::{Document, Key, Written};
 use serde::Serialize;
@@ -98,9 +98,15 @@ impl Output {
             return self.found_as(origin, &document.to_json());
         }
         let is_line = matches!(self.documents, None | Some(Documents::Lines));
-        let external = origin.external.filter(|_| is_line);
+        let beside = match is_line {
+            true => Beside {
+                external: origin.external,
+                expires_micros: origin.expires_micros,
+            },
+            false => Beside::default(),
+        };
         let mut line = Vec::new();
-        write_line(key_field, &origin.key, external, document, &mut line);
+        write_line(key_field, &origin.key, beside, document, &mut line);
         self.document(&String::from_utf8_lossy(&line))
     }
 
@@ -112,11 +118,15 @@ impl Output {
         let external = found
             .external
             .map(|version| format!("\"external\":{version},"));
+        let expires = found
+            .expires_micros
+            .map(|time| format!("\"expires_micros\":{time},"));
         self.line(format_args!(
-            "{{\"key\":{},\"found\":true,\"version\":{},{}\"partition\":{},\"document\":{}}}",
+            "{{\"key\":{},\"found\":true,\"version\":{},{}{}\"partition\":{},\"document\":{}}}",
             key_json(&found.key),
             found.version,
             external.unwrap_or_default(),
+            expires.unwrap_or_default(),
             found.partition,
             document
         ))

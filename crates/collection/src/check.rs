@@ -5,7 +5,9 @@
 //! and the totals settle the rest: compaction leaves a record of every document that there is and
 //! of every deletion that there was.
 
-use crate::documents::{KEYS, KeyEntry, ROWS, docid_bytes, parse_docid, parse_row};
+use crate::documents::{
+    EXPIRIES, KEYS, KeyEntry, ROWS, docid_bytes, expiry_key, parse_docid, parse_row,
+};
 use crate::record::{Kind, Record};
 use crate::{Partition, PartitionView, Result};
 use bytes::Bytes;
@@ -24,6 +26,9 @@ pub struct Checked {
     pub records: u64,
     /// Live documents.
     pub documents: u64,
+    /// Entries of the tree of expiries: those of the live documents, and at a follower of a leader
+    /// whose log was compacted perhaps some more.
+    pub expiries: u64,
 }
 
 /// A place where trees and log say different things.
@@ -52,7 +57,7 @@ impl Partition {
     /// the check.
     pub fn check(&self, on_problem: &mut dyn FnMut(Disagreement)) -> Result<Checked> {
         let before = self.stats();
-        let view = self.view()?;
+        let view = self.view_with(&[KEYS, ROWS, EXPIRIES])?;
         let mut totals = Totals::default();
         let mut batch: Vec<(Position, Bytes)> = Vec::with_capacity(BATCH);
         for item in view.store_view().log() {
@@ -74,6 +79,7 @@ impl Partition {
         Ok(Checked {
             records: totals.records,
             documents: totals.live,
+            expiries: entries(&view, EXPIRIES)?,
         })
     }
 }
@@ -145,7 +151,15 @@ fn check_batch(
             .map(|(_, record, _)| record.key)
             .collect::<Vec<_>>(),
     )?;
-    for (((position, record, bytes), row), key) in records.into_iter().zip(rows).zip(keys) {
+    // Entries of other records' times are none of these documents'.
+    let times = records.iter().map(|(_, record, _)| record);
+    let times: Vec<_> = times
+        .map(|record| expiry_key(record.expires.unwrap_or(0), record.docid))
+        .collect();
+    let times = times.iter().map(<[u8; 12]>::as_slice).collect::<Vec<_>>();
+    let expiries = get_many(view, EXPIRIES, &times)?;
+    let entries = rows.into_iter().zip(keys).zip(expiries);
+    for ((position, record, bytes), ((row, key), expiry)) in records.into_iter().zip(entries) {
         totals.records += 1;
         let row = row.as_deref().and_then(parse_row);
         let entry = key.as_deref().and_then(KeyEntry::decode);
@@ -170,6 +184,14 @@ fn check_batch(
                     format!("document {name}: the index has lost its external version {version}"),
                 );
             }
+        }
+        let is_newest = row.is_some_and(|row| row.position == position);
+        let is_kept = row.is_some_and(|row| row.expires == record.expires);
+        if is_newest && (!is_kept || expiry.is_some() != record.expires.is_some()) {
+            problem(
+                position,
+                format!("document {name}: the index has another time at which it expires"),
+            );
         }
         let row = row.map(|row| row.position);
         if record.kind == Kind::Delete {

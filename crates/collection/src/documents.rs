@@ -1,6 +1,6 @@
 //! The state machine of a partition: records of document changes applied to `keys` and `rows`.
 
-use crate::record::{Kind, ROW_BYTES_MAX, Record, Row};
+use crate::record::{Kind, Record, Row};
 use bytes::Bytes;
 use quire_lsm::{BlockCodec, SmallBytes, TreeSpec};
 use quire_model::{DocId, Position};
@@ -11,13 +11,26 @@ use quire_store::{ApplyError, Machine, TreeId, TreeSnapshots, TreeWriter};
 /// version was deleted, to that version (8 bytes, little-endian).
 pub(crate) const KEYS: TreeId = TreeId(1);
 /// The tree from docid (4 bytes, big-endian) to the position of its newest record (8 bytes,
-/// little-endian), that record's length (4 bytes; rows of the first version have none), and the
-/// document's external version (8 bytes) if it has one.
+/// little-endian), that record's length (4 bytes; rows of the first version have none), and when
+/// the document expires and its external version, if it has these: see [`Row`].
 pub(crate) const ROWS: TreeId = TreeId(2);
+/// The tree of documents that expire, in the order of their times: the time (microseconds since
+/// 1970 UTC, 8 bytes, big-endian, the sign bit flipped), then the docid (4 bytes, big-endian).
+/// Values are empty.
+///
+/// Each document that expires has its entry. An entry may also be of a time that its document no
+/// longer has: a follower of a leader whose log was compacted does not see each time that there
+/// was.
+pub(crate) const EXPIRIES: TreeId = TreeId(3);
+
+/// The bit that is flipped, so that the bytes of times have their order.
+const SIGN: u64 = 1 << 63;
 
 const STATE_VERSION: u8 = 1;
 /// Of a partition in which a document has had an external version.
 const STATE_VERSION_EXTERNAL: u8 = 2;
+/// Of a partition in which a document has had an expiry, whether or not external versions too.
+const STATE_VERSION_EXPIRING: u8 = 3;
 
 /// Totals of a partition at one position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,10 +43,12 @@ pub struct Totals {
     /// partition was opened. Kept in memory only, and right for records that say what they
     /// supersede.
     pub grown_bytes: i64,
+    /// Whether a document has ever had an expiry.
+    pub has_expiring: bool,
 }
 
 /// The state machine: its own state is the next docid, the number of documents, and whether any
-/// has had an external version.
+/// has had an external version or an expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Documents {
     pub(crate) next_docid: u32,
@@ -57,6 +72,12 @@ impl Machine for Documents {
                 filter_bits_per_key: 0,
                 ..TreeSpec::new(ROWS.0, "rows")
             },
+            // Read from its beginning alone.
+            TreeSpec {
+                codec: BlockCodec::Lz4,
+                filter_bits_per_key: 0,
+                ..TreeSpec::new(EXPIRIES.0, "expiries")
+            },
         ]
     }
 
@@ -73,10 +94,10 @@ impl Machine for Documents {
         let [version, d0, d1, d2, d3, rest @ ..] = state else {
             return Err("the state is cut short".into());
         };
-        if !(STATE_VERSION..=STATE_VERSION_EXTERNAL).contains(version) {
+        if !(STATE_VERSION..=STATE_VERSION_EXPIRING).contains(version) {
             return Err(format!(
-                "state version {version}; this program knows {STATE_VERSION} and \
-                 {STATE_VERSION_EXTERNAL}"
+                "state version {version}; this program knows {STATE_VERSION} to \
+                 {STATE_VERSION_EXPIRING}"
             ));
         }
         let documents = rest
@@ -91,14 +112,16 @@ impl Machine for Documents {
                 documents,
                 deleted: u64::from(next_docid).saturating_sub(documents),
                 grown_bytes: 0,
+                has_expiring: *version == STATE_VERSION_EXPIRING,
             },
         })
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = vec![match self.has_external {
-            false => STATE_VERSION,
-            true => STATE_VERSION_EXTERNAL,
+        let mut out = vec![match (self.totals.has_expiring, self.has_external) {
+            (true, _) => STATE_VERSION_EXPIRING,
+            (false, true) => STATE_VERSION_EXTERNAL,
+            (false, false) => STATE_VERSION,
         }];
         out.extend_from_slice(&self.next_docid.to_le_bytes());
         out.extend_from_slice(&self.totals.documents.to_le_bytes());
@@ -115,12 +138,18 @@ impl Machine for Documents {
             .map_err(ApplyError::Record)?;
         let docid = docid_bytes(record.docid);
         self.has_external |= record.external.is_some();
+        self.totals.has_expiring |= record.expires.is_some();
         if record.created {
             self.next_docid = record.docid.0 + 1;
         }
         if let Some(row) = record.superseded {
             trees.supersede(row.position, row.bytes.into());
             self.totals.grown_bytes -= i64::from(row.bytes);
+            if let Some(expires) = row.expires
+                && !seeded(Bug::ExpiryLeft)
+            {
+                trees.delete(EXPIRIES, &expiry_key(expires, record.docid))?;
+            }
         } else if !record.created {
             // A record of the first version.
             trees.supersede_unknown();
@@ -135,9 +164,13 @@ impl Machine for Documents {
                     position: trees.position(),
                     bytes: bytes.len() as u32,
                     external: record.external,
+                    expires: record.expires,
                 };
                 self.totals.grown_bytes += i64::from(row.bytes);
-                trees.put(ROWS, &docid, row.encode(&mut [0; ROW_BYTES_MAX]))
+                if let Some(expires) = record.expires {
+                    trees.put(EXPIRIES, &expiry_key(expires, record.docid), &[])?;
+                }
+                trees.put(ROWS, &docid, &row.encode())
             }
             Kind::Delete => {
                 self.totals.deleted += 1;
@@ -206,6 +239,11 @@ impl Machine for Documents {
 }
 
 impl Documents {
+    /// Whether a document has ever had an expiry.
+    pub(crate) fn has_expiring(&self) -> bool {
+        self.totals.has_expiring
+    }
+
     /// The record, if it can be the next, at `position`.
     fn decode_next<'a>(&self, position: Position, bytes: &'a [u8]) -> Result<Record<'a>, String> {
         let record = Record::decode(bytes)?;
@@ -255,6 +293,22 @@ pub(crate) fn parse_docid(bytes: &[u8]) -> Option<DocId> {
     Some(DocId(u32::from_be_bytes(bytes.try_into().ok()?)))
 }
 
+/// The key of a document in the tree of expiries.
+pub(crate) fn expiry_key(expires: i64, docid: DocId) -> [u8; 12] {
+    let mut key = [0; 12];
+    let (time, number) = key.split_at_mut(8);
+    time.copy_from_slice(&(expires as u64 ^ SIGN).to_be_bytes());
+    number.copy_from_slice(&docid_bytes(docid));
+    key
+}
+
+/// The time and the document of a key of the tree of expiries.
+pub(crate) fn parse_expiry_key(key: &[u8]) -> Option<(i64, DocId)> {
+    let (time, docid) = key.split_first_chunk::<8>()?;
+    let time = (u64::from_be_bytes(*time) ^ SIGN) as i64;
+    Some((time, parse_docid(docid)?))
+}
+
 /// The position in a row, with or without a length after it.
 pub(crate) fn parse_position(bytes: &[u8]) -> Option<Position> {
     Some(parse_row(bytes)?.position)
@@ -267,6 +321,7 @@ pub(crate) fn parse_row(bytes: &[u8]) -> Option<Row> {
             position: Position(u64::from_le_bytes(position)),
             bytes: 0,
             external: None,
+            expires: None,
         }),
         Err(_) => Row::decode(bytes),
     }

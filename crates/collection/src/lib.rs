@@ -9,6 +9,7 @@
 mod check;
 mod documents;
 mod error;
+mod expired;
 mod fields;
 mod fitting;
 mod id_value;
@@ -41,5 +42,5 @@ pub use salvage::{Salvage, Salvaged, SalvagedIndex};
 pub use scan::PartitionScan;
 pub use search::{ID, IndexSettings, IndexedFields, LiveShard};
 pub use triggers::Triggers;
-pub use types::{Action, Change, Condition, Effect, Found, Within, Write, Written};
+pub use types::{Action, Change, Condition, Effect, Expiry, Found, Within, Write, Written};
 pub use view::PartitionView;

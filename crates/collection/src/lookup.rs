@@ -4,8 +4,10 @@ use crate::documents::{KEYS, KeyEntry, ROWS, docid_bytes, parse_row};
 use crate::record::{Kind, Record, Row};
 use crate::{Error, Found, Result, Within};
 use bytes::Bytes;
+use quire_env::Env;
 use quire_lsm::SmallBytes;
 use quire_model::{DocId, Document, Key, Position};
+use quire_seeded::{Bug, seeded};
 use quire_store::PointView;
 use std::hint::black_box;
 
@@ -18,6 +20,26 @@ enum Fetched {
     Record(Position, Bytes),
     /// It did not fit: its length in bytes.
     Longer(u64),
+    /// Its document has expired.
+    Expired,
+}
+
+/// What documents that have expired are to a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expired {
+    /// As if they were deleted.
+    Absent,
+    /// What they were: a query has found them, before they were deleted.
+    Read,
+}
+
+/// The time at which documents that expire are looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AsOf<'a> {
+    /// That of a view: microseconds since 1970 UTC.
+    View(i64),
+    /// Now. The clock is read only if a document has an expiry.
+    Now(&'a dyn Env),
 }
 
 /// Looks documents of a partition up.
@@ -25,11 +47,25 @@ enum Fetched {
 pub(crate) struct DocumentLookup<'a> {
     partition: u32,
     store: PointView<'a>,
+    as_of: AsOf<'a>,
 }
 
 impl<'a> DocumentLookup<'a> {
-    pub(crate) fn new(partition: u32, store: PointView<'a>) -> Self {
-        DocumentLookup { partition, store }
+    pub(crate) fn new(partition: u32, store: PointView<'a>, as_of: AsOf<'a>) -> Self {
+        DocumentLookup {
+            partition,
+            store,
+            as_of,
+        }
+    }
+
+    /// Whether the document of a row has expired.
+    pub(crate) fn has_expired(&self, row: Row) -> bool {
+        let now = || match self.as_of {
+            AsOf::View(time) => time,
+            AsOf::Now(env) => env.now_micros(),
+        };
+        row.expires.is_some() && row.has_expired(now()) && !seeded(Bug::ExpiredDocumentRead)
     }
 
     /// The document under `key`.
@@ -40,9 +76,13 @@ impl<'a> DocumentLookup<'a> {
         let Some(docid) = self.docid_of(key)? else {
             return Ok(None);
         };
-        let version = self.version(docid, self.store.get(ROWS, &docid_bytes(docid))?)?;
-        let record = self.store.record(version)?;
-        self.found(key.clone(), docid, version, &record).map(Some)
+        let row = self.row(docid, self.store.get(ROWS, &docid_bytes(docid))?)?;
+        if self.has_expired(row) {
+            return Ok(None);
+        }
+        let record = self.store.record(row.position)?;
+        let found = self.found(key.clone(), docid, row.position, &record)?;
+        Ok(Some(found))
     }
 
     /// The documents under many keys, in the order of `keys`; each step is done for all of them at
@@ -55,8 +95,14 @@ impl<'a> DocumentLookup<'a> {
             return Ok(vec![self.get(key)?]);
         }
         let encoded: Vec<&[u8]> = keys.iter().map(|key| key.encoded()).collect();
-        let (wanted, docids) = self.docids_of(&encoded)?;
-        let versions = self.versions(&docids)?;
+        let (mut wanted, mut docids) = self.docids_of(&encoded)?;
+        let mut rows = self.rows(&docids)?;
+        if rows.iter().any(|row| self.has_expired(*row)) {
+            let all = wanted.into_iter().zip(docids).zip(rows);
+            let there = all.filter(|(_, row)| !self.has_expired(*row));
+            ((wanted, docids), rows) = there.unzip();
+        }
+        let versions: Vec<_> = rows.into_iter().map(|row| row.position).collect();
         let records = self.store.records(&versions)?;
         prefetch(&records);
         let mut found = Vec::new();
@@ -78,14 +124,15 @@ impl<'a> DocumentLookup<'a> {
         let Some(docid) = self.docid_of(key)? else {
             return Ok(Within::Absent);
         };
-        let row = self.store.get(ROWS, &docid_bytes(docid))?;
-        let bytes = record_bytes(row.as_ref());
-        let version = self.version(docid, row)?;
-        if bytes > bytes_max {
-            return Ok(Within::Longer(bytes));
+        let row = self.row(docid, self.store.get(ROWS, &docid_bytes(docid))?)?;
+        if self.has_expired(row) {
+            return Ok(Within::Absent);
         }
-        let record = self.store.record(version)?;
-        let found = self.found(key.clone(), docid, version, &record)?;
+        if u64::from(row.bytes) > bytes_max {
+            return Ok(Within::Longer(row.bytes.into()));
+        }
+        let record = self.store.record(row.position)?;
+        let found = self.found(key.clone(), docid, row.position, &record)?;
         Ok(Within::Found(found))
     }
 
@@ -97,7 +144,7 @@ impl<'a> DocumentLookup<'a> {
     pub(crate) fn get_within(&self, keys: &[&Key], bytes_left: &mut u64) -> Result<Vec<Within>> {
         let encoded: Vec<&[u8]> = keys.iter().map(|key| key.encoded()).collect();
         let (wanted, docids) = self.docids_of(&encoded)?;
-        let fetched = self.fetch_within(&docids, bytes_left)?;
+        let fetched = self.fetch_within(&docids, bytes_left, Expired::Absent)?;
         let mut found = Vec::new();
         found.resize_with(keys.len(), || Within::Absent);
         let fetched = docids.iter().zip(fetched);
@@ -109,6 +156,7 @@ impl<'a> DocumentLookup<'a> {
                         Within::Found(self.found(key, *docid, version, &record)?)
                     }
                     Fetched::Longer(bytes) => Within::Longer(bytes),
+                    Fetched::Expired => Within::Absent,
                 };
             }
         }
@@ -124,35 +172,45 @@ impl<'a> DocumentLookup<'a> {
         docids: &[DocId],
         bytes_left: &mut u64,
     ) -> Result<Vec<Within>> {
-        let fetched = self.fetch_within(docids, bytes_left)?;
+        let fetched = self.fetch_within(docids, bytes_left, Expired::Read)?;
         let found = docids.iter().zip(fetched).map(|(docid, fetched)| {
             Ok(match fetched {
                 Fetched::Record(version, record) => {
                     Within::Found(self.found_by_docid(*docid, version, &record)?)
                 }
                 Fetched::Longer(bytes) => Within::Longer(bytes),
+                Fetched::Expired => Within::Absent,
             })
         });
         found.collect()
     }
 
     /// The records of docids that the keys tree names, as far as they fit.
-    fn fetch_within(&self, docids: &[DocId], bytes_left: &mut u64) -> Result<Vec<Fetched>> {
+    fn fetch_within(
+        &self,
+        docids: &[DocId],
+        bytes_left: &mut u64,
+        expired: Expired,
+    ) -> Result<Vec<Fetched>> {
         let keys: Vec<_> = docids.iter().map(|docid| docid_bytes(*docid)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
         let rows = self.store.get_many(ROWS, &keys)?;
         let (mut fetched, mut fitting, mut versions) = (Vec::new(), Vec::new(), Vec::new());
         for (index, (row, docid)) in rows.into_iter().zip(docids).enumerate() {
-            let bytes = record_bytes(row.as_ref());
-            let version = self.version(*docid, row)?;
+            let row = self.row(*docid, row)?;
+            if expired == Expired::Absent && self.has_expired(row) {
+                fetched.push(Fetched::Expired);
+                continue;
+            }
+            let bytes = u64::from(row.bytes);
             if bytes > *bytes_left {
                 fetched.push(Fetched::Longer(bytes));
                 continue;
             }
             *bytes_left -= bytes;
             fitting.push(index);
-            versions.push(version);
-            fetched.push(Fetched::Record(version, Bytes::new()));
+            versions.push(row.position);
+            fetched.push(Fetched::Record(row.position, Bytes::new()));
         }
         let records = self.store.records(&versions)?;
         prefetch(&records);
@@ -209,10 +267,6 @@ impl<'a> DocumentLookup<'a> {
         rows.map(|(row, docid)| self.row(*docid, row)).collect()
     }
 
-    fn version(&self, docid: DocId, row: Option<SmallBytes>) -> Result<Position> {
-        Ok(self.row(docid, row)?.position)
-    }
-
     fn row(&self, docid: DocId, row: Option<SmallBytes>) -> Result<Row> {
         row.as_deref().and_then(parse_row).ok_or_else(|| {
             let what = format!("document number {docid} has no row");
@@ -243,6 +297,7 @@ impl<'a> DocumentLookup<'a> {
             key,
             version,
             external: record.external,
+            expires_micros: record.expires,
             partition: self.partition,
             document,
         })
@@ -266,12 +321,6 @@ impl<'a> DocumentLookup<'a> {
             what: what.to_string(),
         }
     }
-}
-
-/// The bytes of a row's record; 0 if the row is of the first version, which does not say.
-fn record_bytes(row: Option<&SmallBytes>) -> u64 {
-    let row = row.and_then(|row| Row::decode(row));
-    row.map_or(0, |row| u64::from(row.bytes))
 }
 
 /// Reads a byte of each line of memory that records lie in, so that these are in the processor's

@@ -2,10 +2,10 @@
 //! views.
 
 use crate::documents::{Documents, KEYS, ROWS, Totals};
-use crate::lookup::DocumentLookup;
+use crate::lookup::{AsOf, DocumentLookup};
 use crate::record::Record;
 use crate::search::{SearchIndex, SearchState, SearchTree};
-use crate::write::{Decider, GROUP_BYTES, key_of};
+use crate::write::{Decider, GROUP_BYTES, Writer, key_of};
 use crate::{
     Change, Error, Found, IndexSettings, PartitionView, Result, Triggers, Within, Write, Written,
 };
@@ -108,9 +108,19 @@ impl Partition {
             let (_, position) = self.write(writes, Triggers::none())?;
             self.acknowledge(position, Durability::Sync)?;
         }
+        self.write_by(Writer::Client, writes, triggers)
+    }
+
+    /// As [`write`](Partition::write), for a client or the engine itself.
+    pub(crate) fn write_by(
+        &self,
+        writer: Writer,
+        writes: &[Write],
+        triggers: Triggers<'_>,
+    ) -> Result<(Vec<Result<Written>>, Position)> {
         let time_micros = self.shared.env().now_micros();
         self.store.write_unsynced(|transaction| {
-            let decider = Decider::new(self.number, time_micros, triggers, transaction);
+            let decider = Decider::new(self.number, time_micros, triggers, writer, transaction);
             Ok::<_, Error>(decider.decide(writes))
         })
     }
@@ -128,7 +138,8 @@ impl Partition {
     ) -> Result<(Vec<Written>, Position)> {
         let time_micros = self.shared.env().now_micros();
         self.store.write_unsynced(|transaction| {
-            let decider = Decider::new(self.number, time_micros, triggers, transaction);
+            let writer = Writer::Client;
+            let decider = Decider::new(self.number, time_micros, triggers, writer, transaction);
             let decided = decider.decide(writes);
             let is_whole = decided.len() == writes.len();
             let written = decided.into_iter().collect::<Result<Vec<_>>>()?;
@@ -154,13 +165,18 @@ impl Partition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self) -> Result<PartitionView> {
+        self.view_with(&[KEYS, ROWS])
+    }
+
+    /// As [`view`](Partition::view), of these trees that `apply` writes.
+    pub(crate) fn view_with(&self, applied: &[TreeId]) -> Result<PartitionView> {
         let trees = self.search.trees();
         if trees.is_empty() {
-            let view = self.store.view_of(&[KEYS, ROWS])?;
+            let view = self.store.view_of(applied)?;
             return Ok(self.with_search_trees(view, trees));
         }
         let search_trees = trees.iter().flat_map(|tree| [tree.id, tree.columns]);
-        let ids: Vec<TreeId> = [KEYS, ROWS].into_iter().chain(search_trees).collect();
+        let ids: Vec<TreeId> = applied.iter().copied().chain(search_trees).collect();
         match self.store.view_of(&ids) {
             Ok(view) => {
                 let view = self.with_search_trees(view, trees);
@@ -169,7 +185,7 @@ impl Partition {
             }
             // A search tree was dropped since it was in the list.
             Err(error) if error.kind() == quire_store::ErrorKind::Invalid => {
-                let view = self.store.view_of(&[KEYS, ROWS])?;
+                let view = self.store.view_of(applied)?;
                 Ok(self.with_search_trees(view, Arc::default()))
             }
             Err(error) => Err(error.into()),
@@ -189,7 +205,7 @@ impl Partition {
     /// # Errors
     /// Damage on disk, by file and offset; or when the store is closed.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        DocumentLookup::new(self.number, self.store.point_view(&[KEYS, ROWS])?).get(key)
+        self.lookup()?.get(key)
     }
 
     /// The documents under many keys as of now, in the order of `keys`; each step is done for all
@@ -198,7 +214,7 @@ impl Partition {
     /// # Errors
     /// As of [`get`](Partition::get).
     pub fn get_many(&self, keys: &[&Key]) -> Result<Vec<Option<Found>>> {
-        DocumentLookup::new(self.number, self.store.point_view(&[KEYS, ROWS])?).get_many(keys)
+        self.lookup()?.get_many(keys)
     }
 
     /// The document under `key` as of now, unless its record is longer than `bytes_max`.
@@ -206,8 +222,7 @@ impl Partition {
     /// # Errors
     /// As of [`get`](Partition::get).
     pub fn get_up_to(&self, key: &Key, bytes_max: u64) -> Result<Within> {
-        let store = self.store.point_view(&[KEYS, ROWS])?;
-        DocumentLookup::new(self.number, store).get_up_to(key, bytes_max)
+        self.lookup()?.get_up_to(key, bytes_max)
     }
 
     /// As [`get_many`](Partition::get_many), as far as the documents fit in `bytes_left`, which is
@@ -216,8 +231,13 @@ impl Partition {
     /// # Errors
     /// As of [`get`](Partition::get).
     pub fn get_within(&self, keys: &[&Key], bytes_left: &mut u64) -> Result<Vec<Within>> {
-        let store = self.store.point_view(&[KEYS, ROWS])?;
-        DocumentLookup::new(self.number, store).get_within(keys, bytes_left)
+        self.lookup()?.get_within(keys, bytes_left)
+    }
+
+    fn lookup(&self) -> Result<DocumentLookup<'_>> {
+        let trees = self.store.point_view(&[KEYS, ROWS])?;
+        let as_of = AsOf::Now(&**self.shared.env());
+        Ok(DocumentLookup::new(self.number, trees, as_of))
     }
 
     /// The last position that views see.
@@ -248,6 +268,7 @@ impl Partition {
                 partition,
                 time_micros: record.time_micros,
                 external: record.external,
+                expires_micros: record.expires,
                 key: key_of(&record)?,
                 document,
             })

@@ -8,28 +8,38 @@
 //!    reclaimed is known without reading. Only records of the first version, and those that create
 //!    a document, do not.
 //! 4. A delete that created its document is the deletion of none: it keeps an external version.
+//! 5. A record says when the document that it supersedes would have expired, so that applying it
+//!    removes that time from the tree of expiries.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! 0      1       2               10      14           16
-//! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | external | key | document |
+//! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | external | expiry |
+//! | key | document |
 //!   kind: 1 put, 2 patch, 3 delete
 //!   flags: bit 0 the document was created by this record; bit 1 there is a superseded record;
-//!   bit 2 there is an external version
+//!   bit 2 there is an external version; bit 3 the document expires; bit 4 the one that it
+//!   supersedes would have, only with bit 1
 //!   superseded: if bit 1 is set, the position (u64) and the bytes (u32) of the document's record
-//!   before this one; the document goes to the end, and a delete has none
+//!   before this one, and if bit 4 is set, when that would have expired (i64, µs since 1970 UTC)
 //!   external: if bit 2 is set, the version that a caller gave the document, or its deletion (u64)
-//!   key, k bytes, as `Key::encode` writes it; document as `Document` is encoded
+//!   expiry: if bit 3 is set, when the document expires (i64, µs since 1970 UTC)
+//!   key, k bytes, as `Key::encode` writes it; document as `Document` is encoded, to the end; a
+//!   delete has none
 //! ```
 
 use bytes::Bytes;
 use quire_model::{DocId, Position};
+use smallvec::SmallVec;
 
 const HEADER_BYTES: usize = 16;
 const CREATED: u8 = 1;
 const SUPERSEDES: u8 = 2;
 const EXTERNAL: u8 = 4;
+const EXPIRES: u8 = 8;
+const SUPERSEDES_EXPIRING: u8 = 16;
 const EXTERNAL_BYTES: usize = 8;
+const EXPIRY_BYTES: usize = 8;
 
 /// What a record did. Values are on disk and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,28 +57,37 @@ pub(crate) struct Row {
     pub(crate) bytes: u32,
     /// The document's external version; a row within a record has none.
     pub(crate) external: Option<u64>,
+    /// When the document expires: microseconds since 1970 UTC.
+    pub(crate) expires: Option<i64>,
 }
 
 const ROW_BYTES: usize = 12;
-pub(crate) const ROW_BYTES_MAX: usize = ROW_BYTES + EXTERNAL_BYTES;
+/// The longest row: a place, its flags, an external version and an expiry.
+pub(crate) const ROW_BYTES_MAX: usize = ROW_BYTES + 1 + EXTERNAL_BYTES + EXPIRY_BYTES;
+/// Comes before the expiry of a row, which has one more byte so than one with an external version.
+const ROW_EXPIRES: u8 = 1;
 
 impl Row {
-    /// Layout: position u64, bytes u32, and, if there is one, the external version u64
-    /// (little-endian).
-    pub(crate) fn encode(self, out: &mut [u8; ROW_BYTES_MAX]) -> &[u8] {
-        let (place, external) = out.split_at_mut(ROW_BYTES);
-        place.copy_from_slice(&self.encode_place());
-        let bytes = match self.external {
-            Some(version) => {
-                external.copy_from_slice(&version.to_le_bytes());
-                ROW_BYTES_MAX
-            }
-            None => ROW_BYTES,
-        };
-        &out[..bytes]
+    /// Layout (little-endian): position u64, bytes u32; of a document that expires a byte 1 and the
+    /// expiry i64; of one that has an external version that, u64.
+    pub(crate) fn encode(self) -> SmallVec<[u8; ROW_BYTES_MAX]> {
+        let mut out = SmallVec::from_slice(&self.encode_place());
+        if let Some(expires) = self.expires {
+            out.push(ROW_EXPIRES);
+            out.extend_from_slice(&expires.to_le_bytes());
+        }
+        if let Some(version) = self.external {
+            out.extend_from_slice(&version.to_le_bytes());
+        }
+        out
     }
 
-    /// As [`encode`](Row::encode), without an external version.
+    /// Whether the document has expired at this time.
+    pub(crate) fn has_expired(self, now_micros: i64) -> bool {
+        has_expired(self.expires, now_micros)
+    }
+
+    /// As [`encode`](Row::encode), the position and the bytes alone.
     fn encode_place(self) -> [u8; ROW_BYTES] {
         let mut out = [0; ROW_BYTES];
         let (position, bytes) = out.split_at_mut(8);
@@ -79,7 +98,14 @@ impl Row {
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Row> {
         let (position, bytes) = bytes.split_first_chunk::<8>()?;
-        let (bytes, external) = bytes.split_first_chunk::<4>()?;
+        let (bytes, rest) = bytes.split_first_chunk::<4>()?;
+        let (expires, external) = match rest {
+            [ROW_EXPIRES, rest @ ..] if rest.len().is_multiple_of(EXPIRY_BYTES) => {
+                let (expires, external) = rest.split_first_chunk::<EXPIRY_BYTES>()?;
+                (Some(i64::from_le_bytes(*expires)), external)
+            }
+            external => (None, external),
+        };
         Some(Row {
             position: Position(u64::from_le_bytes(*position)),
             bytes: u32::from_le_bytes(*bytes),
@@ -87,8 +113,14 @@ impl Row {
                 [] => None,
                 version => Some(u64::from_le_bytes(version.try_into().ok()?)),
             },
+            expires,
         })
     }
+}
+
+/// Whether what expires at a time has expired at another.
+pub(crate) fn has_expired(expires: Option<i64>, now_micros: i64) -> bool {
+    expires.is_some_and(|at| at <= now_micros)
 }
 
 /// A record's parts.
@@ -103,6 +135,8 @@ pub(crate) struct Record<'a> {
     pub(crate) superseded: Option<Row>,
     /// The version that a caller gave the document, or its deletion.
     pub(crate) external: Option<u64>,
+    /// When the document expires: microseconds since 1970 UTC.
+    pub(crate) expires: Option<i64>,
     /// Encoded.
     pub(crate) key: &'a [u8],
     /// Encoded; empty for a delete.
@@ -111,22 +145,34 @@ pub(crate) struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let bytes = HEADER_BYTES + ROW_BYTES_MAX + self.key.len() + self.document.len();
+        let (external, superseded) = (self.external, self.superseded);
+        let ended = superseded.and_then(|row| row.expires);
+        let bytes = HEADER_BYTES + 2 * ROW_BYTES_MAX + self.key.len() + self.document.len();
         let mut out = Vec::with_capacity(bytes);
         out.push(self.kind as u8);
-        let created = if self.created { CREATED } else { 0 };
-        let supersedes = self.superseded.map_or(0, |_| SUPERSEDES);
-        let external = self.external.map_or(0, |_| EXTERNAL);
-        out.push(created | supersedes | external);
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        out.push(
+            flag(self.created, CREATED)
+                | flag(superseded.is_some(), SUPERSEDES)
+                | flag(external.is_some(), EXTERNAL)
+                | flag(self.expires.is_some(), EXPIRES)
+                | flag(ended.is_some(), SUPERSEDES_EXPIRING),
+        );
         out.extend_from_slice(&self.time_micros.to_le_bytes());
         out.extend_from_slice(&self.docid.0.to_le_bytes());
         // A key is at most 1,024 bytes of text, so its encoding fits.
         out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
-        if let Some(row) = self.superseded {
+        if let Some(row) = superseded {
             out.extend_from_slice(&row.encode_place());
         }
-        if let Some(version) = self.external {
+        if let Some(ended) = ended {
+            out.extend_from_slice(&ended.to_le_bytes());
+        }
+        if let Some(version) = external {
             out.extend_from_slice(&version.to_le_bytes());
+        }
+        if let Some(expires) = self.expires {
+            out.extend_from_slice(&expires.to_le_bytes());
         }
         out.extend_from_slice(self.key);
         out.extend_from_slice(self.document);
@@ -162,10 +208,19 @@ impl<'a> Record<'a> {
             3 => Kind::Delete,
             other => return Err(format!("unknown kind of record {other}")),
         };
-        if flags & !(CREATED | SUPERSEDES | EXTERNAL) != 0 {
+        let unknown = flags & !(CREATED | SUPERSEDES | EXTERNAL | EXPIRES | SUPERSEDES_EXPIRING);
+        let is_of_none = flags & SUPERSEDES_EXPIRING != 0 && flags & SUPERSEDES == 0;
+        if unknown != 0 || is_of_none {
             return Err(format!("unknown flags {flags:#x} in a record"));
         }
         let key_bytes = usize::from(u16::from_le_bytes([k0, k1]));
+        let number = |flag: u8, rest: &'a [u8]| match flags & flag {
+            0 => Ok((None, rest)),
+            _ => {
+                let (number, rest) = rest.split_first_chunk::<8>().ok_or_else(short)?;
+                Ok::<_, String>((Some(*number), rest))
+            }
+        };
         let (superseded, rest) = match flags & SUPERSEDES {
             0 => (None, rest),
             _ => {
@@ -173,18 +228,19 @@ impl<'a> Record<'a> {
                 (Row::decode(row), rest)
             }
         };
-        let (external, rest) = match flags & EXTERNAL {
-            0 => (None, rest),
-            _ => {
-                let (version, rest) = rest
-                    .split_first_chunk::<EXTERNAL_BYTES>()
-                    .ok_or_else(short)?;
-                (Some(u64::from_le_bytes(*version)), rest)
-            }
-        };
+        let (ended, rest) = number(SUPERSEDES_EXPIRING, rest)?;
+        let (external, rest) = number(EXTERNAL, rest)?;
+        let (expires, rest) = number(EXPIRES, rest)?;
+        let superseded = superseded.map(|row| Row {
+            expires: ended.map(i64::from_le_bytes),
+            ..row
+        });
         let (key, document) = rest.split_at_checked(key_bytes).ok_or_else(short)?;
         if key.is_empty() || (kind == Kind::Delete) != document.is_empty() {
             return Err("a record without its key or its document".into());
+        }
+        if kind == Kind::Delete && expires.is_some() {
+            return Err("a deletion that expires".into());
         }
         Ok(Record {
             kind,
@@ -192,7 +248,8 @@ impl<'a> Record<'a> {
             time_micros: i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
             docid: DocId(u32::from_le_bytes([d0, d1, d2, d3])),
             superseded,
-            external,
+            external: external.map(u64::from_le_bytes),
+            expires: expires.map(i64::from_le_bytes),
             key,
             document,
         })
@@ -214,13 +271,21 @@ mod tests {
             position: Position(1 << 40),
             bytes: 70_000,
             external: None,
+            expires: None,
+        };
+        let expiring = Row {
+            expires: Some(-1),
+            ..row
         };
         let with_row = HEADER_BYTES + ROW_BYTES;
-        for (superseded, external, header) in [
-            (None, None, HEADER_BYTES),
-            (None, Some(0), HEADER_BYTES + EXTERNAL_BYTES),
-            (Some(row), None, with_row),
-            (Some(row), Some(u64::MAX), with_row + EXTERNAL_BYTES),
+        for (superseded, external, expires, header) in [
+            (None, None, None, HEADER_BYTES),
+            (None, Some(0), None, HEADER_BYTES + 8),
+            (None, None, Some(i64::MAX), HEADER_BYTES + 8),
+            (Some(row), None, None, with_row),
+            (Some(row), Some(u64::MAX), None, with_row + 8),
+            (Some(expiring), None, None, with_row + 8),
+            (Some(expiring), Some(1), Some(i64::MIN), with_row + 24),
         ] {
             let record = Record {
                 kind: Kind::Patch,
@@ -229,6 +294,7 @@ mod tests {
                 docid: DocId(77),
                 superseded,
                 external,
+                expires,
                 key: b"key",
                 document: b"document",
             };
@@ -245,6 +311,7 @@ mod tests {
             docid: DocId(1),
             superseded: Some(row),
             external: None,
+            expires: None,
             key: b"key",
             document: b"document",
         };
@@ -258,6 +325,25 @@ mod tests {
     }
 
     #[test]
+    fn rows_round_trip_and_a_row_of_another_length_is_none() {
+        for external in [None, Some(1), Some(0x0101_0101_0101_0101), Some(u64::MAX)] {
+            for expires in [None, Some(1), Some(0x0101_0101_0101_0101), Some(i64::MIN)] {
+                let row = Row {
+                    position: Position(1 << 40),
+                    bytes: 70_000,
+                    external,
+                    expires,
+                };
+                let bytes = row.encode();
+                assert_eq!(Row::decode(&bytes), Some(row));
+                let without = bytes.len() - 1;
+                assert_ne!(Row::decode(&bytes[..without]), Some(row));
+            }
+        }
+        assert_eq!(Row::decode(&[1; 12 + 10]), None);
+    }
+
+    #[test]
     fn unknown_kinds_and_flags_are_refused() {
         let mut bytes = Record {
             kind: Kind::Put,
@@ -266,6 +352,7 @@ mod tests {
             docid: DocId(0),
             superseded: None,
             external: None,
+            expires: None,
             key: b"k",
             document: b"d",
         }
@@ -273,7 +360,9 @@ mod tests {
         bytes[0] = 9;
         assert!(Record::decode(&bytes).is_err());
         bytes[0] = 1;
-        bytes[1] = 8;
-        assert!(Record::decode(&bytes).is_err());
+        for flags in [16, 32] {
+            bytes[1] = flags;
+            assert!(Record::decode(&bytes).is_err());
+        }
     }
 }

@@ -18,9 +18,10 @@
 //!    for ever, and would crowd out the documents.
 
 use crate::documents::{ROWS, docid_bytes, parse_position};
+use crate::expired::ExpiredBefore;
 use crate::partition::Partition;
 use crate::record::{Kind, Record, Row};
-use crate::write::key_of;
+use crate::write::{Writer, key_of};
 use crate::{Error, PartitionView, Result, Triggers, Write};
 use bytes::Bytes;
 use quire_model::Position;
@@ -42,7 +43,7 @@ const ROWS_UNSEEN: u64 = 1 << 16;
 /// Deletions are synced so much later: a crash takes what is done again.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 
-/// What is to be deleted; nothing if both are `None`.
+/// What is to be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetentionRule {
     /// Documents that were not written for longer than this.
@@ -50,6 +51,8 @@ pub struct RetentionRule {
     /// While the newest records of the partition's documents take more bytes than this, before
     /// compression: those that were not written for longest.
     pub bytes: Option<u64>,
+    /// Documents that have expired.
+    pub expired: bool,
 }
 
 /// How far a partition has come with its retention since it was opened.
@@ -61,6 +64,7 @@ pub struct Retention {
     marks: VecDeque<(Position, i64)>,
     /// Bytes of the documents' newest records at the opening; `None` until they were added up.
     opened_bytes: Option<i64>,
+    expired: ExpiredBefore,
 }
 
 /// What a step has done.
@@ -79,6 +83,7 @@ impl Partition {
             next: Position(0),
             marks: VecDeque::from([(self.any_store().extent().last, self.steady_micros())]),
             opened_bytes: None,
+            expired: ExpiredBefore::default(),
         }
     }
 
@@ -89,6 +94,19 @@ impl Partition {
     /// Damage on disk, by file and offset; those of a [write](Partition::write). The next step
     /// tries again.
     pub fn retain(&self, rule: RetentionRule, retention: &mut Retention) -> Result<Retained> {
+        let expired = match rule.expired {
+            true => self.delete_expired(&mut retention.expired)?,
+            false => Retained::default(),
+        };
+        let old = self.retain_newest(rule, retention)?;
+        Ok(Retained {
+            deleted: expired.deleted + old.deleted,
+            more: expired.more || old.more,
+        })
+    }
+
+    /// Deletes a few of the documents that are too old or too much.
+    fn retain_newest(&self, rule: RetentionRule, retention: &mut Retention) -> Result<Retained> {
         let view = self.view()?;
         let now = self.steady_micros();
         let mut cutoff = rule.age.map(|age| cutoff(now, age));
@@ -163,10 +181,10 @@ impl Partition {
     }
 
     /// Does deletions; how many were done, and not forgone because the document has changed.
-    fn delete(&self, mut deletions: &[Write]) -> Result<u64> {
+    pub(crate) fn delete(&self, mut deletions: &[Write]) -> Result<u64> {
         let mut deleted = 0;
         while !deletions.is_empty() {
-            let (results, position) = self.write(deletions, Triggers::none())?;
+            let (results, position) = self.write_by(Writer::Engine, deletions, Triggers::none())?;
             self.acknowledge(position, Durability::Async(SYNC_AFTER))?;
             deletions = deletions.get(results.len()..).unwrap_or_default();
             for result in results {

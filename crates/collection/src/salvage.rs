@@ -4,7 +4,7 @@
 use crate::documents::{Documents, KEYS, ROWS, parse_docid, parse_position};
 use crate::record::{Kind, Record};
 use crate::write::key_of;
-use crate::{Condition, Error, Result, Write};
+use crate::{Condition, Error, Expiry, Result, Write};
 use bytes::Bytes;
 use quire_lsm::SmallBytes;
 use quire_model::{Document, Key, Position};
@@ -94,7 +94,8 @@ fn write_of(bytes: &Bytes) -> std::result::Result<Write, String> {
     }
     let document = Document::from_bytes(record.document_bytes(bytes));
     let document = document.map_err(|error| format!("document {key}: {error}"))?;
-    let write = Write::put(key, document);
+    let write =
+        Write::put(key, document).expiring(record.expires.map_or_else(Expiry::default, Expiry::At));
     Ok(Write { condition, ..write })
 }
 

@@ -103,7 +103,7 @@ impl PartitionScan {
     fn fill_rows(&mut self) -> Result<()> {
         let mut is_end = false;
         let lookup = self.view.lookup()?;
-        // All of the next keys may be of documents that were deleted.
+        // All of the next keys may be of documents that were deleted or have expired.
         while self.rest.is_empty() && !is_end {
             let keys = self.keys.by_ref().take(self.ahead_count);
             let seen = next_rows(&lookup, keys, &mut self.rest)?;
@@ -153,7 +153,8 @@ fn next_rows(
     }
     let rows = lookup.rows(&docids)?;
     let all = encoded.into_iter().zip(docids).zip(rows);
-    found.extend(all.map(|((key, docid), row)| (key, docid, row)));
+    let there = all.filter(|(_, row)| !lookup.has_expired(*row));
+    found.extend(there.map(|((key, docid), row)| (key, docid, row)));
     Ok(seen)
 }
 

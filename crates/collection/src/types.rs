@@ -46,6 +46,22 @@ impl Condition {
     }
 }
 
+/// When a document expires: from then on it is read and written as if it were deleted, and soon
+/// after it is.
+///
+/// Time is that of the clock of the machine that reads or writes. A time that has passed already
+/// becomes the time of the write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Expiry {
+    /// A document that is put never expires, and one that is patched does when it did before.
+    #[default]
+    Usual,
+    /// Never.
+    Never,
+    /// At this time: microseconds since 1970 UTC.
+    At(i64),
+}
+
 /// One write: a key, what to do, and under which condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
@@ -55,6 +71,8 @@ pub struct Write {
     pub action: Action,
     /// What must hold.
     pub condition: Condition,
+    /// When the document expires.
+    pub expiry: Expiry,
 }
 
 impl Write {
@@ -64,6 +82,7 @@ impl Write {
             key,
             action: Action::Put(document),
             condition: Condition::Always,
+            expiry: Expiry::Usual,
         }
     }
 
@@ -73,6 +92,7 @@ impl Write {
             key,
             action: Action::Patch(patch),
             condition: Condition::Always,
+            expiry: Expiry::Usual,
         }
     }
 
@@ -82,6 +102,7 @@ impl Write {
             key,
             action: Action::Delete,
             condition: Condition::Always,
+            expiry: Expiry::Usual,
         }
     }
 
@@ -97,6 +118,13 @@ impl Write {
     #[must_use]
     pub fn external(mut self, version: u64) -> Write {
         self.condition = Condition::External(version);
+        self
+    }
+
+    /// The same write, after which the document expires at this time.
+    #[must_use]
+    pub fn expiring(mut self, expiry: Expiry) -> Write {
+        self.expiry = expiry;
         self
     }
 
@@ -152,6 +180,8 @@ pub struct Found {
     pub version: Position,
     /// Its external version: the newest that a writer gave it, or one more for each write since.
     pub external: Option<u64>,
+    /// When it expires, if it does: microseconds since 1970 UTC.
+    pub expires_micros: Option<i64>,
     /// The partition it lives in.
     pub partition: u32,
     /// The document.
@@ -173,6 +203,11 @@ impl Found {
     /// The version that clients are shown: the external one if it has one.
     pub fn shown_version(&self) -> u64 {
         self.external.unwrap_or(self.version.0)
+    }
+
+    /// With this a write keeps when the document expires.
+    pub fn expiry(&self) -> Expiry {
+        self.expires_micros.map_or(Expiry::Never, Expiry::At)
     }
 
     /// The document, with its key in the field [`ID`]: an integer if the key is one, else a string.
@@ -208,6 +243,8 @@ pub struct Change {
     pub time_micros: i64,
     /// The external version that the document, or its deletion, has since.
     pub external: Option<u64>,
+    /// When the document expires, if it does: microseconds since 1970 UTC.
+    pub expires_micros: Option<i64>,
     /// The document's key.
     pub key: Key,
     /// The document after the change; none when it was deleted.

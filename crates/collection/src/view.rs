@@ -1,7 +1,7 @@
 //! Reading a partition as of one position.
 
 use crate::documents::{KEYS, ROWS, Totals};
-use crate::lookup::DocumentLookup;
+use crate::lookup::{AsOf, DocumentLookup};
 use crate::search::{SearchState, SearchTree};
 use crate::{Found, Result, Within};
 use quire_model::{DocId, Key, Position};
@@ -114,6 +114,7 @@ impl PartitionView {
 
     pub(crate) fn lookup(&self) -> Result<DocumentLookup<'_>> {
         let trees = self.view.point_view(&[KEYS, ROWS])?;
-        Ok(DocumentLookup::new(self.partition, trees))
+        let as_of = AsOf::View(self.view.base().time_micros());
+        Ok(DocumentLookup::new(self.partition, trees, as_of))
     }
 }

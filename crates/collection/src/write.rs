@@ -2,7 +2,7 @@
 
 use crate::documents::{Documents, KEYS, KeyEntry, ROWS, docid_bytes, parse_position};
 use crate::record::{Kind, Record, Row};
-use crate::{Action, Condition, Effect, Error, Result, Triggers, Write, Written};
+use crate::{Action, Condition, Effect, Error, Expiry, Result, Triggers, Write, Written};
 use quire_model::{DocId, Document, Key, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::Transaction;
@@ -21,9 +21,27 @@ enum State {
     },
     Present {
         docid: DocId,
-        /// Where its record is, if this batch wrote it.
+        /// Where its record is, if that is known.
         row: Option<Row>,
     },
+    /// As absent, but for what is left of it.
+    Expired { docid: DocId, row: Row },
+}
+
+/// What a document has beside its fields.
+#[derive(Debug, Clone, Copy, Default)]
+struct Attributes {
+    external: Option<u64>,
+    expires: Option<i64>,
+}
+
+/// For whom writes are decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// To whom a document that has expired is one that was deleted.
+    Client,
+    /// The engine itself, which deletes these.
+    Engine,
 }
 
 /// Decides a batch of writes in one transaction.
@@ -31,6 +49,7 @@ pub(crate) struct Decider<'w, 'a, 'b> {
     partition: u32,
     time_micros: i64,
     triggers: Triggers<'a>,
+    writer: Writer,
     transaction: &'a mut Transaction<'b, Documents>,
     /// Keys that this batch has written.
     written: HashMap<&'w [u8], State>,
@@ -43,12 +62,14 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         partition: u32,
         time_micros: i64,
         triggers: Triggers<'a>,
+        writer: Writer,
         transaction: &'a mut Transaction<'b, Documents>,
     ) -> Self {
         Decider {
             partition,
             time_micros,
             triggers,
+            writer,
             transaction,
             written: HashMap::new(),
             created: 0,
@@ -74,39 +95,54 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         let state = self.state(encoded)?;
         self.check(write, &state)?;
         let given = write.condition.external();
+        let time_micros = self.time_micros;
         match (&write.action, state) {
             (Action::Put(document), State::Absent { external }) => {
-                let external = given.or(external.map(next));
-                let time_micros = self.time_micros;
+                let attributes = Attributes {
+                    external: given.or(external.map(next)),
+                    expires: self.expires(write.expiry, None),
+                };
                 let document = self.triggers.run(&write.key, None, document, time_micros)?;
-                self.create(encoded, &document, external)
+                self.create(encoded, &document, attributes)
+            }
+            (Action::Put(document), State::Expired { docid, row }) => {
+                let document = self.triggers.run(&write.key, None, document, time_micros)?;
+                let attributes = self.attributes(write, row, None);
+                let written = self.update(Kind::Put, encoded, docid, row, &document, attributes);
+                Ok(Written {
+                    effect: Effect::Created,
+                    ..written
+                })
             }
             (Action::Put(document), State::Present { docid, row }) => {
                 let old = self.row(docid, row)?;
                 let before = self.before(old)?;
-                let (before, time_micros) = (before.as_ref(), self.time_micros);
+                let before = before.as_ref();
                 let document = self
                     .triggers
                     .run(&write.key, before, document, time_micros)?;
-                Ok(self.update(Kind::Put, encoded, docid, old, &document, given))
+                let attributes = self.attributes(write, old, None);
+                Ok(self.update(Kind::Put, encoded, docid, old, &document, attributes))
             }
-            (Action::Patch(_), State::Absent { .. }) => Err(Error::NotFound {
-                key: write.key.clone(),
-            }),
+            (Action::Patch(_), State::Absent { .. } | State::Expired { .. }) => {
+                Err(Error::NotFound {
+                    key: write.key.clone(),
+                })
+            }
             (Action::Patch(patch), State::Present { docid, row }) => {
                 let row = self.row(docid, row)?;
+                let attributes = self.attributes(write, row, row.expires);
                 let old = self.document(row.position)?;
                 let new = old.merge_patch(patch)?;
-                if new == old && given.is_none() {
+                if new == old && given.is_none() && attributes.expires == row.expires {
                     return Ok(self.answer(Effect::Unchanged, row));
                 }
-                let time_micros = self.time_micros;
                 let new = self
                     .triggers
                     .run(&write.key, Some(&old), &new, time_micros)?;
                 // A large one is not held beside the new record.
                 drop(old);
-                Ok(self.update(Kind::Patch, encoded, docid, row, &new, given))
+                Ok(self.update(Kind::Patch, encoded, docid, row, &new, attributes))
             }
             (Action::Delete, State::Absent { external }) => match given {
                 None => Ok(self.answer(
@@ -115,34 +151,94 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
                         position: Position(0),
                         bytes: 0,
                         external,
+                        expires: None,
                     },
                 )),
                 Some(_) => {
                     let docid = self.new_docid()?;
-                    let row = self.append(Kind::Delete, None, docid, encoded, &[], given);
+                    let attributes = Attributes {
+                        external: given,
+                        expires: None,
+                    };
+                    let row = self.append(Kind::Delete, None, docid, encoded, &[], attributes);
                     self.created += 1;
                     self.written
                         .insert(encoded, State::Absent { external: given });
                     Ok(self.answer(Effect::Unchanged, row))
                 }
             },
+            (Action::Delete, State::Expired { docid, row }) => {
+                let written = self.delete(encoded, docid, row, given);
+                Ok(Written {
+                    effect: Effect::Unchanged,
+                    ..written
+                })
+            }
             (Action::Delete, State::Present { docid, row }) => {
                 let old = self.row(docid, row)?;
                 if let Some(before) = self.before(old)? {
-                    let time_micros = self.time_micros;
                     self.triggers
                         .run_removal(&write.key, &before, time_micros)?;
                 }
-                let external = given.or(old.external.map(next));
-                let row = self.append(Kind::Delete, Some(old), docid, encoded, &[], external);
-                self.written.insert(encoded, State::Absent { external });
-                Ok(self.answer(Effect::Deleted, row))
+                Ok(self.delete(encoded, docid, old, given))
             }
         }
     }
 
-    /// The key's newest state: from this batch, else from the trees.
+    /// When a document expires after a write; no earlier than now, so that the order of the tree of
+    /// expiries is that in which they become due.
+    fn expires(&self, expiry: Expiry, usual: Option<i64>) -> Option<i64> {
+        match expiry {
+            Expiry::Usual => usual,
+            Expiry::Never => None,
+            Expiry::At(time) => Some(time.max(self.time_micros)),
+        }
+    }
+
+    /// What a document has after a write, beside its fields.
+    fn attributes(&self, write: &Write, old: Row, usual: Option<i64>) -> Attributes {
+        Attributes {
+            external: write.condition.external().or(old.external.map(next)),
+            expires: self.expires(write.expiry, usual),
+        }
+    }
+
+    /// Deletes a document; `given` is the external version that the write has.
+    fn delete(&mut self, encoded: &'w [u8], docid: DocId, old: Row, given: Option<u64>) -> Written {
+        let attributes = Attributes {
+            external: given.or(old.external.map(next)),
+            expires: None,
+        };
+        let row = self.append(Kind::Delete, Some(old), docid, encoded, &[], attributes);
+        let external = attributes.external;
+        self.written.insert(encoded, State::Absent { external });
+        self.answer(Effect::Deleted, row)
+    }
+
+    /// The key's newest state; a document that has expired is told apart, unless it is the engine
+    /// that writes.
     fn state(&self, encoded: &[u8]) -> Result<State> {
+        let state = self.newest(encoded)?;
+        let State::Present { docid, row } = state else {
+            return Ok(state);
+        };
+        let is_client = self.writer == Writer::Client && !seeded(Bug::ExpiredDocumentWritten);
+        let may_expire = row.is_some() || self.transaction.machine().has_expiring();
+        if !(is_client && may_expire) {
+            return Ok(state);
+        }
+        let row = self.row(docid, row)?;
+        match row.has_expired(self.time_micros) {
+            true => Ok(State::Expired { docid, row }),
+            false => Ok(State::Present {
+                docid,
+                row: Some(row),
+            }),
+        }
+    }
+
+    /// The key's newest state: from this batch, else from the trees.
+    fn newest(&self, encoded: &[u8]) -> Result<State> {
         if let Some(state) = self.written.get(encoded)
             && !seeded(Bug::BatchDecidedApart)
         {
@@ -168,14 +264,17 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             })
         };
         match (write.condition, state) {
-            (Condition::Always, _) | (Condition::IfAbsent, State::Absent { .. }) => Ok(()),
+            (Condition::Always, _)
+            | (Condition::IfAbsent, State::Absent { .. } | State::Expired { .. }) => Ok(()),
             (Condition::IfAbsent, State::Present { docid, row, .. }) => {
                 let version = self.row(*docid, *row)?.position;
                 conflict(format!("it exists already (version {version})"))
             }
-            (Condition::IfVersion(required), State::Absent { .. }) => conflict(format!(
-                "version {required} required, but it does not exist"
-            )),
+            (Condition::IfVersion(required), State::Absent { .. } | State::Expired { .. }) => {
+                conflict(format!(
+                    "version {required} required, but it does not exist"
+                ))
+            }
             (Condition::IfVersion(required), State::Present { docid, row, .. }) => {
                 let version = self.row(*docid, *row)?.position;
                 if version == required {
@@ -205,6 +304,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         Ok(match *state {
             State::Absent { external } => external,
             State::Present { docid, row } => self.row(docid, row)?.external,
+            State::Expired { row, .. } => row.external,
         })
     }
 
@@ -226,6 +326,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
                     position,
                     bytes,
                     external: None,
+                    expires: None,
                 })
             }
         }
@@ -268,11 +369,11 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         &mut self,
         encoded: &'w [u8],
         document: &Document,
-        external: Option<u64>,
+        attributes: Attributes,
     ) -> Result<Written> {
         let docid = self.new_docid()?;
         let document = document.as_bytes();
-        let row = self.append(Kind::Put, None, docid, encoded, document, external);
+        let row = self.append(Kind::Put, None, docid, encoded, document, attributes);
         if !seeded(Bug::DocidGivenTwice) {
             self.created += 1;
         }
@@ -280,7 +381,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         Ok(self.answer(Effect::Created, row))
     }
 
-    /// Writes a document anew; `given` is the external version that the write has.
+    /// Writes a document anew.
     fn update(
         &mut self,
         kind: Kind,
@@ -288,11 +389,10 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         docid: DocId,
         old: Row,
         document: &Document,
-        given: Option<u64>,
+        attributes: Attributes,
     ) -> Written {
-        let external = given.or(old.external.map(next));
         let document = document.as_bytes();
-        let row = self.append(kind, Some(old), docid, encoded, document, external);
+        let row = self.append(kind, Some(old), docid, encoded, document, attributes);
         self.remember(encoded, docid, row);
         self.answer(Effect::Updated, row)
     }
@@ -310,8 +410,9 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         docid: DocId,
         key: &[u8],
         document: &[u8],
-        external: Option<u64>,
+        attributes: Attributes,
     ) -> Row {
+        let Attributes { external, expires } = attributes;
         let record = Record {
             kind,
             created: superseded.is_none(),
@@ -319,6 +420,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             docid,
             superseded,
             external,
+            expires,
             key,
             document,
         }
@@ -329,6 +431,7 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             position: self.transaction.append(record),
             bytes: bytes as u32,
             external,
+            expires,
         }
     }
 

@@ -215,6 +215,7 @@ impl Batch<'_> {
         let settings = self.collection.settings();
         let check = |write: &Write| checked(&settings, write);
         let triggers = Triggers::new(&attached, &check);
+        self.collection.expect_expired(number, &self.writes);
         let (written, position) = partition.write_whole(&self.writes, triggers)?;
         assert_eq!(
             written.len(),
@@ -326,6 +327,7 @@ fn write_groups<W: AsRef<[Write]>>(
     let mut pending = Vec::with_capacity(groups.len());
     for (group, (number, writes)) in groups.into_iter().enumerate() {
         let writes = writes.as_ref();
+        collection.expect_expired(number, writes);
         let mut done: Vec<Result<Written>> = Vec::with_capacity(writes.len());
         let partition = &collection.partitions[number as usize];
         while done.len() < writes.len() {

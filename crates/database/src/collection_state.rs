@@ -6,7 +6,7 @@ use crate::retention::PartitionRetention;
 use crate::settings::CollectionSettings;
 use crate::usage::Usage;
 use parking_lot::RwLock;
-use quire_collection::Partition;
+use quire_collection::{Expiry, Partition, Write};
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key};
 use std::sync::Arc;
@@ -60,6 +60,16 @@ impl CollectionState {
     /// The partition that a key belongs to.
     pub(crate) fn partition_of(&self, key: &Key) -> u32 {
         partition_of(key, self.partitions.len())
+    }
+
+    /// Has a partition delete what has expired, if these writes to it may.
+    pub(crate) fn expect_expired(&self, partition: u32, writes: &[Write]) {
+        let expires = |write: &Write| matches!(write.expiry, Expiry::At(_));
+        if writes.iter().any(expires)
+            && let Some(retention) = self.retention.get(partition as usize)
+        {
+            retention.expect_expired();
+        }
     }
 
     /// The documents under many keys, in the order of the keys. Calls `get` once for each

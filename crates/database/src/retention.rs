@@ -1,7 +1,8 @@
 //! When retention runs: a background job for each partition, again and again while the collection
-//! has a rule.
+//! has a rule, or the partition documents that expire.
 //!
-//! What is deleted is decided by the partition (`retention.rs` of `quire-collection`).
+//! What is deleted is decided by the partition (`retention.rs` and `expired.rs` of
+//! `quire-collection`).
 //!
 //! # Invariants
 //! 1. A job keeps nothing alive between its steps, and a step is short: other background work comes
@@ -44,18 +45,38 @@ impl PartitionRetention {
             error: Mutex::new(None),
         });
         retention.set(rule);
+        // Of a partition that can't be read the first step tells.
+        if partition.has_expiring().unwrap_or(true) {
+            retention.expect_expired();
+        }
         retention
     }
 
-    /// Goes on by this rule.
+    /// Goes on by this rule, and deletes what has expired if it did so before.
     pub(crate) fn set(self: &Arc<Self>, rule: RetentionRule) {
-        let number = {
+        self.change(|now| RetentionRule {
+            expired: now.expired,
+            ..rule
+        });
+    }
+
+    /// From now on deletes what has expired too.
+    pub(crate) fn expect_expired(self: &Arc<Self>) {
+        self.change(|now| RetentionRule {
+            expired: true,
+            ..now
+        });
+    }
+
+    fn change(self: &Arc<Self>, rule: impl FnOnce(RetentionRule) -> RetentionRule) {
+        let (number, rule) = {
             let mut now = self.rule.lock();
+            let rule = rule(now.1);
             if now.1 == rule {
                 return;
             }
             *now = (now.0 + 1, rule);
-            now.0
+            *now
         };
         *self.error.lock() = None;
         if rule != RetentionRule::default() {
@@ -114,8 +135,13 @@ impl PartitionRetention {
 
 /// The time between two passes: nothing stays much longer than its age.
 fn period(rule: RetentionRule) -> Duration {
-    let tenth = rule.age.map_or(PERIOD_MAX, |age| age / 10);
-    tenth.clamp(PERIOD_MIN, PERIOD_MAX)
+    match rule.expired {
+        true => PERIOD_MIN,
+        false => {
+            let tenth = rule.age.map_or(PERIOD_MAX, |age| age / 10);
+            tenth.clamp(PERIOD_MIN, PERIOD_MAX)
+        }
+    }
 }
 
 #[cfg(test)]

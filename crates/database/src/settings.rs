@@ -270,6 +270,7 @@ impl CollectionSettings {
         RetentionRule {
             age: (age > 0).then(|| Duration::from_secs(age)),
             bytes: (bytes > 0).then(|| bytes / u64::from(self.partitions.max(1))),
+            expired: false,
         }
     }
 

@@ -305,7 +305,7 @@ pub struct CollectionStats {
     pub unflushed_records: u64,
     /// The search index; none if no field is indexed.
     pub index: Option<IndexStats>,
-    /// Documents that retention has deleted.
+    /// Documents that were deleted by retention, or since they had expired.
     pub retention_deleted: u64,
     /// Compactions done.
     pub compactions: u64,

@@ -3,6 +3,7 @@
 mod aliases;
 mod coprocessors;
 mod dead_space;
+mod expiry;
 mod indexes;
 mod templates;
 mod triggers;

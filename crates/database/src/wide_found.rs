@@ -8,6 +8,7 @@ pub(crate) fn found_of(found: WideFound) -> Found {
         key: found.key,
         version: found.version,
         external: None,
+        expires_micros: None,
         partition: found.partition,
         document: found.document,
     }

@@ -3,7 +3,7 @@
 use crate::collection::Collection;
 use crate::typed::to_document;
 use crate::{Error, Result};
-use quire_collection::{Condition, Write, Written};
+use quire_collection::{Condition, Expiry, Write, Written};
 use quire_model::{Document, Key, Position};
 use quire_store::Durability;
 use serde::Serialize;
@@ -29,6 +29,7 @@ use serde::Serialize;
 pub struct WriteBuilder<'c> {
     collection: &'c Collection,
     condition: Condition,
+    expiry: Expiry,
     durability: Option<Durability>,
 }
 
@@ -60,6 +61,31 @@ impl WriteBuilder<'_> {
     /// [`Condition::External`].
     pub fn external(self, version: u64) -> Self {
         self.condition(Condition::External(version))
+    }
+
+    /// When the document expires. [`Expiry::Usual`] by default: one that is put never does.
+    ///
+    /// ```
+    /// use quiredb::{CollectionSettings, Database, Document, Expiry, Key};
+    /// use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = Database::open(dir.path())?;
+    /// let sessions = database.create_collection("sessions", CollectionSettings::default())?;
+    /// let session = Document::from_json(br#"{"_id":"s1","user":7}"#)?;
+    ///
+    /// let in_an_hour = SystemTime::now() + Duration::from_secs(3600);
+    /// let micros = in_an_hour.duration_since(UNIX_EPOCH)?.as_micros() as i64;
+    /// sessions.write().expiry(Expiry::At(micros)).put(&session)?;
+    /// let found = sessions.get(&Key::parse("s1")?)?.expect("it has not expired yet");
+    /// assert_eq!(found.expires_micros, Some(micros));
+    ///
+    /// sessions.write().expiry(Expiry::At(0)).put(&session)?;
+    /// assert_eq!(sessions.get(&Key::parse("s1")?)?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn expiry(mut self, expiry: Expiry) -> Self {
+        self.expiry = expiry;
+        self
     }
 
     /// As [`Collection::put`].
@@ -103,13 +129,16 @@ impl WriteBuilder<'_> {
         self.run(Write::delete(key.clone()))
     }
 
-    /// Does a write that is made already. Its own condition holds where none was set here.
+    /// Does a write that is made already. Its own condition and expiry hold where none was set here.
     ///
     /// # Errors
     /// As of [`Collection::put`]; `NotFound` for a patch of nothing.
     pub fn run(self, mut write: Write) -> Result<Written> {
         if self.condition != Condition::Always {
             write.condition = self.condition;
+        }
+        if self.expiry != Expiry::Usual {
+            write.expiry = self.expiry;
         }
         let batch = self.collection.batch().durability(self.durability);
         let mut results = batch.writes([write]).write();
@@ -124,6 +153,7 @@ impl Collection {
         WriteBuilder {
             collection: self,
             condition: Condition::Always,
+            expiry: Expiry::Usual,
             durability: None,
         }
     }

@@ -46,6 +46,8 @@ pub struct Origin {
     pub version: Position,
     /// Its external version; a frozen document has none.
     pub external: Option<u64>,
+    /// When it expires, if it does: microseconds since 1970 UTC. A frozen document does not.
+    pub expires_micros: Option<i64>,
     /// The partition it lives in.
     pub partition: u32,
 }
@@ -57,6 +59,7 @@ impl Origin {
             key: found.key.clone(),
             version: found.version,
             external: found.external,
+            expires_micros: found.expires_micros,
             partition: found.partition,
         }
     }
@@ -78,6 +81,7 @@ impl Origin {
             key: Key::decode(key).ok()?,
             version: Position(u64::from_le_bytes(*version)),
             external: None,
+            expires_micros: None,
             partition: u32::from_le_bytes(*partition),
         })
     }

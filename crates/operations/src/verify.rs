@@ -289,8 +289,8 @@ fn check_wide(
         report.damage.push(Damage::new(dir, 0, what, lost));
     })?;
     Ok(Checked {
-        records: 0,
         documents,
+        ..Checked::default()
     })
 }
 

@@ -13,13 +13,16 @@
 //! {"_key":"k","title":"x"}                       it has not: {"title":"x"} under the key k
 //! {"_key":"k","_document":{"_key":1}}            a document that a reader could misread otherwise
 //! {"_key":"k","_version":7,"title":"x"}          with its external version, also of "_document"
+//! {"_key":"k","_expires":1795494216000000,…}     with when it expires, after its external version
 //! {"key":"k", … ,"document":{"title":"x"}}       read, not written: as --json and tail print them
 //! {"key":"k", … ,"deleted":true}                 the same, of a document that was deleted
 //! ```
 //!
-//! Lines of --json have the external version as "external", those of tail as "version".
+//! Lines of --json have the external version as "external", those of tail as "version"; both have
+//! when a document expires as "expires_micros". Times are microseconds since 1970 UTC.
 
-use quiredb::{Condition, Document, Key, ValueRef, Write};
+use quiredb::{Condition, Document, Expiry, Key, ValueRef, Write};
+use std::str::FromStr;
 
 /// The field in which a line carries the key of a document that does not have it.
 pub const KEY: &str = "_key";
@@ -30,22 +33,34 @@ const DOCUMENT: &str = "_document";
 /// The field in which a line carries the external version of a document, after [`KEY`].
 const VERSION: &str = "_version";
 
+/// The field in which a line carries when a document expires, after these.
+const EXPIRES: &str = "_expires";
+
 /// The other members of lines of `--json` and `tail`.
-const BESIDE: [&str; 6] = [
+const BESIDE: [&str; 7] = [
     "found",
     "version",
     "external",
     "partition",
     "position",
     "time_micros",
+    "expires_micros",
 ];
 
+/// What a line says of a document beside its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Beside {
+    /// Its external version.
+    pub external: Option<u64>,
+    /// When it expires: microseconds since 1970 UTC.
+    pub expires_micros: Option<i64>,
+}
+
 /// Appends the line of a document of a collection with this key field, without a line end.
-/// `external` is its external version.
 pub fn write_line(
     key_field: &str,
     key: &Key,
-    external: Option<u64>,
+    beside: Beside,
     document: &Document,
     out: &mut Vec<u8>,
 ) {
@@ -53,14 +68,12 @@ pub fn write_line(
     let names_key = named.is_some_and(|named| Key::from_value(named).is_ok_and(|is| is == *key));
     let mut names = document.fields().map(|(name, _)| name);
     let first = names.next();
+    let is_marker = |name| matches!(name, Some(DOCUMENT | VERSION | EXPIRES));
     let is_plain = match first == Some(KEY) {
         false => names_key,
-        true => {
-            let second = names.next();
-            names_key && key_field == KEY && second != Some(DOCUMENT) && second != Some(VERSION)
-        }
+        true => names_key && key_field == KEY && !is_marker(names.next()),
     };
-    if is_plain && external.is_none() {
+    if is_plain && beside == Beside::default() {
         return document.write_json(out);
     }
     out.extend_from_slice(b"{\"_key\":");
@@ -68,14 +81,14 @@ pub fn write_line(
         Some(text) => ValueRef::String(text).write_json(out),
         None => out.extend_from_slice(key.to_string().as_bytes()),
     }
-    if let Some(version) = external {
+    if let Some(version) = beside.external {
         out.extend_from_slice(format!(",\"{VERSION}\":{version}").as_bytes());
     }
+    if let Some(expires) = beside.expires_micros {
+        out.extend_from_slice(format!(",\"{EXPIRES}\":{expires}").as_bytes());
+    }
     // What is read as `_key` and the fields of a document must not be a document itself.
-    let is_misread = document.get(KEY).is_some()
-        || first == Some(DOCUMENT)
-        || first == Some(VERSION)
-        || key_field == KEY;
+    let is_misread = document.get(KEY).is_some() || is_marker(first) || key_field == KEY;
     if is_misread || named.is_some() && !names_key {
         out.extend_from_slice(b",\"_document\":");
         document.write_json(out);
@@ -100,21 +113,29 @@ pub(crate) fn read(line: &[u8], key_field: &str) -> Option<Write> {
 }
 
 fn read_key_first(key: Key, rest: &[u8], key_field: &str) -> Option<Write> {
-    if let Some((version, rest)) = split_version(rest) {
-        let write = read_document(key, rest, key_field)?;
-        return Some(with_version(write, Some(version)));
-    }
-    read_document(key, rest, key_field)
+    let (external, rest) = match split_number(rest, VERSION) {
+        Some((version, rest)) => (Some(version), rest),
+        None => (None, rest),
+    };
+    let (expires_micros, rest) = match split_number(rest, EXPIRES) {
+        Some((time, rest)) => (Some(time), rest),
+        None => (None, rest),
+    };
+    let write = read_document(key, rest, key_field)?;
+    let beside = Beside {
+        external,
+        expires_micros,
+    };
+    Some(with_beside(write, beside))
 }
 
-/// The write of a document of an external version. A newer version of it stays.
-fn with_version(write: Write, version: Option<u64>) -> Write {
-    match version {
-        Some(version) => Write {
-            condition: Condition::ExternalOrEqual(version),
-            ..write
-        },
-        None => write,
+/// The write of a document with these. A newer external version of it stays.
+fn with_beside(write: Write, beside: Beside) -> Write {
+    let condition = beside.external.map(Condition::ExternalOrEqual);
+    Write {
+        condition: condition.unwrap_or(write.condition),
+        expiry: beside.expires_micros.map_or(write.expiry, Expiry::At),
+        ..write
     }
 }
 
@@ -150,17 +171,18 @@ fn split_key(line: &[u8]) -> Option<(Key, &[u8])> {
     }
 }
 
-/// The version that follows the key, and what follows the comma after it.
-fn split_version(rest: &[u8]) -> Option<(u64, &[u8])> {
-    let rest = rest.trim_ascii_start().strip_prefix(b"\"_version\"")?;
+/// The number that follows under a name, and what follows the comma after it.
+fn split_number<'l, T: FromStr>(rest: &'l [u8], name: &str) -> Option<(T, &'l [u8])> {
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"")?;
+    let rest = rest.strip_prefix(name.as_bytes())?.strip_prefix(b"\"")?;
     let rest = rest.trim_ascii_start().strip_prefix(b":")?;
     let rest = rest.trim_ascii_start();
-    let (version, rest) = rest.split_at(scalar_end(rest)?);
-    let version = std::str::from_utf8(version).ok()?.parse().ok()?;
+    let (number, rest) = rest.split_at(scalar_end(rest)?);
+    let number = std::str::from_utf8(number).ok()?.parse().ok()?;
     let rest = rest.trim_ascii_start();
     match rest.first()? {
-        b',' => Some((version, rest.get(1..)?)),
-        b'}' => Some((version, rest)),
+        b',' => Some((number, rest.get(1..)?)),
+        b'}' => Some((number, rest)),
         _ => None,
     }
 }
@@ -221,6 +243,11 @@ fn read_members(line: &[u8], key_field: &str) -> Option<Write> {
         Some(ValueRef::UInt(version)) => Some(version),
         Some(_) => return None,
     };
+    let expires_micros = match line.get("expires_micros") {
+        None => None,
+        Some(ValueRef::Int(time)) => Some(time),
+        Some(_) => return None,
+    };
     let write = match (content, value) {
         ("document", ValueRef::Object(_)) => {
             let mut json = Vec::new();
@@ -230,7 +257,11 @@ fn read_members(line: &[u8], key_field: &str) -> Option<Write> {
         ("deleted", ValueRef::Bool(true)) => Write::delete(key),
         _ => return None,
     };
-    Some(with_version(write, external))
+    let beside = Beside {
+        external,
+        expires_micros,
+    };
+    Some(with_beside(write, beside))
 }
 
 #[cfg(test)]
@@ -242,15 +273,10 @@ mod tests {
         Document::from_json(json.as_bytes()).unwrap()
     }
 
-    fn line(key_field: &str, key: &str, external: Option<u64>, json: &str) -> String {
+    fn line(key_field: &str, key: &str, beside: Beside, json: &str) -> String {
         let mut out = Vec::new();
-        write_line(
-            key_field,
-            &Key::parse(key).unwrap(),
-            external,
-            &document(json),
-            &mut out,
-        );
+        let key = Key::parse(key).unwrap();
+        write_line(key_field, &key, beside, &document(json), &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -277,15 +303,28 @@ mod tests {
             r#"{"_key":"k","_version":7}"#,
             r#"{"_key":"k","_version":7,"_document":{"a":1}}"#,
             r#"{"_version":"x","_document":{"a":1}}"#,
+            r#"{"_expires":7}"#,
+            r#"{"_key":"k","_expires":7}"#,
+            r#"{"_version":1,"_expires":7,"_id":"k"}"#,
+            r#"{"_key":"k","_version":1,"_expires":7,"_document":{"a":1}}"#,
         ];
+        let external = [None, Some(0), Some(u64::MAX)];
+        let expires_micros = [None, Some(0), Some(i64::MIN), Some(i64::MAX)];
+        let besides = external.into_iter().flat_map(|external| {
+            expires_micros.map(|expires_micros| Beside {
+                external,
+                expires_micros,
+            })
+        });
+        let besides: Vec<Beside> = besides.collect();
         let keys = ["k", "42", "-7", "\"q\\\"", "é\n", "{", "_key"];
         for written in ["_id", "sku", "_key", "key"] {
             let all = documents
                 .iter()
                 .flat_map(|json| keys.map(|key| (json, key)))
-                .flat_map(|pair| [None, Some(0), Some(u64::MAX)].map(|external| (pair, external)));
-            for ((json, key), external) in all {
-                let line = line(written, key, external, json);
+                .flat_map(|pair| besides.iter().map(move |beside| (pair, *beside)));
+            for ((json, key), beside) in all {
+                let line = line(written, key, beside, json);
                 // Also as another program writes the same JSON.
                 let spaced = line.replacen("{\"_key\":", " {\t\"_key\" : ", 1);
                 for line in [line, spaced] {
@@ -295,15 +334,18 @@ mod tests {
                             key: read,
                             action: Action::Put(read_document),
                             condition,
+                            expiry,
                         }) => {
-                            let version = external.map(Condition::ExternalOrEqual);
+                            let version = beside.external.map(Condition::ExternalOrEqual);
                             assert_eq!(condition, version.unwrap_or_default(), "{line}");
+                            let expires = beside.expires_micros.map(Expiry::At);
+                            assert_eq!(expiry, expires.unwrap_or_default(), "{line}");
                             assert_eq!(read.to_string(), key, "{line}");
                             assert_eq!(read_document.to_json(), *json, "{line}, {written}");
                         }
                         Some(other) => panic!("{other:?}"),
                         None => {
-                            assert!(is_plain && external.is_none(), "{line}");
+                            assert!(is_plain && beside == Beside::default(), "{line}");
                             let named = document(json);
                             let named = Key::from_value(named.get(written).unwrap());
                             assert_eq!(named.unwrap().to_string(), key, "{line}");
@@ -333,6 +375,10 @@ mod tests {
 
     #[test]
     fn lines_of_json_output_and_of_tail_are_read() {
+        let version = |version| Beside {
+            external: Some(version),
+            expires_micros: None,
+        };
         let put = r#"{"key":7,"found":true,"version":3,"partition":0,"document":{"a":1.0}}"#;
         let write = Write::put(Key::from(7), document(r#"{"a":1.0}"#));
         assert_eq!(read(put.as_bytes(), "_id"), Some(write));
@@ -341,10 +387,13 @@ mod tests {
         assert_eq!(read(gone.as_bytes(), "_id"), Some(write));
         let put = r#"{"key":7,"version":3,"external":0,"partition":0,"document":{}}"#;
         let write = Write::put(Key::from(7), document("{}"));
-        let write = with_version(write, Some(0));
+        let write = with_beside(write, version(0));
         assert_eq!(read(put.as_bytes(), "_id"), Some(write));
         let gone = r#"{"partition":0,"position":3,"version":9,"key":7,"deleted":true}"#;
-        let write = with_version(Write::delete(Key::from(7)), Some(9));
+        let write = with_beside(Write::delete(Key::from(7)), version(9));
         assert_eq!(read(gone.as_bytes(), "_id"), Some(write));
+        let put = r#"{"key":7,"version":3,"expires_micros":5,"document":{}}"#;
+        let write = Write::put(Key::from(7), document("{}")).expiring(Expiry::At(5));
+        assert_eq!(read(put.as_bytes(), "_id"), Some(write));
     }
 }

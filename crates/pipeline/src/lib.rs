@@ -71,7 +71,7 @@ pub use documents::documents_of;
 pub use error::{BadDocument, Error};
 pub use group::{Grouper, PartitionGroup};
 pub use input::{Format, Input};
-pub use keyed_line::{KEY, write_line};
+pub use keyed_line::{Beside, KEY, write_line};
 pub use made_keys::MadeKeys;
 pub use options::{OnBad, Options};
 pub use parquet::ParquetOptions;

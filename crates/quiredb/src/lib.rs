@@ -56,7 +56,9 @@ pub mod operations;
 pub mod query;
 pub mod wide;
 
-pub use quire_collection::{Action, Change, Condition, Effect, Found, Within, Write, Written};
+pub use quire_collection::{
+    Action, Change, Condition, Effect, Expiry, Found, Within, Write, Written,
+};
 pub use quire_database::{
     Alias, AliasChange, Aliases, ApiSettings, Batch, Codec, Collection, CollectionFields,
     CollectionSettings, CollectionStats, Damage, Database, DatabaseBuilder, DatabaseOptions,

@@ -236,6 +236,12 @@ bugs! {
     DeletionForgotten,
     /// A deletion does not keep the external version of its document.
     DeletedVersionForgotten,
+    /// The expiry that a document no longer has stays in the tree of expiries.
+    ExpiryLeft,
+    /// A document that has expired is read until it is deleted.
+    ExpiredDocumentRead,
+    /// A document that has expired is there for writes until it is deleted.
+    ExpiredDocumentWritten,
     /// Results of a batch are returned in the order of their partition, not of the batch.
     ResultsInOtherPlaces,
     /// A scan ends when the first partition has no more documents.
@@ -304,6 +310,13 @@ impl Bug {
 
     /// Those of triggers: the tests of `database` find them, with a crash at every step.
     pub const OF_TRIGGERS: &[Bug] = &[Bug::TriggerApart];
+
+    /// Those of documents that expire: the tests of `database` find them.
+    pub const OF_EXPIRY: &[Bug] = &[
+        Bug::ExpiryLeft,
+        Bug::ExpiredDocumentRead,
+        Bug::ExpiredDocumentWritten,
+    ];
 
     /// Those of wide collections: the tests of `wide` find them, with a crash at every step.
     pub const OF_WIDE: &[Bug] = &[Bug::WideGroupsApart];

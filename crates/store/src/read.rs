@@ -195,6 +195,7 @@ impl<M: Machine> Inner<M> {
         let in_time = all.all(|(_, tree)| in_time(tree.flushed(), position));
         in_time.then_some(BaseView {
             position,
+            time_micros: now,
             trees,
             log,
         })

@@ -72,6 +72,7 @@ impl PointView<'_> {
 #[derive(Debug, Clone)]
 pub struct BaseView {
     pub(crate) position: Position,
+    pub(crate) time_micros: u64,
     pub(crate) trees: TreeSnapshots,
     pub(crate) log: LogView,
 }
@@ -92,6 +93,11 @@ impl BaseView {
     /// The last record that it sees.
     pub fn position(&self) -> Position {
         self.position
+    }
+
+    /// When it was made, by the clock of the machine: microseconds since 1970 UTC.
+    pub fn time_micros(&self) -> i64 {
+        i64::try_from(self.time_micros).unwrap_or(i64::MAX)
     }
 
     /// A tree.

@@ -280,6 +280,7 @@ impl Run {
                         key: found.key,
                         version: found.version,
                         external: found.external,
+                        expires_micros: found.expires_micros,
                         partition: found.partition,
                     };
                     context.out.found(&origin, &found.document)?;

@@ -182,12 +182,16 @@ fn as_json(change: &Change) -> String {
     let external = change
         .external
         .map(|version| format!("\"version\":{version},"));
+    let expires = change
+        .expires_micros
+        .map(|time| format!("\"expires_micros\":{time},"));
     format!(
-        "{{\"partition\":{},\"position\":{},\"time_micros\":{},{}\"key\":{},{content}}}",
+        "{{\"partition\":{},\"position\":{},\"time_micros\":{},{}{}\"key\":{},{content}}}",
         change.partition,
         change.version,
         change.time_micros,
         external.unwrap_or_default(),
+        expires.unwrap_or_default(),
         key_json(&change.key)
     )
 }

@@ -220,6 +220,7 @@ pub(super) fn get(
                     key: found.key,
                     version: found.version,
                     external: found.external,
+                    expires_micros: found.expires_micros,
                     partition: found.partition,
                 };
                 context.out.found(&origin, &found.document)?;

@@ -30,8 +30,8 @@ pub enum Line<'l> {
     End(End),
 }
 
-/// A document: its key, its version, its partition, its JSON, and its external version if it has
-/// one.
+/// A document: its key, its version, its partition, its JSON, and, if it has one, its external
+/// version, and when it expires.
 #[derive(Debug, Deserialize)]
 pub struct Row<'l>(
     String,
@@ -39,6 +39,7 @@ pub struct Row<'l>(
     u32,
     #[serde(borrow)] &'l RawValue,
     #[serde(default)] Option<u64>,
+    #[serde(default)] Option<i64>,
 );
 
 /// Appends the line of a document.
@@ -54,9 +55,13 @@ pub(super) fn write_row(found: &Found, fields: Option<&[Path]>, out: &mut Vec<u8
             out.extend_from_slice(shown.as_bytes());
         }
     }
-    if let Some(external) = found.external {
-        out.extend_from_slice(format!(",{external}").as_bytes());
-    }
+    let beside = match (found.external, found.expires_micros) {
+        (None, None) => String::new(),
+        (Some(external), None) => format!(",{external}"),
+        (None, Some(expires)) => format!(",null,{expires}"),
+        (Some(external), Some(expires)) => format!(",{external},{expires}"),
+    };
+    out.extend_from_slice(beside.as_bytes());
     out.extend_from_slice(b"]}\n");
 }
 
@@ -70,11 +75,12 @@ pub(super) fn write_text(name: &str, text: &str, out: &mut Vec<u8>) {
 impl Row<'_> {
     /// What the row says beside the document; none if its key can't be one.
     pub fn origin(&self) -> Option<Origin> {
-        let Row(key, version, partition, _, external) = self;
+        let Row(key, version, partition, _, external, expires_micros) = self;
         Some(Origin {
             key: Key::parse(key).ok()?,
             version: Position(*version),
             external: *external,
+            expires_micros: *expires_micros,
             partition: *partition,
         })
     }

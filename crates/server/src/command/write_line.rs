@@ -1,7 +1,7 @@
 //! A write as a line of a request, and its outcome as a line of the answer.
 
 use quiredb::{
-    Action, Condition, Document, Effect, ErrorKind, Key, Position, ValueRef, Write, Written,
+    Action, Condition, Document, Effect, ErrorKind, Expiry, Key, Position, ValueRef, Write, Written,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -30,6 +30,11 @@ pub struct WriteLine<'l> {
     /// As `external`, but it may be equal.
     #[serde(default)]
     external_gte: Option<u64>,
+    /// When the document expires: microseconds since 1970 UTC.
+    #[serde(default)]
+    expires_micros: Option<i64>,
+    #[serde(default)]
+    never_expires: bool,
 }
 
 impl WriteLine<'_> {
@@ -49,6 +54,13 @@ impl WriteLine<'_> {
                 out.extend_from_slice(format!(",\"external_gte\":{version}").as_bytes());
             }
             Condition::Always => {}
+        }
+        match write.expiry {
+            Expiry::Usual => {}
+            Expiry::Never => out.extend_from_slice(b",\"never_expires\":true"),
+            Expiry::At(time) => {
+                out.extend_from_slice(format!(",\"expires_micros\":{time}").as_bytes());
+            }
         }
         match &write.action {
             Action::Put(document) => {
@@ -88,10 +100,21 @@ impl WriteLine<'_> {
         ];
         let mut conditions = conditions.into_iter().flatten();
         let condition = conditions.next().unwrap_or_default();
-        match conditions.next() {
-            None => Ok(Write { condition, ..write }),
-            Some(_) => Err("a line has one condition at most".to_owned()),
+        if conditions.next().is_some() {
+            return Err("a line has one condition at most".to_owned());
         }
+        let expiry = match (self.expires_micros, self.never_expires) {
+            (None, false) => Expiry::Usual,
+            (None, true) => Expiry::Never,
+            (Some(time), false) => Expiry::At(time),
+            (Some(_), true) => {
+                return Err("a document that [never_expires] has no [expires_micros]".to_owned());
+            }
+        };
+        Ok(Write {
+            condition,
+            ..write.expiring(expiry)
+        })
     }
 }
 
@@ -189,6 +212,8 @@ mod tests {
             Write::put(key("42"), document()).if_absent(),
             Write::patch(key("q\"é"), document()).if_version(Position(7)),
             Write::delete(key("-1")),
+            Write::put(key("b"), document()).expiring(Expiry::At(i64::MIN)),
+            Write::patch(key("b"), document()).expiring(Expiry::Never),
             Write::delete(key("-1")).external(u64::MAX),
         ] {
             let mut line = Vec::new();

@@ -231,6 +231,7 @@ fn write_change(change: &Change, out: &mut Vec<u8>) {
         partition,
         time_micros,
         external,
+        expires_micros,
         key,
         document,
     } = change;
@@ -240,6 +241,9 @@ fn write_change(change: &Change, out: &mut Vec<u8>) {
     out.extend_from_slice(head.as_bytes());
     if let Some(external) = external {
         out.extend_from_slice(format!("\"version\":{external},").as_bytes());
+    }
+    if let Some(expires) = expires_micros {
+        out.extend_from_slice(format!("\"expires_micros\":{expires},").as_bytes());
     }
     out.extend_from_slice(b"\"key\":");
     match key.as_str() {

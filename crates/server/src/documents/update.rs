@@ -290,7 +290,9 @@ impl Update {
             return Ok(Plan::Noop(Ack::noop(current)));
         }
         Ok(Plan::Write(
-            Write::put(key.clone(), merged).if_version(current.version),
+            Write::put(key.clone(), merged)
+                .if_version(current.version)
+                .expiring(current.expiry()),
         ))
     }
 

@@ -185,7 +185,7 @@ impl Act {
     /// The write that does it to one document.
     fn write(&self, found: &Found) -> Write {
         let key = found.key.clone();
-        let put = || Write::put(key.clone(), found.document.clone());
+        let put = || Write::put(key.clone(), found.document.clone()).expiring(found.expiry());
         match self {
             Act::Delete => Write::delete(found.key.clone()).if_version(found.version),
             Act::Rewrite => put().if_version(found.version),
