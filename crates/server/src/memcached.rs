@@ -15,6 +15,7 @@
 mod admission;
 mod connection;
 mod counters;
+mod exptime;
 mod flow;
 mod keyspace;
 mod meta;

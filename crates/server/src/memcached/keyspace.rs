@@ -38,6 +38,11 @@ impl Keyspace {
         }
     }
 
+    /// The time of the database's machine, in microseconds since 1970 UTC.
+    pub(crate) fn now_micros(&self) -> i64 {
+        self.engine.clock().0
+    }
+
     /// The collection and the document key that a client's key addresses. An error if the client
     /// may not do this with the collection.
     pub(crate) fn address<'a>(

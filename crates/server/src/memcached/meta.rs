@@ -8,9 +8,12 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use super::exptime::Exptime;
 use super::mode::Mode;
-use super::refusal::{BAD_FLAG, BAD_FORMAT, DUPLICATE_FLAG, Refusal, UNSUPPORTED_FLAG};
-use super::words::{Expires, Words, expires_at_once, number};
+use super::refusal::{
+    BAD_EXPTIME, BAD_FLAG, BAD_FORMAT, DUPLICATE_FLAG, Refusal, UNSUPPORTED_FLAG,
+};
+use super::words::{Words, number};
 
 /// The longest opaque token, as memcached has it.
 const OPAQUE_BYTES_MAX: usize = 32;
@@ -65,7 +68,7 @@ pub(crate) struct MetaChange {
     pub(crate) mode: Mode,
     pub(crate) up: bool,
     pub(crate) by: u64,
-    pub(crate) expiry: Result<bool, Expires>,
+    pub(crate) exptime: Option<Exptime>,
 }
 
 impl<'a> MetaFlags<'a> {
@@ -91,7 +94,7 @@ impl<'a> MetaFlags<'a> {
             mode: Mode::Set,
             up: true,
             by: 1,
-            expiry: Ok(false),
+            exptime: None,
         };
         let mut seen = 0_u128;
         for (flag, token) in flags.iter() {
@@ -118,7 +121,7 @@ impl<'a> MetaFlags<'a> {
                 b'M' => change.up = is_up(token)?,
                 b'O' if token.len() > OPAQUE_BYTES_MAX => return Err(BAD_FORMAT),
                 b'R' => drop(whole()?),
-                b'T' => change.expiry = expires_at_once(token),
+                b'T' => change.exptime = Some(Exptime::parse(token).ok_or(BAD_EXPTIME)?),
                 _ => {}
             }
         }

@@ -11,8 +11,9 @@ use super::request::{Change, Reply, Write};
 pub(crate) enum Outcome {
     /// The value is stored, in this version of the document; version 0 if it expired at once.
     Stored(Position),
-    /// The value is this number now, in this version of the document.
-    Counted(u64, Position),
+    /// The value is this number now, in this version of the document, and lives for these seconds,
+    /// or -1.
+    Counted(u64, Position, i64),
     Deleted,
     Touched,
     /// The condition of the command does not hold.
@@ -47,7 +48,7 @@ impl Outcome {
             (_, Reply::Text { noreply: true }) => {}
             (Outcome::Refused(refusal), _) => line(refusal.line, out),
             (Outcome::Failed(text), _) => line(text, out),
-            (Outcome::Counted(value, _), Reply::Text { .. }) => {
+            (Outcome::Counted(value, ..), Reply::Text { .. }) => {
                 push_number(*value, out);
                 out.extend_from_slice(b"\r\n");
             }
@@ -77,7 +78,7 @@ impl Outcome {
         }
         let mut digits = Vec::new();
         match self {
-            Outcome::Counted(value, _) if flags.with_value => {
+            Outcome::Counted(value, ..) if flags.with_value => {
                 push_number(*value, &mut digits);
                 out.extend_from_slice(b"VA ");
                 push_number(digits.len() as u64, out);
@@ -91,7 +92,7 @@ impl Outcome {
             (Outcome::Stored(version), Change::Store { value, .. }) => {
                 (Some(version.0), Some(value.len() as u64))
             }
-            (Outcome::Counted(_, version), _) => (Some(version.0), None),
+            (Outcome::Counted(_, version, _), _) => (Some(version.0), None),
             _ => (None, None),
         };
         debug_assert!(
@@ -102,7 +103,10 @@ impl Outcome {
             version,
             size,
             client_flags: None,
-            lives_for_ever: matches!(self, Outcome::Counted(..)),
+            seconds_left: match self {
+                Outcome::Counted(.., seconds) => Some(*seconds),
+                _ => None,
+            },
         };
         shown.write(flags, out);
         if !digits.is_empty() {
@@ -118,7 +122,8 @@ pub(crate) struct Shown {
     pub(crate) version: Option<u64>,
     pub(crate) size: Option<u64>,
     pub(crate) client_flags: Option<u32>,
-    pub(crate) lives_for_ever: bool,
+    /// -1 if it never expires.
+    pub(crate) seconds_left: Option<i64>,
 }
 
 impl Shown {
@@ -147,7 +152,11 @@ impl Shown {
                         out.extend_from_slice(b" b");
                     }
                 }
-                b't' if self.lives_for_ever => out.extend_from_slice(b" t-1"),
+                b't' => {
+                    if let Some(seconds) = self.seconds_left {
+                        out.extend_from_slice(format!(" t{seconds}").as_bytes());
+                    }
+                }
                 _ => {}
             }
         }

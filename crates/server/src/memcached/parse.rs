@@ -24,14 +24,15 @@ use self::commands::{
     touch, with_reply,
 };
 use self::key::{KEY_BYTES_MAX, Word, is_key, next_word};
+use super::exptime::Exptime;
 use super::meta::MetaCommand;
 use super::mode::Mode;
 use super::refusal::{
-    BAD_CHUNK, BAD_EXPTIME, BAD_KEY, ERROR, LINE_TOO_LONG, NO_EXPIRING_GET, NO_FLUSH, NO_ROOM,
-    NOT_BINARY, NOT_HTTP, Refusal, TOO_LARGE, UNKNOWN_STATS,
+    BAD_CHUNK, BAD_EXPTIME, BAD_KEY, ERROR, LINE_TOO_LONG, NO_FLUSH, NO_ROOM, NOT_BINARY, NOT_HTTP,
+    Refusal, TOO_LARGE, UNKNOWN_STATS,
 };
 use super::request::{Change, Request};
-use super::words::{Expires, Words, advance, expires_at_once};
+use super::words::{Words, advance};
 
 /// The longest line, its end included. A line of keys may be longer.
 pub(crate) const LINE_BYTES_MAX: usize = 2048;
@@ -68,7 +69,7 @@ enum State {
     /// Keys.
     Keys {
         with_cas: bool,
-        is_touch: bool,
+        touch: Option<Exptime>,
         is_first: bool,
     },
     /// The rest of a refused line.
@@ -167,7 +168,7 @@ impl Parser {
                 *input = rest;
                 self.state = State::Keys {
                     with_cas,
-                    is_touch: false,
+                    touch: None,
                     is_first: true,
                 };
                 return None;
@@ -308,27 +309,24 @@ impl Parser {
                 return Some(self.refuse(ERROR));
             }
         };
-        let refused = match expires_at_once(word) {
-            Ok(false) => {
-                self.state = State::Keys {
-                    with_cas,
-                    is_touch: true,
-                    is_first: true,
-                };
-                return None;
-            }
-            Ok(true) | Err(Expires::Later) => NO_EXPIRING_GET,
-            Err(Expires::Malformed) => BAD_EXPTIME,
+        let touch = Exptime::parse(word);
+        if touch.is_none() {
+            self.state = State::SkipLine;
+            return Some(self.refuse(BAD_EXPTIME));
+        }
+        self.state = State::Keys {
+            with_cas,
+            touch,
+            is_first: true,
         };
-        self.state = State::SkipLine;
-        Some(self.refuse(refused))
+        None
     }
 
     /// The next key of a line, or its end.
     fn key<'a>(&mut self, input: &mut &'a [u8]) -> Step<'a> {
         let State::Keys {
             with_cas,
-            is_touch,
+            touch,
             is_first,
         } = self.state
         else {
@@ -339,13 +337,13 @@ impl Parser {
             Word::Whole(key) if is_key(key) => {
                 self.state = State::Keys {
                     with_cas,
-                    is_touch,
+                    touch,
                     is_first: false,
                 };
                 Step::Request(Request::Get {
                     key,
                     with_cas,
-                    is_touch,
+                    touch,
                 })
             }
             Word::Whole(_) | Word::TooLong => {

@@ -44,10 +44,9 @@ pub(crate) const BAD_FLAG: Refusal = Refusal::new("CLIENT_ERROR invalid flag");
 pub(crate) const DUPLICATE_FLAG: Refusal = Refusal::new("CLIENT_ERROR duplicate flag");
 pub(crate) const UNSUPPORTED_FLAG: Refusal =
     Refusal::new("CLIENT_ERROR this flag is not supported");
-pub(crate) const NO_EXPIRY: Refusal =
-    Refusal::new("CLIENT_ERROR exptime must be 0 or, to remove, negative: documents do not expire");
-pub(crate) const NO_EXPIRING_GET: Refusal =
-    Refusal::new("CLIENT_ERROR exptime of a get must be 0: documents do not expire");
+pub(crate) const NOT_ALONE: Refusal = Refusal::new(
+    "CLIENT_ERROR exptime must be 0: the document has other fields, and would expire whole",
+);
 pub(crate) const TOO_LARGE: Refusal = Refusal::new("SERVER_ERROR object too large for cache");
 pub(crate) const NO_ROOM: Refusal = Refusal::new("SERVER_ERROR out of memory storing object");
 pub(crate) const CANCELLED: Refusal = Refusal::last("SERVER_ERROR cancelled by user request");

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::exptime::Exptime;
 use super::meta::MetaFlags;
 use super::mode::Mode;
 use super::refusal::Refusal;
@@ -15,13 +16,15 @@ pub(crate) enum Request<'a> {
     Get {
         key: &'a [u8],
         with_cas: bool,
-        is_touch: bool,
+        /// That of a `gat`.
+        touch: Option<Exptime>,
     },
     /// The end of their line.
     GetEnd,
     MetaGet {
         key: Cow<'a, [u8]>,
         flags: MetaFlags<'a>,
+        touch: Option<Exptime>,
     },
     Write(Write<'a>),
     MetaNoop,
@@ -43,6 +46,21 @@ impl Request<'_> {
             Request::MetaGet { key, .. } => Some(key),
             _ => None,
         }
+    }
+
+    /// The write of a read that sets when the value expires.
+    pub(crate) fn touch(&self) -> Option<Write<'_>> {
+        let exptime = match self {
+            Request::Get { touch, .. } | Request::MetaGet { touch, .. } => (*touch)?,
+            _ => return None,
+        };
+        Some(Write {
+            key: Cow::Borrowed(self.read_key()?),
+            change: Change::Touch,
+            cas: None,
+            exptime: Some(exptime),
+            reply: Reply::Text { noreply: false },
+        })
     }
 }
 
@@ -68,8 +86,8 @@ pub(crate) struct Write<'a> {
     pub(crate) change: Change<'a>,
     /// The version that the document must have.
     pub(crate) cas: Option<u64>,
-    /// The time to live has already passed: afterwards there is no value.
-    pub(crate) expires_at_once: bool,
+    /// When the value expires; none if that stays as it is.
+    pub(crate) exptime: Option<Exptime>,
     pub(crate) reply: Reply<'a>,
 }
 

@@ -7,7 +7,7 @@
 //!    the same key.
 //! 3. A write is answered when it is as durable as the collection's setting says.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use quiredb::{Found, Within};
 
 use super::admission::Admission;
 use super::counters::{Count, Tally};
+use super::exptime::{Exptime, seconds_left};
 use super::flow::Flow;
 use super::keyspace::Keyspace;
 use super::meta::MetaFlags;
@@ -202,11 +203,7 @@ impl Session {
                     (self.write(&run, output)?, run.len())
                 }
                 Request::Get { .. } | Request::GetEnd | Request::MetaGet { .. } => {
-                    let is_read = |request: &&Request<'_>| {
-                        request.read_key().is_some() || **request == Request::GetEnd
-                    };
-                    let count = rest.iter().take_while(is_read).count();
-                    let count = count.min(self.group.size());
+                    let count = read_run(rest).min(self.group.size());
                     self.read(rest.get(..count).unwrap_or_default(), output)?;
                     (Flow::Continue, count)
                 }
@@ -285,7 +282,10 @@ impl Session {
 
     fn read(&mut self, requests: &[Request<'_>], output: &mut dyn Output) -> std::io::Result<()> {
         let slices: Vec<&[u8]> = requests.iter().filter_map(Request::read_key).collect();
+        let refused = self.touch(requests, |exptime| exptime != Exptime::AtOnce);
         let mut found = self.keyspace.look_up(&slices).into_iter();
+        // What expires at once is read before.
+        let ended = self.touch(requests, |exptime| exptime == Exptime::AtOnce);
         let mut value_bytes = 0;
         for request in requests {
             let found = match request {
@@ -298,7 +298,10 @@ impl Session {
                 _ => found.next().unwrap_or(Ok(Within::Absent)),
             };
             let key = request.read_key().unwrap_or_default();
-            let found = self.keyspace.resolve(key, found, &self.state.buffers);
+            let found = match refused.get(key).or(ended.get(key)) {
+                Some(outcome) => Err(outcome.clone()),
+                None => self.keyspace.resolve(key, found, &self.state.buffers),
+            };
             // Kept until a large answer is sent.
             let (found, held) = match found {
                 Ok(Some((found, held))) => (Ok(Some(found)), held),
@@ -318,6 +321,34 @@ impl Session {
         Ok(())
     }
 
+    /// Sets when values expire, as those reads say that have such an exptime. Gives what was
+    /// refused, by key.
+    fn touch(
+        &self,
+        requests: &[Request<'_>],
+        is_wanted: fn(Exptime) -> bool,
+    ) -> HashMap<Vec<u8>, Outcome> {
+        let touches = requests.iter().filter_map(Request::touch);
+        let touches = touches.filter(|touch| touch.exptime.is_some_and(is_wanted));
+        let touches: Vec<Write<'_>> = touches.collect();
+        let touches: Vec<&Write<'_>> = touches.iter().collect();
+        let outcomes = self.write_all(&touches);
+        let of_keys = touches.iter().zip(outcomes);
+        let refused = of_keys.filter(|(_, outcome)| outcome.is_error());
+        refused
+            .map(|(touch, outcome)| (touch.key.to_vec(), outcome))
+            .collect()
+    }
+
+    /// Executes a batch of writes, in which each key is once.
+    fn write_all(&self, writes: &[&Write<'_>]) -> Vec<Outcome> {
+        match &self.state.write_refusal {
+            _ if writes.is_empty() => Vec::new(),
+            None => write_all(&self.keyspace, &self.state.buffers, writes),
+            Some(reason) => vec![Outcome::server_error(reason); writes.len()],
+        }
+    }
+
     /// Appends the answer to a get of one key.
     fn answer(
         &mut self,
@@ -332,7 +363,11 @@ impl Session {
                     .keyspace
                     .values
                     .read(&found.document, &mut self.value)?;
-                Some((flags, found.version.0))
+                Some(Hit {
+                    client_flags: flags,
+                    version: found.version.0,
+                    expires_micros: found.expires_micros,
+                })
             }),
             Err(outcome) => return self.answer_failed(request, &outcome, out),
         };
@@ -341,9 +376,9 @@ impl Session {
             Request::Get {
                 key,
                 with_cas,
-                is_touch,
+                touch,
             } => {
-                if *is_touch {
+                if touch.is_some() {
                     self.tally.add(touch_hit_or_miss(found.is_some()), 1);
                 }
                 // After an error nothing follows in the answer to a line of keys.
@@ -356,28 +391,26 @@ impl Session {
         }
     }
 
-    /// Appends the hit of a text command: its head, then [`Session::value`]. `found` is the
-    /// client's flags and the version.
-    fn answer_get(&self, key: &[u8], with_cas: bool, found: (u32, u64), out: &mut Vec<u8>) {
-        let (client_flags, version) = found;
+    /// Appends the hit of a text command: its head, then [`Session::value`].
+    fn answer_get(&self, key: &[u8], with_cas: bool, found: Hit, out: &mut Vec<u8>) {
         out.extend_from_slice(b"VALUE ");
         out.extend_from_slice(key);
         out.push(b' ');
-        push_number(client_flags.into(), out);
+        push_number(found.client_flags.into(), out);
         out.push(b' ');
         push_number(self.value.len() as u64, out);
         if with_cas {
             out.push(b' ');
-            push_number(version, out);
+            push_number(found.version, out);
         }
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(&self.value);
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Appends the answer to a meta get. `found` is the client's flags and the version of a hit.
-    fn answer_meta_get(&self, flags: MetaFlags<'_>, found: Option<(u32, u64)>, out: &mut Vec<u8>) {
-        let Some((client_flags, version)) = found else {
+    /// Appends the answer to a meta get.
+    fn answer_meta_get(&self, flags: MetaFlags<'_>, found: Option<Hit>, out: &mut Vec<u8>) {
+        let Some(hit) = found else {
             if !flags.quiet {
                 out.extend_from_slice(b"EN");
                 Shown::default().write(flags, out);
@@ -391,10 +424,10 @@ impl Session {
             out.extend_from_slice(b"HD");
         }
         let shown = Shown {
-            version: Some(version),
+            version: Some(hit.version),
             size: Some(self.value.len() as u64),
-            client_flags: Some(client_flags),
-            lives_for_ever: true,
+            client_flags: Some(hit.client_flags),
+            seconds_left: Some(seconds_left(hit.expires_micros, self.keyspace.now_micros())),
         };
         shown.write(flags, out);
         if flags.with_value {
@@ -408,19 +441,18 @@ impl Session {
     fn answer_failed(&mut self, request: &Request<'_>, outcome: &Outcome, out: &mut Vec<u8>) {
         self.tally.add(Count::Refused, 1);
         let is_line = matches!(request, Request::Get { .. });
-        if !(is_line && std::mem::replace(&mut self.is_get_failed, is_line))
-            && let Outcome::Failed(text) = outcome
-        {
-            line(text, out);
+        if !(is_line && std::mem::replace(&mut self.is_get_failed, is_line)) {
+            match outcome {
+                Outcome::Refused(refusal) => line(refusal.line, out),
+                Outcome::Failed(text) => line(text, out),
+                _ => {}
+            }
         }
     }
 
     /// Executes a batch of writes and answers them.
     fn write(&mut self, writes: &[&Write<'_>], output: &mut dyn Output) -> std::io::Result<Flow> {
-        let outcomes = match &self.state.write_refusal {
-            None => write_all(&self.keyspace, &self.state.buffers, writes),
-            Some(reason) => vec![Outcome::server_error(reason); writes.len()],
-        };
+        let outcomes = self.write_all(writes);
         assert!(outcomes.len() == writes.len(), "each write has one outcome");
         let mut flow = Flow::Continue;
         for (write, outcome) in writes.iter().zip(&outcomes) {
@@ -474,6 +506,14 @@ impl Session {
     }
 }
 
+/// What is known of a value that was found, beside the value.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    client_flags: u32,
+    version: u64,
+    expires_micros: Option<i64>,
+}
+
 fn touch_hit_or_miss(is_hit: bool) -> Count {
     match is_hit {
         true => Count::TouchHits,
@@ -486,6 +526,21 @@ fn hit_or_miss(is_hit: bool) -> Count {
         true => Count::GetHits,
         false => Count::GetMisses,
     }
+}
+
+/// How many reads `requests` begin with. If one of them sets when its value expires, no key is
+/// twice among them.
+fn read_run(requests: &[Request<'_>]) -> usize {
+    let is_read =
+        |request: &&Request<'_>| request.read_key().is_some() || **request == Request::GetEnd;
+    let run = requests.iter().take_while(is_read);
+    if !run.clone().any(|request| request.touch().is_some()) {
+        return run.count();
+    }
+    let mut keys = HashSet::new();
+    run.map(Request::read_key)
+        .take_while(|key| key.is_none_or(|key| keys.insert(key)))
+        .count()
 }
 
 /// The writes at the start of `requests`, up to the first key that occurs again.

@@ -96,6 +96,19 @@ impl Values {
         })
     }
 
+    /// Whether values are whole documents.
+    pub(crate) fn are_documents(&self) -> bool {
+        matches!(self, Values::Json)
+    }
+
+    /// Whether a document has nothing but a value.
+    pub(crate) fn is_alone(&self, document: &Document) -> bool {
+        match self {
+            Values::Json => true,
+            Values::Field(names) => !names.are_beside_others(document),
+        }
+    }
+
     /// The bytes that storing a large value takes beside the value: the text of its document, and
     /// what is made of that.
     pub(crate) fn written_bytes(&self, value: &[u8]) -> Result<usize, Outcome> {
@@ -156,6 +169,13 @@ impl Values {
                 Ok(Write::patch(key.clone(), patch).if_version(version))
             }
         }
+    }
+
+    /// The write that changes nothing in the document, on condition that it still has the version
+    /// found.
+    pub(crate) fn keep(found: &Found) -> Result<Write, Outcome> {
+        let nothing = Document::from_json(b"{}").map_err(|error| refused(&error))?;
+        Ok(Write::patch(found.key.clone(), nothing).if_version(found.version))
     }
 
     /// The write that removes the value, on condition that the document still has the version

@@ -40,35 +40,3 @@ pub(crate) fn number(word: &[u8]) -> Option<u64> {
         value.checked_mul(10)?.checked_add(u64::from(digit))
     })
 }
-
-/// Longer times to live are seconds since 1970, as in memcached.
-const RELATIVE_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
-
-/// The year 2020. Times before it have passed, whatever the clock says. Clients send such times to
-/// store nothing.
-const PAST_SECONDS: u64 = 1_577_836_800;
-
-/// Whether a time to live has already passed; otherwise it is unlimited.
-///
-/// # Errors
-/// A time in the future, because documents do not expire; a word that is no whole number.
-pub(crate) fn expires_at_once(word: &[u8]) -> Result<bool, Expires> {
-    match word.strip_prefix(b"-") {
-        Some(rest) => number(rest)
-            .map(|seconds| seconds > 0)
-            .ok_or(Expires::Malformed),
-        None => match number(word) {
-            None => Err(Expires::Malformed),
-            Some(0) => Ok(false),
-            Some(RELATIVE_SECONDS_MAX..PAST_SECONDS) => Ok(true),
-            Some(_) => Err(Expires::Later),
-        },
-    }
-}
-
-/// A time to live that is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expires {
-    Malformed,
-    Later,
-}

@@ -4,10 +4,11 @@
 
 use quiredb::{Collection, ErrorKind, Found, Key, Within};
 
+use super::exptime::{Lifetime, expiry, seconds_left};
 use super::keyspace::Keyspace;
 use super::mode::Mode;
 use super::outcome::Outcome;
-use super::refusal::{NO_ROOM, TOO_LARGE};
+use super::refusal::{NO_ROOM, NOT_ALONE, TOO_LARGE};
 use super::request::{Change, Write};
 use super::value::{Stored, Values};
 use super::words::number;
@@ -25,6 +26,7 @@ struct Task<'w, 'a> {
     write: &'w Write<'a>,
     collection: usize,
     key: Key,
+    lifetime: Lifetime,
     /// A patch found no document to change, so the next try puts a new one.
     is_absent: bool,
 }
@@ -53,14 +55,17 @@ pub(crate) fn write_all(
     let mut outcomes = Vec::with_capacity(writes.len());
     let mut collections = Vec::new();
     let mut tasks = Vec::with_capacity(writes.len());
+    let now = keyspace.now_micros();
     for (at, write) in writes.iter().enumerate() {
-        match prepare(keyspace, &mut collections, write) {
+        let lifetime = write.lifetime(now);
+        match prepare(keyspace, &mut collections, write, lifetime) {
             Ok(Some((collection, key))) => {
                 tasks.push(Task {
                     at,
                     write,
                     collection,
                     key,
+                    lifetime,
                     is_absent: false,
                 });
                 // This stays only if all tries fail.
@@ -87,12 +92,13 @@ fn prepare(
     keyspace: &Keyspace,
     collections: &mut Vec<Collection>,
     write: &Write<'_>,
+    lifetime: Lifetime,
 ) -> Result<Option<(usize, Key)>, Outcome> {
     let (name, key) = keyspace.address(&write.key, Action::Write)?;
     if let Some(known) = collections.iter().position(|known| known.name() == name) {
         return Ok(Some((known, key)));
     }
-    let collection = match write.creates() {
+    let collection = match write.creates(lifetime) {
         true => keyspace.existing_or_new(name).map(Some),
         false => keyspace.existing(name, Use::Write),
     };
@@ -116,7 +122,7 @@ fn round<'w, 'a>(
             *slot = outcome;
         }
     };
-    let needs_lookup = |task: &&Task<'_, '_>| !task.write.is_set();
+    let needs_lookup = |task: &&Task<'_, '_>| !task.is_set(&keyspace.values);
     let keys: Vec<&[u8]> = tasks
         .iter()
         .filter(needs_lookup)
@@ -140,7 +146,7 @@ fn round<'w, 'a>(
                         let (found, room) =
                             found.map_or((None, None), |(found, room)| (Some(found), room));
                         rooms.extend(room);
-                        plan(&keyspace.values, &task, found)
+                        plan(keyspace, &task, found)
                     })
             }
             Ok(room) => {
@@ -205,6 +211,7 @@ fn plan_set(values: &Values, task: &Task<'_, '_>) -> Result<Plan, Outcome> {
     let Change::Store { value, flags, .. } = task.write.change else {
         return Ok(Plan::Answer(Outcome::NotFound));
     };
+    let expires = task.lifetime.expires_micros(None);
     let write = match task.is_absent {
         false => values.set(&task.key, value, flags)?,
         true => {
@@ -216,12 +223,21 @@ fn plan_set(values: &Values, task: &Task<'_, '_>) -> Result<Plan, Outcome> {
             values.store(&task.key, None, &stored)?
         }
     };
+    let write = write.expiring(expiry(expires));
     Ok(Plan::Write(write, Outcome::Stored(Default::default())))
 }
 
 /// Plans a write that depends on the present document.
-fn plan(values: &Values, task: &Task<'_, '_>, found: Option<Found>) -> Result<Plan, Outcome> {
-    let write = task.write;
+fn plan(keyspace: &Keyspace, task: &Task<'_, '_>, found: Option<Found>) -> Result<Plan, Outcome> {
+    let values = &keyspace.values;
+    let (write, is_over) = (task.write, task.lifetime == Lifetime::Over);
+    let before = found.as_ref().and_then(|found| found.expires_micros);
+    let expires = task.lifetime.expires_micros(before);
+    if let (Some(found), Lifetime::Until(_)) = (&found, task.lifetime)
+        && !values.is_alone(&found.document)
+    {
+        return Ok(Plan::Answer(Outcome::Refused(NOT_ALONE)));
+    }
     let version = found.as_ref().map(|found| found.version);
     let stored = found.and_then(|found| {
         let stored = values.stored(&found.document)?;
@@ -231,7 +247,7 @@ fn plan(values: &Values, task: &Task<'_, '_>, found: Option<Found>) -> Result<Pl
         let Change::Store { value, flags, .. } = write.change else {
             return Ok(Plan::Answer(Outcome::NotFound));
         };
-        if !write.creates() {
+        if !write.creates(task.lifetime) {
             return Ok(Plan::Answer(outcome_of_absent(write)));
         }
         let stored = Stored {
@@ -240,6 +256,7 @@ fn plan(values: &Values, task: &Task<'_, '_>, found: Option<Found>) -> Result<Pl
             is_number: false,
         };
         let write = values.store(&task.key, version, &stored)?;
+        let write = write.expiring(expiry(expires));
         return Ok(Plan::Write(write, Outcome::Stored(Default::default())));
     };
     if write.cas.is_some_and(|cas| cas != present.version.0) {
@@ -247,14 +264,16 @@ fn plan(values: &Values, task: &Task<'_, '_>, found: Option<Found>) -> Result<Pl
     }
     let (change, outcome) = match write.change {
         Change::Delete => (None, Outcome::Deleted),
-        Change::Touch if !write.expires_at_once => return Ok(Plan::Answer(Outcome::Touched)),
-        Change::Touch => (None, Outcome::Touched),
+        Change::Touch if is_over => (None, Outcome::Touched),
+        Change::Touch if expires == before => return Ok(Plan::Answer(Outcome::Touched)),
+        Change::Touch => {
+            let touch = Values::keep(&present)?.expiring(expiry(expires));
+            return Ok(Plan::Write(touch, Outcome::Touched));
+        }
         Change::Store {
             mode: Mode::Add, ..
         } => return Ok(Plan::Answer(Outcome::NotStored)),
-        Change::Store { .. } if write.expires_at_once => {
-            (None, Outcome::Stored(Default::default()))
-        }
+        Change::Store { .. } if is_over => (None, Outcome::Stored(Default::default())),
         Change::Store { mode, value, flags } => {
             let changed = match mode {
                 Mode::Append => joined(stored, value, Vec::len),
@@ -281,14 +300,17 @@ fn plan(values: &Values, task: &Task<'_, '_>, found: Option<Found>) -> Result<Pl
                 value: value.to_string().into_bytes(),
                 ..stored
             };
-            (Some(changed), Outcome::Counted(value, Default::default()))
+            let left = seconds_left(expires, keyspace.now_micros());
+            let counted = Outcome::Counted(value, Default::default(), left);
+            ((!is_over).then_some(changed), counted)
         }
     };
     let write = match change {
         Some(changed) => {
             // A large one is not held beside the new one.
             drop(present);
-            values.store(&task.key, version, &changed)?
+            let stored = values.store(&task.key, version, &changed)?;
+            stored.expiring(expiry(expires))
         }
         None => values.remove(&present)?,
     };
@@ -324,21 +346,41 @@ fn failed(error: &quiredb::Error) -> Outcome {
     }
 }
 
-impl Write<'_> {
-    /// Whether it sets a value unconditionally.
-    fn is_set(&self) -> bool {
+impl Task<'_, '_> {
+    /// Whether it sets a value, whatever the document is.
+    fn is_set(&self, values: &Values) -> bool {
         let sets = matches!(
-            self.change,
+            self.write.change,
             Change::Store {
                 mode: Mode::Set,
                 ..
             }
         );
-        sets && self.cas.is_none() && !self.expires_at_once
+        let is_any = match self.lifetime {
+            Lifetime::Kept | Lifetime::Over => false,
+            Lifetime::Endless => true,
+            Lifetime::Until(_) => values.are_documents(),
+        };
+        sets && is_any && self.write.cas.is_none()
+    }
+}
+
+impl Write<'_> {
+    /// How long the value lives after it.
+    fn lifetime(&self, now_micros: i64) -> Lifetime {
+        let is_joined = matches!(
+            self.change,
+            Change::Store {
+                mode: Mode::Append | Mode::Prepend,
+                ..
+            }
+        );
+        let exptime = self.exptime.filter(|_| !is_joined);
+        exptime.map_or(Lifetime::Kept, |exptime| exptime.at(now_micros))
     }
 
     /// Whether it stores a value if there is none.
-    fn creates(&self) -> bool {
+    fn creates(&self, lifetime: Lifetime) -> bool {
         let creates = matches!(
             self.change,
             Change::Store {
@@ -346,7 +388,7 @@ impl Write<'_> {
                 ..
             }
         );
-        creates && self.cas.is_none() && !self.expires_at_once
+        creates && self.cas.is_none() && lifetime != Lifetime::Over
     }
 }
 
@@ -355,7 +397,7 @@ impl Outcome {
     fn with_version(self, version: quiredb::Position) -> Outcome {
         match self {
             Outcome::Stored(_) => Outcome::Stored(version),
-            Outcome::Counted(value, _) => Outcome::Counted(value, version),
+            Outcome::Counted(value, _, left) => Outcome::Counted(value, version, left),
             other => other,
         }
     }

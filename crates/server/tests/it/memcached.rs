@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quire_server::{MemcachedOptions, ServerOptions, bind, memcached};
-use quiredb::{Database, DatabaseOptions, Document, Key, SimEnv};
+use quiredb::{Database, DatabaseOptions, Document, Env, Key, SimEnv};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -153,36 +153,119 @@ fn meta_commands_are_answered_as_memcached_does() {
 }
 
 #[test]
-fn nothing_expires_and_an_exptime_is_refused_or_removes() {
-    let refused =
-        "CLIENT_ERROR exptime must be 0 or, to remove, negative: documents do not expire|";
-    let get_refused = "CLIENT_ERROR exptime of a get must be 0: documents do not expire|";
-    converse(
-        Some("v"),
-        &[
-            ("set a 0 60 1|x|mn|", &format!("{refused}MN|")),
-            (
-                "ms a 1 T60|x|touch a 60|mn|",
-                &format!("{refused}{refused}MN|"),
-            ),
-            (
-                "gat 60 a b|mg a T60 v|gat -1 a|mn|",
-                &format!("{get_refused}{get_refused}{get_refused}MN|"),
-            ),
-            ("set a 0 0 1|x|set a 0 -1 1|y|get a|", "STORED|STORED|END|"),
-            // More than 30 days are seconds since 1970. libmemcached uses such a time to find out
-            // whether a key exists.
-            ("add a 0 2678400 0||get a|", "STORED|END|"),
-            (
-                "set a 0 0 1|x|add a 0 -1 1|y|touch a -1|get a|touch a -1|",
-                "STORED|NOT_STORED|TOUCHED|END|NOT_FOUND|",
-            ),
-            // A failed request without reply is not answered. The connection ends, so that the
-            // client does not miss the error.
-            ("set a 0 60 1 noreply|x|mn|", ""),
-            ("get a|", "END|"),
-        ],
+fn values_expire_as_those_of_memcached_do() {
+    let (database, env) = simulated();
+    let after = |seconds: u64, request: &str, expected: &str| {
+        env.advance(Duration::from_secs(seconds));
+        let sent = request.replace('|', "\r\n");
+        let answer = answers(&database, Some("v"), sent.as_bytes());
+        assert_eq!(answer, expected, "{request:?}");
+    };
+    let now = env.now_micros() / 1_000_000;
+    after(0, "set a 0 60 1|x|mg a t v|", "STORED|VA 1 t60|x|");
+    after(59, "get a|", "VALUE a 0 1|x|END|");
+    after(1, "get a|touch a 60|delete a|", "END|NOT_FOUND|NOT_FOUND|");
+    after(0, "add a 0 10 1|y|", "STORED|");
+    // What changes a value leaves its time; a set, or a time of its own, does not.
+    after(
+        5,
+        "append a 0 0 1|z|incr a 1|mg a t v|",
+        "STORED|CLIENT_ERROR cannot increment or decrement non-numeric value|VA 2 t5|yz|",
     );
+    after(0, "set n 0 10 1|5|", "STORED|");
+    after(
+        5,
+        "incr n 2|ma n t v|ma n T100 t|mg n t|",
+        "7|VA 1 t5|8|HD t100|HD t100|",
+    );
+    after(0, "set n 0 0 1|5|mg n t|", "STORED|HD t-1|");
+    after(0, "get a|", "END|");
+    // Reads that set a time.
+    after(
+        0,
+        "ms a 1 T60|x|mg a t T100 v|gat 50 a n z|",
+        "HD|VA 1 t100|x|VALUE a 0 1|x|VALUE n 0 1|5|END|",
+    );
+    after(
+        0,
+        "mg a t|mg n t|gat 0 n|mg n t|touch a 0|mg a t|",
+        "HD t50|HD t50|VALUE n 0 1|5|END|HD t-1|TOUCHED|HD t-1|",
+    );
+    after(0, "gats 70 a|mg a c|", "VALUE a 0 1 15|x|END|HD c15|");
+    after(
+        0,
+        "gat -1 a n|get a n|",
+        "VALUE a 0 1|x|VALUE n 0 1|5|END|END|",
+    );
+    // Times of more than 30 days are seconds since 1970. libmemcached uses such a time to find out
+    // whether a key exists.
+    after(
+        0,
+        "set a 0 2592000 1|x|mg a t|add b 0 2678400 0||get b|",
+        "STORED|HD t2592000|STORED|END|",
+    );
+    let until = format!("set a 0 {} 1|x|mg a t|", now + 1000);
+    after(
+        0,
+        &until,
+        &format!("STORED|HD t{}|", now + 1000 - env.now_micros() / 1_000_000),
+    );
+    after(1000, "get a|", "END|");
+    // At once.
+    after(
+        0,
+        "set a 0 0 1|x|set a 0 -1 1|y|get a|",
+        "STORED|STORED|END|",
+    );
+    after(
+        0,
+        "set a 0 0 1|x|add a 0 -1 1|y|touch a -1|get a|touch a -1|",
+        "STORED|NOT_STORED|TOUCHED|END|NOT_FOUND|",
+    );
+    after(
+        0,
+        "set a 0 1x 1|y|touch a|gat y a|mg a Tx|get a|",
+        "CLIENT_ERROR invalid exptime argument|ERROR|CLIENT_ERROR invalid exptime argument|CLIENT_ERROR invalid exptime argument|END|",
+    );
+    // A failed request without reply is not answered. The connection ends, so that the client does
+    // not miss the error.
+    after(0, "set a 0 y 1 noreply|x|mn|", "");
+}
+
+#[test]
+fn a_document_with_other_fields_does_not_expire_with_its_value() {
+    let (database, env) = simulated();
+    let refused = "CLIENT_ERROR exptime must be 0: the document has other fields, and would \
+                   expire whole|";
+    let docs = database
+        .create_collection("docs", Default::default())
+        .unwrap();
+    let document = Document::from_json(br#"{"title":"t","v":"x"}"#).unwrap();
+    docs.put_at(&Key::parse("a").unwrap(), &document).unwrap();
+    for (request, expected) in [
+        ("set a 0 60 1|y|touch a 60|", format!("{refused}{refused}")),
+        ("gat 60 a b|", refused.to_owned()),
+        ("mg a T60 v|ms a 1 T60|y|", format!("{refused}{refused}")),
+        (
+            "get a|mg a t|set a 0 0 1|y|",
+            "VALUE a 0 1|x|END|HD t-1|STORED|".to_owned(),
+        ),
+        // Its value alone is removed.
+        ("set a 0 -1 1|z|get a|", "STORED|END|".to_owned()),
+    ] {
+        let sent = request.replace('|', "\r\n");
+        assert_eq!(
+            answers(&database, Some("v"), sent.as_bytes()),
+            expected,
+            "{request}"
+        );
+    }
+    env.advance(Duration::from_secs(100));
+    let found = docs.get(&Key::parse("a").unwrap()).unwrap().unwrap();
+    assert_eq!(found.document.to_json(), r#"{"title":"t"}"#);
+    // Where values are whole documents, they expire.
+    let sent = b"set docs:a 0 60 2\r\n{}\r\nmg docs:a t v\r\n";
+    assert_eq!(answers(&database, None, sent), "STORED|VA 2 t60|{}|");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! The commands that are a line of their own: their words as requests.
 
 use super::key::{meta_key, text_key};
+use crate::memcached::exptime::Exptime;
 use crate::memcached::meta::{MetaChange, MetaCommand, MetaFlags};
 use crate::memcached::mode::Mode;
-use crate::memcached::refusal::{
-    BAD_DELTA, BAD_EXPTIME, BAD_FORMAT, ERROR, NO_EXPIRING_GET, NO_EXPIRY, Refusal,
-};
+use crate::memcached::refusal::{BAD_DELTA, BAD_EXPTIME, BAD_FORMAT, ERROR, Refusal};
 use crate::memcached::request::{Change, Reply, Request, Write};
-use crate::memcached::words::{Expires, Words, expires_at_once, number};
+use crate::memcached::words::{Words, number};
 
 /// The longest value that a line can announce. A larger number is taken as malformed.
 const ANNOUNCED_BYTES_MAX: u64 = i32::MAX as u64 - 2;
@@ -61,7 +60,7 @@ pub(super) fn text_store(mode: Mode, with_cas: bool, mut words: Words<'_>) -> An
                 flags: flags.ok_or(BAD_FORMAT)?,
             },
             cas,
-            expires_at_once: expiry(expires_at_once(exptime))?,
+            exptime: Some(Exptime::parse(exptime).ok_or(BAD_EXPTIME)?),
             reply: Reply::Text { noreply },
         })
     };
@@ -105,24 +104,22 @@ fn announced_bytes(word: &[u8]) -> Option<usize> {
         .and_then(|bytes| usize::try_from(bytes).ok())
 }
 
-fn expiry(parsed: Result<bool, Expires>) -> Result<bool, Refusal> {
-    parsed.map_err(|expires| match expires {
-        Expires::Malformed => BAD_EXPTIME,
-        Expires::Later => NO_EXPIRY,
-    })
-}
-
 /// A write of a meta command.
 fn of_meta<'a>(
     flags: MetaFlags<'a>,
     change: MetaChange,
     what: Change<'a>,
 ) -> Result<Write<'a>, Refusal> {
+    // What is stored without a time never expires.
+    let exptime = match what {
+        Change::Store { .. } => change.exptime.or(Some(Exptime::Never)),
+        _ => change.exptime,
+    };
     Ok(Write {
         key: meta_key(flags)?,
         change: what,
         cas: change.cas,
-        expires_at_once: expiry(change.expiry)?,
+        exptime,
         reply: Reply::Meta(flags),
     })
 }
@@ -131,12 +128,10 @@ fn of_meta<'a>(
 pub(super) fn meta_get(mut words: Words<'_>) -> Result<Request<'_>, Refusal> {
     let key = words.next().ok_or(ERROR)?;
     let (flags, change) = MetaFlags::parse(MetaCommand::Get, key, words.rest())?;
-    if change.expiry != Ok(false) {
-        return Err(NO_EXPIRING_GET);
-    }
     Ok(Request::MetaGet {
         key: meta_key(flags)?,
         flags,
+        touch: change.exptime,
     })
 }
 
@@ -161,14 +156,14 @@ pub(super) fn meta_write(
 fn of_text<'a>(
     key: &'a [u8],
     change: Change<'a>,
-    expires_at_once: bool,
+    exptime: Option<Exptime>,
     noreply: bool,
 ) -> Result<Request<'a>, Refusal> {
     Ok(Request::Write(Write {
         key: text_key(key).map_err(|refused| with_reply(refused, noreply))?,
         change,
         cas: None,
-        expires_at_once,
+        exptime,
         reply: Reply::Text { noreply },
     }))
 }
@@ -180,7 +175,7 @@ pub(super) fn delete(mut words: Words<'_>) -> Result<Request<'_>, Refusal> {
     // Old versions of the protocol had a time here. Clients still send it, always as 0.
     match (words.next(), words.next(), words.next()) {
         (None, ..) | (Some(b"0" | b"noreply"), None, _) | (Some(b"0"), Some(b"noreply"), None) => {
-            of_text(key, Change::Delete, false, noreply)
+            of_text(key, Change::Delete, None, noreply)
         }
         _ => Err(with_reply(BAD_FORMAT, noreply)),
     }
@@ -193,7 +188,7 @@ pub(super) fn count(up: bool, mut words: Words<'_>) -> Result<Request<'_>, Refus
     };
     let noreply = ends_with_noreply(words);
     let by = number(by).ok_or(with_reply(BAD_DELTA, noreply))?;
-    of_text(key, Change::Count { up, by }, false, noreply)
+    of_text(key, Change::Count { up, by }, None, noreply)
 }
 
 /// `<key> <exptime> [noreply]`
@@ -202,7 +197,6 @@ pub(super) fn touch(mut words: Words<'_>) -> Result<Request<'_>, Refusal> {
         return Err(ERROR);
     };
     let noreply = ends_with_noreply(words);
-    let at_once =
-        expiry(expires_at_once(exptime)).map_err(|refused| with_reply(refused, noreply))?;
-    of_text(key, Change::Touch, at_once, noreply)
+    let exptime = Exptime::parse(exptime).ok_or(with_reply(BAD_EXPTIME, noreply))?;
+    of_text(key, Change::Touch, Some(exptime), noreply)
 }

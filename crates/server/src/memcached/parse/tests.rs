@@ -143,7 +143,7 @@ fn a_refused_value_is_never_read_as_a_command() {
     for head in [
         format!("set {key} 0 0 7"),
         "set k x 0 7".into(),
-        "set k 0 60 7".into(),
+        "set k 0 6x 7".into(),
         "cas k 0 0 7 x".into(),
         "ms k 7 h".into(),
         "ms k 7 MQ".into(),
