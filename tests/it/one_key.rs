@@ -327,13 +327,14 @@ fn the_id_of_queries_is_the_key_live_by_index_and_frozen() {
     assert_eq!(run(&["verify", db]).code, Some(0));
 }
 
-/// The external versions of documents by key.
-fn versions(path: &Path, name: &str) -> BTreeMap<String, Option<u64>> {
+/// The external versions of documents by key, and when they expire.
+fn versions(path: &Path, name: &str) -> BTreeMap<String, (Option<u64>, Option<i64>)> {
     let database = Database::open(path).unwrap();
     let found = database.collection(name).unwrap().scan(..).unwrap();
     let versions = found.map(|found| {
         let found = found.unwrap();
-        (found.key.to_string(), found.external)
+        let beside = (found.external, found.expires_micros);
+        (found.key.to_string(), beside)
     });
     let versions = versions.collect();
     database.close().unwrap();
@@ -341,7 +342,7 @@ fn versions(path: &Path, name: &str) -> BTreeMap<String, Option<u64>> {
 }
 
 #[test]
-fn external_versions_survive_scan_query_and_tail_from_directories_and_servers() {
+fn external_versions_and_expiries_survive_scan_query_and_tail_from_directories_and_servers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db");
     let db = path.to_str().unwrap();
@@ -374,6 +375,11 @@ fn external_versions_survive_scan_query_and_tail_from_directories_and_servers() 
     let (status, answer) = server.request("DELETE", gone, "");
     assert_eq!(status, 200, "{answer}");
     let url = format!("http://{}", server.address);
+    let expiring = "{\"_key\":\"f\",\"_expires\":9000000000000001,\"n\":1}\n\
+                    {\"_key\":\"g\",\"_version\":3,\"_expires\":9000000000000002}\n\
+                    {\"_key\":\"past\",\"_expires\":5,\"n\":1}\n";
+    let loaded = run_with_input(&["load", &url, "c"], expiring.as_bytes());
+    assert_eq!(loaded.code, Some(0), "{loaded:?}");
     let reads: [&[&str]; 4] = [
         &["scan"],
         &["scan", "--json"],
@@ -385,9 +391,12 @@ fn external_versions_survive_scan_query_and_tail_from_directories_and_servers() 
     let remote = lines_of(&url);
     server.stop();
     let right = versions(&path, "c");
-    assert_eq!(right["a"], Some(17));
-    assert_eq!(right["d"], Some(i64::MAX as u64));
-    assert_eq!(right["e"], None);
+    assert_eq!(right["a"], (Some(17), None));
+    assert_eq!(right["d"], (Some(i64::MAX as u64), None));
+    assert_eq!(right["e"], (None, None));
+    assert_eq!(right["f"], (None, Some(9_000_000_000_000_001)));
+    assert_eq!(right["g"], (Some(3), Some(9_000_000_000_000_002)));
+    assert!(!right.contains_key("past"));
     let local = lines_of(db);
     assert_eq!(local, remote);
     for (number, lines) in local.iter().enumerate() {

@@ -45,7 +45,7 @@ assert plain.incr("nobody", 1) is None
 assert plain.append("hits", b"!") and plain.prepend("hits", b"?") and plain.get("hits") == b"?0!"
 assert plain.touch("hits", 0) and not plain.touch("nobody", 0)
 assert plain.delete("hits") and not plain.delete("hits")
-assert plain.set("hits", "x", expire=1000) and plain.gat("hits", expire=2000) == b"x"
+assert plain.set("hits", "x", expire=1000) and plain.get("hits") == b"x"
 assert plain.set("hits", "x") and plain.touch("hits", 1)
 assert plain.set("gone", "x", expire=1)
 time.sleep(1.1)

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::{BackupOptions, backup, restore};
-use quire_collection::Write;
+use quire_collection::{Expiry, Write};
 use quire_database::{
     Alias, AliasChange, Collection, CollectionSettings, Database, DatabaseOptions, Error,
     ErrorKind, Result, WideCollection, engine,
 };
-use quire_env::{Medium, SimEnv, Volumes};
+use quire_env::{Env, Medium, SimEnv, Volumes};
 use quire_model::{Document, Key, Position};
 use quire_store::Durability;
 use quire_wide::{Cell, Change, ColumnType, Group, GroupTiers, Operand, RowWrite, Schema};
@@ -457,6 +457,38 @@ fn a_follower_deletes_what_its_leader_deletes_and_nothing_else() {
     follower.catch_up(&env, &leader.database).unwrap();
     assert_eq!(follower.contents(), contents(&leader.database).unwrap());
     assert_eq!(follower.contents()["songs"].len(), 10);
+}
+
+#[test]
+fn a_follower_reads_what_has_expired_as_deleted_and_leaves_deleting_to_its_leader() {
+    let leader = Leader::new();
+    let env = SimEnv::new(2);
+    let songs = leader.database.create_collection("songs", settings(2));
+    let songs = songs.unwrap();
+    put(&songs, 0..5, "stays", Durability::Sync);
+    let at = leader.env.now_micros().max(env.now_micros()) + 60_000_000;
+    for n in 5..25 {
+        let document = Document::from_json(b"{}").unwrap();
+        let put = songs.write().expiry(Expiry::At(at));
+        put.put_at(&Key::from(n), &document).unwrap();
+    }
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    assert_eq!(follower.contents()["songs"].len(), 25);
+    let count = |follower: &Follower| {
+        let copy = follower.replica.as_ref().unwrap().database();
+        copy.collection("songs").unwrap().count().unwrap()
+    };
+    env.advance(HOUR);
+    env.run_due();
+    assert_eq!(follower.contents()["songs"].len(), 5);
+    assert_eq!(count(&follower), 25);
+    leader.env.advance(HOUR);
+    leader.env.run_due();
+    assert_eq!(songs.count().unwrap(), 5);
+    follower.catch_up(&env, &leader.database).unwrap();
+    assert_eq!(count(&follower), 5);
+    assert_eq!(follower.contents(), contents(&leader.database).unwrap());
 }
 
 /// A trigger that sets the column or field `title`, as WebAssembly: it emits `{"title":"set"}`.
