@@ -30,7 +30,7 @@ use quiredb::{Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use self::api_settings::{Block, Use};
-use self::selection::{Selection, shards};
+use self::selection::{Searched, Selection, shards};
 use self::states::States;
 use crate::access::role::Action;
 use crate::engine::Engine;
@@ -168,14 +168,17 @@ async fn on_each(
             match run(&collection, &|| !running.is_cancelled()) {
                 Ok(()) => done.push(collection),
                 Err(_) if running.is_cancelled() => return Err(Task::failure()),
-                Err(_) if is_dropped(engine, &collection) => {}
+                Err(_) if is_dropped(engine, collection.name(), collection.identity()) => {}
                 Err(error) => return Err(Failure::engine(&error, Some(collection.name()))),
             }
         }
         for wide in wide {
             running.check()?;
-            let ran = run_wide(&wide);
-            ran.map_err(|error| Failure::engine(&error, Some(wide.name())))?;
+            match run_wide(&wide) {
+                Ok(()) => {}
+                Err(_) if is_dropped(engine, wide.name(), wide.identity()) => {}
+                Err(error) => return Err(Failure::engine(&error, Some(wide.name()))),
+            }
         }
         Ok(Answer::ok(&json!({"_shards": shards(&done)})))
     };
@@ -183,12 +186,10 @@ async fn on_each(
 }
 
 /// Whether a collection was dropped since it was looked up: there is nothing to be done for it.
-fn is_dropped(engine: &Engine, collection: &Collection) -> bool {
-    match engine.collection_named(collection.name()) {
+fn is_dropped(engine: &Engine, name: &str, identity: [u8; 16]) -> bool {
+    match Searched::open(engine, name) {
+        // Another one may have its name now.
+        Ok(now) => now.identity() != identity,
         Err(failure) => failure.status == StatusCode::NOT_FOUND,
-        // Another one has its name now.
-        Ok(_) => collection
-            .stats()
-            .is_err_and(|error| error.kind() == ErrorKind::Closed),
     }
 }

@@ -283,7 +283,11 @@ pub(crate) enum Searched {
 }
 
 impl Searched {
-    fn open(engine: &Engine, name: &str) -> Outcome<Searched> {
+    /// The collection of this name.
+    ///
+    /// # Errors
+    /// 404 if there is none.
+    pub(crate) fn open(engine: &Engine, name: &str) -> Outcome<Searched> {
         match engine.is_wide(name) {
             true => wide::collection(engine, name).map(Searched::Wide),
             false => engine.collection_named(name).map(Searched::Plain),

@@ -1,9 +1,11 @@
 //! Collections.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quire_server::ServerOptions;
 use quiredb::Database;
+use quiredb::wide::{ColumnType, Schema};
 use serde_json::json;
 
 use crate::site::Site;
@@ -350,4 +352,47 @@ async fn a_collection_that_was_closed_is_closed_after_a_restart() {
     site.call("PUT /a/_doc/1", "{}")
         .await
         .refused(403, "cluster_block_exception");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flushes_and_merges_of_all_pass_over_what_is_dropped_meanwhile() {
+    let site = Site::new();
+    let make = |database: &Database, name: &str| match name {
+        "wide" => {
+            let schema = Schema::new().with_column("n", ColumnType::Int, "meta");
+            let made = database.create_wide_collection(name, schema.unwrap(), Default::default());
+            drop(made.unwrap());
+        }
+        _ => drop(
+            database
+                .create_collection(name, Default::default())
+                .unwrap(),
+        ),
+    };
+    for name in ["a", "m", "wide", "z"] {
+        make(&site.database, name);
+    }
+    let is_done = Arc::new(AtomicBool::new(false));
+    let (database, until) = (site.database.clone(), Arc::clone(&is_done));
+    let drops = tokio::task::spawn_blocking(move || {
+        let mut count = 0;
+        while !until.load(Ordering::Relaxed) {
+            for name in ["a", "m", "wide"] {
+                database.drop_collection(name).unwrap();
+                make(&database, name);
+            }
+            count += 1;
+        }
+        count
+    });
+    for round in 0..200 {
+        let put = format!("PUT /z/_doc/{round}");
+        site.call(&put, r#"{"n":1}"#).await.done(201);
+        for call in ["POST /_flush", "POST /_forcemerge", "POST /_refresh"] {
+            let reply = site.call(call, "").await;
+            assert_eq!(reply.status, 200, "round {round}, {call}: {}", reply.text);
+        }
+    }
+    is_done.store(true, Ordering::Relaxed);
+    assert!(drops.await.unwrap() > 1);
 }
