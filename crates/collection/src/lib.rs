@@ -7,6 +7,7 @@
 //! does.
 
 mod check;
+mod deletions;
 mod documents;
 mod error;
 mod expired;
@@ -30,13 +31,14 @@ mod view;
 mod write;
 
 pub use check::{Checked, Disagreement};
+pub use deletions::Retained;
 pub use documents::{Documents, Totals};
 pub use error::{Error, ErrorKind, Result};
 pub use fields::{FieldFigures, FieldType, Fields};
 pub use id_value::id_value;
 pub use indexing::IndexFigures;
 pub use partition::Partition;
-pub use retention::{Retained, Retention, RetentionRule};
+pub use retention::{Retention, RetentionRule};
 pub use rows::Rows;
 pub use salvage::{Salvage, Salvaged, SalvagedIndex};
 pub use scan::PartitionScan;

@@ -21,11 +21,10 @@ use crate::documents::{ROWS, docid_bytes, parse_position};
 use crate::expired::ExpiredBefore;
 use crate::partition::Partition;
 use crate::record::{Kind, Record, Row};
-use crate::write::{Writer, key_of};
-use crate::{Error, PartitionView, Result, Triggers, Write};
+use crate::write::key_of;
+use crate::{Error, PartitionView, Result, Retained, Write};
 use bytes::Bytes;
 use quire_model::Position;
-use quire_store::Durability;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::time::Duration;
@@ -39,9 +38,6 @@ const MARKS: i64 = 16;
 
 /// Rows between two looks whether the partition is closed.
 const ROWS_UNSEEN: u64 = 1 << 16;
-
-/// Deletions are synced so much later: a crash takes what is done again.
-const SYNC_AFTER: Duration = Duration::from_secs(1);
 
 /// What is to be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,15 +61,6 @@ pub struct Retention {
     /// Bytes of the documents' newest records at the opening; `None` until they were added up.
     opened_bytes: Option<i64>,
     expired: ExpiredBefore,
-}
-
-/// What a step has done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Retained {
-    /// Documents deleted.
-    pub deleted: u64,
-    /// There may be more to delete now.
-    pub more: bool,
 }
 
 impl Partition {
@@ -178,24 +165,6 @@ impl Partition {
             let newest = record.kind != Kind::Delete && row == Some(position);
             (position, record, bytes, newest)
         }))
-    }
-
-    /// Does deletions; how many were done, and not forgone because the document has changed.
-    pub(crate) fn delete(&self, mut deletions: &[Write]) -> Result<u64> {
-        let mut deleted = 0;
-        while !deletions.is_empty() {
-            let (results, position) = self.write_by(Writer::Engine, deletions, Triggers::none())?;
-            self.acknowledge(position, Durability::Async(SYNC_AFTER))?;
-            deletions = deletions.get(results.len()..).unwrap_or_default();
-            for result in results {
-                match result {
-                    Ok(_) => deleted += 1,
-                    Err(Error::Conflict { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(deleted)
     }
 }
 

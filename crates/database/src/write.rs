@@ -129,7 +129,8 @@ impl WriteBuilder<'_> {
         self.run(Write::delete(key.clone()))
     }
 
-    /// Does a write that is made already. Its own condition and expiry hold where none was set here.
+    /// Does a write that is made already. Its own condition and expiry hold where none was set
+    /// here.
     ///
     /// # Errors
     /// As of [`Collection::put`]; `NotFound` for a patch of nothing.

@@ -15,7 +15,7 @@ pub(crate) enum Exptime {
     Never,
     /// At once: afterwards there is no value.
     AtOnce,
-    /// In so many seconds: at most thirty days.
+    /// After this number of seconds: at most thirty days.
     In(u32),
     /// Seconds since 1970 UTC.
     At(u64),

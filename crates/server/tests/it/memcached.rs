@@ -225,7 +225,8 @@ fn values_expire_as_those_of_memcached_do() {
     after(
         0,
         "set a 0 1x 1|y|touch a|gat y a|mg a Tx|get a|",
-        "CLIENT_ERROR invalid exptime argument|ERROR|CLIENT_ERROR invalid exptime argument|CLIENT_ERROR invalid exptime argument|END|",
+        "CLIENT_ERROR invalid exptime argument|ERROR|CLIENT_ERROR invalid exptime argument|\
+         CLIENT_ERROR invalid exptime argument|END|",
     );
     // A failed request without reply is not answered. The connection ends, so that the client does
     // not miss the error.
