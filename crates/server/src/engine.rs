@@ -229,11 +229,7 @@ impl Engine {
     /// 404 if there is none.
     pub(crate) fn collection_named(&self, name: &str) -> Outcome<Collection> {
         let opened = self.database().collection_named(name);
-        opened.map_err(|error| match error.kind() {
-            _ if is_wide(&error) => Failure::engine(&error, Some(name)),
-            ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
-            _ => Failure::engine(&error, Some(name)),
-        })
+        opened.map_err(|error| not_opened(&error, name))
     }
 
     /// The names of all collections, wide ones too.
@@ -260,8 +256,17 @@ impl WeakEngine {
     }
 }
 
+/// The failure of a request whose collection can't be opened.
+pub(crate) fn not_opened(error: &quiredb::Error, name: &str) -> Failure {
+    match error.kind() {
+        _ if is_wide(error) => Failure::engine(error, Some(name)),
+        ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
+        _ => Failure::engine(error, Some(name)),
+    }
+}
+
 /// Whether something is not done since the collection is wide.
-fn is_wide(error: &quiredb::Error) -> bool {
+pub(crate) fn is_wide(error: &quiredb::Error) -> bool {
     matches!(error, quiredb::Error::IsWide { .. })
 }
 

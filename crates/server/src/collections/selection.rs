@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::api_settings::Use;
 use super::states::States;
-use crate::engine::Engine;
+use crate::engine::{Engine, is_wide, not_opened};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
@@ -288,9 +288,11 @@ impl Searched {
     /// # Errors
     /// 404 if there is none.
     pub(crate) fn open(engine: &Engine, name: &str) -> Outcome<Searched> {
-        match engine.is_wide(name) {
-            true => wide::collection(engine, name).map(Searched::Wide),
-            false => engine.collection_named(name).map(Searched::Plain),
+        // One look: the collection may be dropped, and its name given to another, at any time.
+        match engine.database().collection_named(name) {
+            Ok(collection) => Ok(Searched::Plain(collection)),
+            Err(error) if is_wide(&error) => wide::collection(engine, name).map(Searched::Wide),
+            Err(error) => Err(not_opened(&error, name)),
         }
     }
 
