@@ -130,6 +130,8 @@ async fn requests_whose_clients_go_away_are_no_longer_listed() {
 
     // A cancelled one is answered at once.
     let mut waiting = site.connect().await;
+    let request = b"GET /a/_changes?wait_ms=60000 HTTP/1.1\r\nhost: localhost\r\n\
+                    connection: close\r\n\r\n";
     waiting.write_all(request).await.unwrap();
     while !site
         .exchange(list.as_bytes())
@@ -143,7 +145,6 @@ async fn requests_whose_clients_go_away_are_no_longer_listed() {
             .await
             .contains("\"cancelled\":true")
     );
-    waiting.shutdown().await.unwrap();
     let answer = read_all(&mut waiting).await;
     assert!(answer.contains("task_cancelled_exception"), "{answer}");
 }
