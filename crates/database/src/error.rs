@@ -208,6 +208,14 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// What has this name is frozen.
+    #[error(
+        "{name} is frozen: it is read alone; change the collection that it was made of, and freeze that again"
+    )]
+    IsFrozen {
+        /// Its name.
+        name: String,
+    },
     /// There is no such coprocessor.
     #[error("no coprocessor {name:?} in this database ({existing})")]
     NoCoprocessor {
@@ -254,6 +262,7 @@ impl Error {
             | Error::ForeignFollower { .. }
             | Error::Typed { .. }
             | Error::IsWide { .. }
+            | Error::IsFrozen { .. }
             | Error::Mapping(_)
             | Error::Coprocessor(_)
             | Error::Invalid(_) => ErrorKind::Invalid,

@@ -1,6 +1,7 @@
 //! Which fields the documents of a collection have, and what their values are like.
 
 use crate::collection::Collection;
+use crate::frozen_fields::fields_of;
 use crate::view::View;
 use crate::{Error, Result};
 pub use quire_collection::FieldType;
@@ -104,6 +105,11 @@ impl View {
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<BTreeSet<String>> {
         let mut paths = BTreeSet::new();
+        if let Some(files) = self.frozen() {
+            let fields = fields_of(files)?.fields.into_iter().map(|field| field.path);
+            let is_below = |path: &String| prefixes.iter().any(|prefix| path.starts_with(prefix));
+            return Ok(fields.filter(is_below).collect());
+        }
         for partition in self.partitions()? {
             if let Some(listed) = partition.paths_below(prefixes)? {
                 paths.extend(listed);
@@ -118,7 +124,8 @@ impl View {
         Ok(paths)
     }
 
-    /// The fields of its documents. Bytes of the index are those before compression.
+    /// The fields of its documents; of a frozen collection those that were frozen, without
+    /// examples. Bytes of the index are those before compression.
     ///
     /// # Errors
     /// As of [`Collection::fields_with`].
@@ -126,6 +133,9 @@ impl View {
         &self,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<CollectionFields> {
+        if let Some(files) = self.frozen() {
+            return fields_of(files);
+        }
         let mut all: Option<Fields> = None;
         let mut before = 0;
         for partition in self.partitions()? {
