@@ -210,7 +210,8 @@ pub enum Error {
     },
     /// What has this name is frozen.
     #[error(
-        "{name} is frozen: it is read alone; change the collection that it was made of, and freeze that again"
+        "{name} is frozen: it is searched and read, and this is not done with it; see the page \
+         \"Freeze\""
     )]
     IsFrozen {
         /// Its name.

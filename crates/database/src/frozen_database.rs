@@ -51,16 +51,6 @@ impl Database {
         self.with_frozen(|all| all.values().cloned().collect())
     }
 
-    /// Attaches what is attached to `other`, which this database takes the place of.
-    ///
-    /// # Errors
-    /// `AlreadyExists` and `Invalid`, as of [`attach_frozen`](Database::attach_frozen); what comes
-    /// before in the order of the names is attached then.
-    pub fn attach_frozen_of(&self, other: &Database) -> Result<()> {
-        let all = other.frozen_collections().into_iter();
-        all.map(|one| self.attach(one)).collect()
-    }
-
     /// Refuses aliases of frozen collections, and those that would have the name of one.
     pub(crate) fn refuse_frozen_in(&self, changes: &[AliasChange]) -> Result<()> {
         let names = changes.iter().flat_map(|change| match change {

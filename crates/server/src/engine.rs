@@ -14,7 +14,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use parking_lot::RwLock;
 use quire_model::DOCUMENT_BYTES_MAX;
-use quiredb::{Collection, Database, ErrorKind};
+use quiredb::{Collection, Database, ErrorKind, FrozenCollection};
 use tokio::sync::Semaphore;
 
 use crate::collections::api_settings::{Use, check_use};
@@ -230,16 +230,23 @@ impl Engine {
     pub(crate) fn collection_named(&self, name: &str) -> Outcome<Collection> {
         let opened = self.database().collection_named(name);
         opened.map_err(|error| match error.kind() {
-            _ if is_wide(&error) => Failure::engine(&error, Some(name)),
+            _ if is_apart(&error) => Failure::engine(&error, Some(name)),
             ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
             _ => Failure::engine(&error, Some(name)),
         })
     }
 
-    /// The names of all collections, wide ones too.
+    /// The names of all collections, wide and frozen ones too.
     pub(crate) fn collections(&self) -> Vec<String> {
         let database = self.database();
-        [database.collections(), database.wide_collections()].concat()
+        let frozen = database.frozen_collections();
+        let frozen = frozen.iter().map(|one| one.name().to_owned()).collect();
+        [database.collections(), database.wide_collections(), frozen].concat()
+    }
+
+    /// The frozen collection of this name.
+    pub(crate) fn frozen(&self, name: &str) -> Option<FrozenCollection> {
+        self.database().frozen_collection(name)
     }
 
     /// Whether there is a wide collection of this name.
@@ -260,9 +267,10 @@ impl WeakEngine {
     }
 }
 
-/// Whether something is not done since the collection is wide.
-fn is_wide(error: &quiredb::Error) -> bool {
-    matches!(error, quiredb::Error::IsWide { .. })
+/// Whether something is not done since the collection is wide or frozen.
+fn is_apart(error: &quiredb::Error) -> bool {
+    use quiredb::Error;
+    matches!(error, Error::IsWide { .. } | Error::IsFrozen { .. })
 }
 
 /// The failure of a request that names an alias where it can't.
