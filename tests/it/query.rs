@@ -4,7 +4,7 @@
 use quire_env::{Env, SimEnv};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
 use quire_query::testing::{Case, PATHS, naive};
-use quire_query::{ModelShard, Shard};
+use quire_query::{Access, Answer, ModelShard, Prepared, Query, Shard};
 use quiredb::operations::{FIELDS_MAX, FreezeOptions, FrozenView, freeze, freeze_by_partition};
 use quiredb::query::{Hit, Options, field, find, find_all};
 use quiredb::{CollectionSettings, Database, Document, Key, View, Write};
@@ -34,6 +34,9 @@ fn a_live_collection_answers_as_the_definition_says() {
         let model = write(&collection, &case.documents, seed);
         let view = collection.view().unwrap();
         let frozen = freeze_both(&database, &view);
+        let attach = |name, path| database.attach_frozen(name, Path::new(path)).unwrap();
+        let attached = [attach("one", "/c.quire"), attach("many", "/c")];
+        let beside = [view.clone(), attached[1].view()];
         let documents = |part: &Vec<(u32, Key, Document)>| -> Vec<Document> {
             part.iter().map(|(.., document)| document.clone()).collect()
         };
@@ -54,8 +57,16 @@ fn a_live_collection_answers_as_the_definition_says() {
                 hit.doc = model[hit.shard as usize][hit.doc as usize].0;
             });
             let prepared = query.clone().prepare().unwrap();
+            check_beside(&beside, &prepared, &both(&model, &parts, query), &case);
             let answer = view.query(&prepared, &Options::default()).unwrap();
             assert_eq!(answer, right, "seed {seed}: {case}");
+            let live = view.documents(&answer.hits).unwrap();
+            for attached in &attached {
+                let view = attached.view();
+                let answer = view.query(&prepared, &Options::default()).unwrap();
+                let found = view.documents(&answer.hits).unwrap();
+                assert_eq!(found, live, "seed {seed}, attached: {case}");
+            }
             let found = view.documents(&answer.hits).unwrap().into_iter();
             let found: Vec<_> = found.map(|found| (found.key, found.document)).collect();
             assert_eq!(found, shown);
@@ -75,6 +86,32 @@ fn a_live_collection_answers_as_the_definition_says() {
                 assert_eq!(answer, right, "seed {seed}, frozen: {case}");
             }
         }
+    }
+}
+
+/// What a collection answers together with frozen files of its partitions, from the definition.
+fn both(model: &Partitions, parts: &[&[Document]], query: &Query) -> Answer {
+    let mut right = naive::answer(&[parts, parts].concat(), query);
+    // A file numbers its documents anew.
+    let number = |hit: &mut Hit| {
+        if let Some(partition) = model.get(hit.shard as usize) {
+            hit.doc = partition[hit.doc as usize].0;
+        }
+    };
+    right.hits.iter_mut().for_each(number);
+    right.each_faceted_hit(&mut |hit| number(hit));
+    right
+}
+
+/// By indexes, and by reading all documents.
+fn check_beside(views: &[View], query: &Prepared, right: &Answer, case: &Case) {
+    for access in [None, Some(Access::Scan)] {
+        let options = Options {
+            access,
+            ..Options::default()
+        };
+        let answer = View::query_all(views, query, &options).unwrap();
+        assert_eq!(answer, *right, "{access:?}: {case}");
     }
 }
 
@@ -160,6 +197,169 @@ fn a_frozen_document_keeps_its_key_and_version_and_is_found_by_the_key() {
             );
         }
     }
+}
+
+/// A database with a collection `c` of these documents, frozen into `/c.quire` with these fields.
+fn frozen_cars(documents: &[(&str, &str)], fields: Option<Vec<FieldSpec>>) -> Database {
+    let database = Database::builder("/db")
+        .env(SimEnv::new(1))
+        .options(Default::default())
+        .open()
+        .unwrap();
+    let cars = database
+        .create_collection("c", CollectionSettings::default())
+        .unwrap();
+    for (key, json) in documents {
+        let document = Document::from_json(json.as_bytes()).unwrap();
+        cars.put_at(&Key::parse(key).unwrap(), &document).unwrap();
+    }
+    let options = FreezeOptions {
+        fields,
+        ..FreezeOptions::default()
+    };
+    let (view, path) = (cars.view().unwrap(), Path::new("/c.quire"));
+    freeze(&view, path, &options, &mut |_| {}).unwrap();
+    database
+}
+
+#[test]
+fn an_attached_file_gives_documents_by_key_and_is_not_written() {
+    use quiredb::{Alias, AliasChange, ErrorKind};
+    let cars = [
+        ("1", "{}"),
+        ("a", r#"{"_id":"a","n":1}"#),
+        ("b", r#"{"n":2}"#),
+    ];
+    let database = frozen_cars(&cars, None);
+    let live = database.collection("c").unwrap().view().unwrap();
+    let old = database
+        .attach_frozen("old", Path::new("/c.quire"))
+        .unwrap();
+    let keys = ["1", "a", "b", "x"].map(|key| Key::parse(key).unwrap());
+    let view = old.view();
+    for key in &keys {
+        assert_eq!(view.get(key).unwrap(), live.get(key).unwrap());
+    }
+    assert_eq!(view.get_many(&keys).unwrap(), live.get_many(&keys).unwrap());
+    assert_eq!((view.count(), view.collection_name()), (3, "old"));
+    let fields = view
+        .fields(&mut |_| std::ops::ControlFlow::Continue(()))
+        .unwrap();
+    let paths: Vec<&str> = fields.fields.iter().map(|field| &*field.path).collect();
+    assert_eq!(paths, ["_id", "n"]);
+
+    let kind = |error: quiredb::Error| {
+        assert!(error.to_string().contains("old is frozen: "), "{error}");
+        error.kind()
+    };
+    let settings = CollectionSettings::default;
+    let alias = |collection: &str, alias: &str| AliasChange::Add {
+        collection: collection.into(),
+        alias: alias.into(),
+        options: Alias::default(),
+    };
+    for error in [
+        database.collection("old").unwrap_err(),
+        database.collection_for_writes("old").unwrap_err(),
+        database.create_collection("old", settings()).unwrap_err(),
+        database.collection_or_create("old", settings).unwrap_err(),
+        database.drop_collection("old").unwrap_err(),
+        database.change_settings("old", settings()).unwrap_err(),
+        database.change_aliases(&[alias("c", "old")]).unwrap_err(),
+        database.change_aliases(&[alias("old", "d")]).unwrap_err(),
+    ] {
+        assert_eq!(kind(error), ErrorKind::Invalid);
+    }
+    database.change_aliases(&[alias("c", "d")]).unwrap();
+    let attach = |name: &str, path: &str| {
+        let attached = database.attach_frozen(name, Path::new(path));
+        attached.unwrap_err().kind()
+    };
+    assert_eq!(attach("old", "/c.quire"), ErrorKind::AlreadyExists);
+    assert_eq!(attach("c", "/c.quire"), ErrorKind::AlreadyExists);
+    assert_eq!(attach("d", "/c.quire"), ErrorKind::Invalid);
+    assert_eq!(attach("a b", "/c.quire"), ErrorKind::Invalid);
+    assert_eq!(attach("e", "/none"), ErrorKind::NotFound);
+    assert_eq!(attach("e", "/db"), ErrorKind::Invalid);
+    let names = database.frozen_collections();
+    let names: Vec<&str> = names.iter().map(|one| one.name()).collect();
+    assert_eq!(
+        (names, database.collections()),
+        (vec!["old"], vec!["c".into()])
+    );
+}
+
+#[test]
+fn an_attached_file_whose_field_was_frozen_for_another_use_reads_documents() {
+    let cars = [("a", r#"{"n":2,"m":1}"#), ("b", r#"{"n":1,"m":2}"#)];
+    let fields = vec![FieldSpec::filterable("n"), FieldSpec::sortable("m")];
+    let database = frozen_cars(&cars, Some(fields));
+    let old = database
+        .attach_frozen("old", Path::new("/c.quire"))
+        .unwrap();
+    let views = [
+        old.view(),
+        database.collection("c").unwrap().view().unwrap(),
+    ];
+    for query in [
+        find(field("m").eq(2)),
+        find_all().order_by(field("n").ascending()),
+    ] {
+        let query = query.prepare().unwrap();
+        let keys = |views: &[View]| -> Vec<String> {
+            let hits = View::query_all(views, &query, &Options::default())
+                .unwrap()
+                .hits;
+            let found = View::documents_of(views, &hits).unwrap().into_iter();
+            found.map(|found| found.key.to_string()).collect()
+        };
+        let live = keys(&views[1..]);
+        assert_eq!(live[0], "b");
+        assert_eq!(keys(&views[..1]), live);
+        let both: Vec<&String> = live.iter().flat_map(|key| [key, key]).collect();
+        assert_eq!(keys(&views).iter().collect::<Vec<_>>(), both);
+    }
+}
+
+#[test]
+fn a_refresh_opens_what_is_new_and_views_keep_what_they_have() {
+    let database = frozen_cars(&[("a", r#"{"n":1}"#)], None);
+    let cars = database.collection("c").unwrap();
+    let freeze = |path: &str| {
+        let (view, options) = (cars.view().unwrap(), FreezeOptions::default());
+        freeze(&view, Path::new(path), &options, &mut |_| {}).unwrap();
+    };
+    let put = |key: &str, json: &str| {
+        let document = Document::from_json(json.as_bytes()).unwrap();
+        cars.put_at(&Key::parse(key).unwrap(), &document).unwrap();
+    };
+    database.env().create_dir_all(Path::new("/days")).unwrap();
+    freeze("/days/1.quire");
+    let file = database
+        .attach_frozen("file", Path::new("/c.quire"))
+        .unwrap();
+    let days = database.attach_frozen("days", Path::new("/days")).unwrap();
+    let before = [file.view(), days.view()];
+    put("a", r#"{"n":2}"#);
+    put("b", "{}");
+    freeze("/c.quire");
+    freeze("/days/2.quire");
+    assert_eq!([file.count(), days.count()], [1, 1]);
+    assert_eq!(file.refresh().unwrap().opened, ["/c.quire"]);
+    assert_eq!(days.refresh().unwrap().opened, ["2.quire"]);
+    assert!(file.refresh().unwrap().opened.is_empty());
+    assert_eq!([file.count(), days.count()], [2, 3]);
+    assert_eq!(before.each_ref().map(View::count), [1, 1]);
+    // Both files of the folder have it.
+    let newest = days.view().get(&Key::parse("a").unwrap()).unwrap().unwrap();
+    assert_eq!(newest.document.to_json(), r#"{"n":2}"#);
+
+    let env = database.env();
+    env.remove(Path::new("/c.quire")).unwrap();
+    env.remove(Path::new("/days/1.quire")).unwrap();
+    assert!(file.refresh().is_err());
+    assert_eq!(days.refresh().unwrap().dropped, ["1.quire"]);
+    assert_eq!([file.count(), days.count()], [2, 2]);
 }
 
 #[test]

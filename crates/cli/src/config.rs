@@ -100,6 +100,11 @@ fn options() -> Vec<Arg> {
     allowed.cloned().collect()
 }
 
+/// Whether an option can be given several times: its values are an array in the file.
+fn is_list(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Append)
+}
+
 /// The name of an argument in the file.
 fn name(arg: &Arg) -> &str {
     arg.get_long().unwrap_or(arg.get_id().as_str())
@@ -112,11 +117,15 @@ fn line(arg: &Arg, matches: &ArgMatches) -> String {
         return format!("{name} = {}", is_set(matches, arg.get_id().as_str()));
     }
     let id = arg.get_id().as_str();
-    let value = matches.get_raw(id).into_iter().flatten().next();
-    let value = value.map(OsStr::to_string_lossy).unwrap_or_default();
+    let values = matches.get_raw(id).into_iter().flatten();
+    let values: Vec<_> = values.map(OsStr::to_string_lossy).collect();
     let comment = if is_explicit(matches, id) { "" } else { "# " };
-    // A string of JSON is one of TOML.
-    format!("{comment}{name} = {}", serde_json::json!(value))
+    // Strings of JSON, and arrays of them, are some of TOML.
+    let value = match is_list(arg) {
+        true => serde_json::json!(values),
+        false => serde_json::json!(values.first().map_or("", |value| value)),
+    };
+    format!("{comment}{name} = {value}")
 }
 
 /// An option of a file.
@@ -145,14 +154,20 @@ fn read(path: &Path) -> Result<Vec<Given>> {
                 names.join(", ")
             )));
         };
-        let Some(argument) = argument(arg, &value).map_err(|reason| wrong(&reason))? else {
-            continue;
+        let values = match value {
+            toml::Value::Array(values) if is_list(arg) => values,
+            value => vec![value],
         };
-        check(&argument).map_err(|reason| wrong(&reason))?;
-        given.push(Given {
-            id: arg.get_id().to_string(),
-            argument,
-        });
+        for value in values {
+            let Some(argument) = argument(arg, &value).map_err(|reason| wrong(&reason))? else {
+                continue;
+            };
+            check(&argument).map_err(|reason| wrong(&reason))?;
+            given.push(Given {
+                id: arg.get_id().to_string(),
+                argument,
+            });
+        }
     }
     Ok(given)
 }
@@ -256,6 +271,11 @@ mod tests {
             ),
             ("check = true", "`check` is no option"),
             ("listen = [1]", "`listen` must be text"),
+            (
+                "frozen = \"/old.quire\"",
+                "invalid value '/old.quire' for '--frozen",
+            ),
+            ("frozen = [true]", "`frozen` must be text"),
             ("create = \"yes\"", "`create` must be true or false"),
             ("memory = \"much\"", "invalid value 'much' for '--memory"),
             ("[serve]\nlisten = \"x\"", "`serve` is no option"),
@@ -276,18 +296,25 @@ mod tests {
 
     #[test]
     fn what_is_printed_gives_the_same_options_again() {
-        let line = "quire serve /data --listen 127.0.0.1:7 --memory 64MiB --create";
+        let line = "quire serve /data --listen 127.0.0.1:7 --memory 64MiB --create \
+                    --frozen a=/a.quire --frozen b=/b";
         let arguments: Vec<OsString> = line.split(' ').map(Into::into).collect();
         assert_eq!(to_print(&arguments), None);
         let wanted = [arguments, vec!["--print-config".into()]].concat();
         let printed = to_print(&wanted).unwrap();
         assert!(printed.contains("\n# tokens = \"\"\n"), "{printed}");
+        assert!(
+            printed.contains("\nfrozen = [\"a=/a.quire\",\"b=/b\"]\n"),
+            "{printed}"
+        );
         let words = expanded("quire serve --config FILE", &printed).unwrap();
         for word in [
             "/data",
             "--listen=127.0.0.1:7",
             "--memory=64MiB",
             "--create",
+            "--frozen=a=/a.quire",
+            "--frozen=b=/b",
         ] {
             assert!(words.iter().any(|given| given == word), "{word}: {words:?}");
         }

@@ -13,6 +13,7 @@ mod error;
 mod field_names;
 mod files;
 mod folder;
+mod frozen_path;
 mod http;
 mod input;
 mod limit;

@@ -9,6 +9,7 @@ use crate::directory::{
     holds_database, holds_repair, partition_place, remove_collection, remove_leftovers,
 };
 use crate::error::first_error;
+use crate::frozen::FrozenCollection;
 use crate::options::DatabaseOptions;
 use crate::scrub::{Ended, ScrubSource, Scrubber, Stores};
 use crate::settings::{CollectionSettings, check_name};
@@ -66,6 +67,8 @@ struct Inner {
     state: Mutex<State>,
     /// Those of the catalog that counts: names are resolved without waiting for one being written.
     aliases: RwLock<Arc<Aliases>>,
+    /// What is served beside the collections, by its name.
+    frozen: RwLock<BTreeMap<String, FrozenCollection>>,
     /// What servers keep of collections, likewise.
     api_settings: RwLock<Arc<BTreeMap<String, ApiSettings>>>,
     changed: Arc<dyn Gate>,
@@ -221,6 +224,7 @@ impl Database {
                 options,
                 state,
                 aliases,
+                frozen: RwLock::default(),
                 api_settings,
                 shared,
                 closing: AtomicBool::new(false),
@@ -333,11 +337,42 @@ impl Database {
     /// The collection of this name, which is no alias.
     ///
     /// # Errors
-    /// `NotFound`; `Corrupt` as of [`collection`](Database::collection).
+    /// `NotFound`; `Invalid` if it is wide or frozen; `Corrupt` as of
+    /// [`collection`](Database::collection).
     pub fn collection_named(&self, name: &str) -> Result<Collection> {
         let mut state = self.state()?;
-        let entry = state.entry(name)?;
+        let entry = self.entry(&state, name)?;
         self.open_locked(&mut state, &entry)
+    }
+
+    /// Serves a frozen collection beside the others.
+    pub(crate) fn attach(&self, collection: FrozenCollection) -> Result<()> {
+        let state = self.state()?;
+        let name = collection.name();
+        if self.alias(name).is_some() {
+            return Err(Error::Invalid(format!("{name:?} is an alias")));
+        }
+        let mut frozen = self.inner.frozen.write();
+        if state.catalog.find(name).is_some() || frozen.contains_key(name) {
+            return Err(Error::CollectionExists {
+                name: name.to_owned(),
+            });
+        }
+        frozen.insert(name.to_owned(), collection);
+        Ok(())
+    }
+
+    /// The entry of a collection that is not frozen.
+    fn entry(&self, state: &State, name: &str) -> Result<Entry> {
+        self.refuse_frozen([name])?;
+        state.entry(name)
+    }
+
+    pub(crate) fn with_frozen<T>(
+        &self,
+        read: impl FnOnce(&BTreeMap<String, FrozenCollection>) -> T,
+    ) -> T {
+        read(&self.inner.frozen.read())
     }
 
     /// The collections of an alias; `None` if there is no alias of this name. Does not wait.
@@ -384,6 +419,7 @@ impl Database {
     /// failure of the machine all changes are made, or none.
     pub fn change_aliases(&self, changes: &[AliasChange]) -> Result<()> {
         let mut state = self.state()?;
+        self.refuse_frozen_in(changes)?;
         let mut catalog = state.catalog.clone();
         let dropped = catalog.change_aliases(changes)?;
         if catalog.same_collections(&state.catalog) {
@@ -422,7 +458,7 @@ impl Database {
     /// `NotFound`; `Invalid` for a bad setting, or another value of one that is fixed.
     pub fn change_settings(&self, name: &str, settings: CollectionSettings) -> Result<Collection> {
         let mut state = self.state()?;
-        let entry = state.entry(name)?;
+        let entry = self.entry(&state, name)?;
         self.change_locked(&mut state, &entry, settings)
     }
 
@@ -489,7 +525,7 @@ impl Database {
 
     /// What the catalog says of a collection.
     pub(crate) fn catalog_entry(&self, name: &str) -> Result<Entry> {
-        self.state()?.entry(name)
+        self.entry(&*self.state()?, name)
     }
 
     /// Replaces the triggers of a collection by what `change` makes of them, which is given the
@@ -524,7 +560,7 @@ impl Database {
     /// was opened again, views of it from before may fail.
     pub fn drop_collection(&self, name: &str) -> Result<()> {
         let mut state = self.state()?;
-        let entry = state.entry(name)?;
+        let entry = self.entry(&state, name)?;
         self.drop_locked(&mut state, &entry)
     }
 
@@ -791,7 +827,7 @@ impl Database {
         if state.closed {
             return Err(Error::Closed);
         }
-        let entry = state.entry(name)?;
+        let entry = self.entry(state, name)?;
         if entry.settings.wide.is_some() {
             let collection = self.open_wide_locked(state, &entry)?;
             let partitions = collection.partitions().iter();
@@ -908,6 +944,7 @@ impl Database {
             let what = "the settings are those of a wide collection: make it as one".to_string();
             return Err(Error::Invalid(what));
         }
+        self.refuse_frozen_in(changes)?;
         let entry = self.new_entry(state, name, settings, aliases)?;
         self.make_locked(state, entry, changes)
     }
@@ -921,6 +958,7 @@ impl Database {
         aliases: BTreeMap<String, Alias>,
     ) -> Result<Entry> {
         check_name(name)?;
+        self.refuse_frozen(aliases.keys().map(String::as_str).chain([name]))?;
         settings.check()?;
         if state.catalog.find(name).is_some() {
             return Err(Error::CollectionExists {
@@ -1128,7 +1166,7 @@ impl Database {
     /// The wide collection of this name.
     pub(crate) fn open_wide(&self, name: &str) -> Result<WideCollection> {
         let mut state = self.state()?;
-        let entry = state.entry(name)?;
+        let entry = self.entry(&state, name)?;
         self.open_wide_locked(&mut state, &entry)
     }
 
@@ -1139,7 +1177,7 @@ impl Database {
         alter: impl FnOnce(Schema) -> quire_wide::Result<Schema>,
     ) -> Result<WideCollection> {
         let mut state = self.state()?;
-        let entry = state.entry(name)?;
+        let entry = self.entry(&state, name)?;
         let collection = self.open_wide_locked(&mut state, &entry)?;
         let schema = alter((*collection.schema()).clone())?;
         let settings = CollectionSettings {

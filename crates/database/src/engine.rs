@@ -6,6 +6,7 @@ use crate::builder::DatabaseBuilder;
 use crate::catalog::{Catalog, Entry};
 use crate::collection::Collection;
 use crate::database::Database;
+use crate::frozen_view::Origin;
 use crate::settings::CollectionSettings;
 use crate::view::View;
 use crate::wide::WideCollection;
@@ -153,6 +154,11 @@ pub fn view_partitions(view: &View) -> Result<&[PartitionView]> {
 /// The machine that a view's collection runs on.
 pub fn view_env(view: &View) -> &Arc<dyn Env> {
     view.env()
+}
+
+/// Appends the bytes of an origin, which are beside a frozen document.
+pub fn encode_origin(origin: &Origin, out: &mut Vec<u8>) {
+    origin.encode(out);
 }
 
 /// Whether an index was damaged since its collection was opened, so that it is built anew.

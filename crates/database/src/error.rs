@@ -208,6 +208,15 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// What has this name is frozen.
+    #[error(
+        "{name} is frozen: it is searched and read, and this is not done with it; see the page \
+         \"Freeze\""
+    )]
+    IsFrozen {
+        /// Its name.
+        name: String,
+    },
     /// There is no such coprocessor.
     #[error("no coprocessor {name:?} in this database ({existing})")]
     NoCoprocessor {
@@ -254,6 +263,7 @@ impl Error {
             | Error::ForeignFollower { .. }
             | Error::Typed { .. }
             | Error::IsWide { .. }
+            | Error::IsFrozen { .. }
             | Error::Mapping(_)
             | Error::Coprocessor(_)
             | Error::Invalid(_) => ErrorKind::Invalid,

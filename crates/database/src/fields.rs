@@ -1,51 +1,13 @@
 //! Which fields the documents of a collection have, and what their values are like.
 
 use crate::collection::Collection;
+use crate::field_stats::{CollectionFields, FieldStats};
+use crate::frozen_fields::fields_of;
 use crate::view::View;
 use crate::{Error, Result};
-pub use quire_collection::FieldType;
 use quire_collection::{FieldFigures, Fields};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-
-/// The fields of a collection's documents.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct CollectionFields {
-    /// How many documents there are.
-    pub documents: u64,
-    /// Whether the search index gave the figures, of each partition. Else all documents were read.
-    pub from_index: bool,
-    /// The fields, by path.
-    pub fields: Vec<FieldStats>,
-    /// Values that are left out, because there are more than 10,000 fields.
-    pub omitted: u64,
-}
-
-/// Figures about a field.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct FieldStats {
-    /// Its dotted path, as in a query.
-    pub path: String,
-    /// The types of its values.
-    pub types: Vec<FieldType>,
-    /// Documents with a value of it, null included.
-    pub documents: u64,
-    /// Whether some document has several values of it.
-    pub several: bool,
-    /// Different values.
-    pub values: u64,
-    /// Whether `values` is an estimate.
-    pub estimated: bool,
-    /// One or two values as JSON; long strings are cut short.
-    pub examples: Vec<String>,
-    /// Bytes of the index that it takes, about; 0 if the index did not give the figures.
-    pub index_bytes: u64,
-}
 
 impl Collection {
     /// The fields of its documents, as of now: from the search index if that is complete and has
@@ -104,6 +66,11 @@ impl View {
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<BTreeSet<String>> {
         let mut paths = BTreeSet::new();
+        if let Some(files) = self.frozen() {
+            let fields = fields_of(files)?.fields.into_iter().map(|field| field.path);
+            let is_below = |path: &String| prefixes.iter().any(|prefix| path.starts_with(prefix));
+            return Ok(fields.filter(is_below).collect());
+        }
         for partition in self.partitions()? {
             if let Some(listed) = partition.paths_below(prefixes)? {
                 paths.extend(listed);
@@ -118,7 +85,8 @@ impl View {
         Ok(paths)
     }
 
-    /// The fields of its documents. Bytes of the index are those before compression.
+    /// The fields of its documents; of a frozen collection those that were frozen, without
+    /// examples. Bytes of the index are those before compression.
     ///
     /// # Errors
     /// As of [`Collection::fields_with`].
@@ -126,6 +94,9 @@ impl View {
         &self,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<CollectionFields> {
+        if let Some(files) = self.frozen() {
+            return fields_of(files);
+        }
         let mut all: Option<Fields> = None;
         let mut before = 0;
         for partition in self.partitions()? {

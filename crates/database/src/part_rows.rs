@@ -1,11 +1,12 @@
-//! The documents of a partition, plain or wide, one batch after the other in docid order.
+//! The documents of a partition, plain, wide or frozen, one batch after the other in docid order.
 
+use crate::frozen_view::{self, FrozenView};
 use crate::view::PartView;
 use crate::wide_found::found_of;
 use crate::{Error, Result};
 use quire_collection::{Found, Rows, Within};
 use quire_model::DocId;
-use quire_query::Prepared;
+use quire_query::{Prepared, Shard};
 use quire_wide::RowScan;
 
 /// A batch of rows ends with the one that makes it this long.
@@ -17,6 +18,8 @@ const BATCH_BYTES: usize = 1 << 20;
 pub(crate) enum PartRows {
     Plain(Box<Rows>),
     Wide(Box<RowScan>),
+    /// This one of the files, and the docid of the next document.
+    Frozen(FrozenView, usize, u32),
 }
 
 impl PartView<'_> {
@@ -24,7 +27,7 @@ impl PartView<'_> {
     /// and no group of others is read.
     pub(crate) fn rows(self, query: &Prepared) -> Result<PartRows> {
         match self {
-            PartView::Plain(_) => self.rows_of(None),
+            PartView::Plain(_) | PartView::Frozen(..) => self.rows_of(None),
             PartView::Wide(..) => {
                 let fields = fields_of(query);
                 let fields: Vec<&str> = fields.iter().map(|field| &**field).collect();
@@ -41,6 +44,16 @@ impl PartView<'_> {
                 let rows = view.rows(key_field, columns)?;
                 Ok(PartRows::Wide(Box::new(rows)))
             }
+            PartView::Frozen(files, number) => {
+                let file = files.file(number)?;
+                if file.documents() > 0 && file.document(0)?.is_none() {
+                    let path = file.path().display();
+                    return Err(Error::Invalid(format!(
+                        "{path} was frozen without documents, and this reads each of them"
+                    )));
+                }
+                Ok(PartRows::Frozen(files.clone(), number, 0))
+            }
         }
     }
 
@@ -48,7 +61,9 @@ impl PartView<'_> {
     pub(crate) fn documents(self, docids: &[DocId]) -> Result<Vec<Found>> {
         match self {
             PartView::Plain(view) => Ok(view.documents(docids)?),
-            PartView::Wide(..) => docids.iter().map(|docid| self.row(*docid)).collect(),
+            PartView::Wide(..) | PartView::Frozen(..) => {
+                docids.iter().map(|docid| self.row(*docid)).collect()
+            }
         }
     }
 
@@ -59,12 +74,9 @@ impl PartView<'_> {
         docids: &[DocId],
         bytes_left: &mut u64,
     ) -> Result<Vec<Within>> {
-        let PartView::Wide(..) = self else {
-            let PartView::Plain(view) = self else {
-                return Ok(Vec::new());
-            };
+        if let PartView::Plain(view) = self {
             return Ok(view.documents_within(docids, bytes_left)?);
-        };
+        }
         let within = |docid: &DocId| {
             let found = self.row(*docid)?;
             let bytes = found.document.as_bytes().len() as u64;
@@ -81,6 +93,9 @@ impl PartView<'_> {
         let found = match self {
             PartView::Plain(view) => view.documents(&[docid])?.pop(),
             PartView::Wide(view, key_field) => view.row_of(docid, key_field)?.map(found_of),
+            PartView::Frozen(files, number) => {
+                Some(frozen_view::found(files.file(number)?, docid.0)?)
+            }
         };
         found.ok_or_else(|| Error::Invalid("a hit names a document that there is not".into()))
     }
@@ -89,18 +104,25 @@ impl PartView<'_> {
 impl PartRows {
     /// The next documents; none at the end.
     pub(crate) fn next_batch(&mut self) -> Result<Vec<(DocId, Found)>> {
-        let rows = match self {
-            PartRows::Plain(rows) => return Ok(rows.next_batch()?),
-            PartRows::Wide(rows) => rows,
-        };
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < BATCH_ROWS && bytes < BATCH_BYTES {
-            let Some(row) = rows.next() else {
-                break;
+            let (docid, found) = match self {
+                PartRows::Plain(rows) => return Ok(rows.next_batch()?),
+                PartRows::Wide(rows) => match rows.next().transpose()? {
+                    Some((docid, found)) => (docid, found_of(found)),
+                    None => break,
+                },
+                PartRows::Frozen(files, number, next) => {
+                    let (file, docid) = (files.file(*number)?, *next);
+                    if docid >= file.documents() {
+                        break;
+                    }
+                    *next += 1;
+                    (DocId(docid), frozen_view::found(file, docid)?)
+                }
             };
-            let (docid, found) = row?;
             bytes += found.document.as_bytes().len();
-            batch.push((docid, found_of(found)));
+            batch.push((docid, found));
         }
         Ok(batch)
     }

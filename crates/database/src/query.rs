@@ -1,17 +1,20 @@
-//! Queries over live collections: by the search indexes of their partitions, or by reading every
+//! Queries over collections: by the search indexes of their partitions, or by reading every
 //! document, where one has no index that is complete and has all fields of the query, and where it
 //! is expected to cost less.
 //!
 //! Documents are read partition by partition, in the order of their docids, which is that of their
 //! first writes. A wide collection has no index: the columns that the query names are read of every
-//! row. Hits of a query without an order come in this order. A document without a field
+//! row. Frozen files have indexes; their documents are read if a field was frozen for another use
+//! than that of the query, or beside a collection whose documents are read. Hits of a query without
+//! an order come in this order. A document without a field
 //! `_id` has its key as that field. Memory holds a batch of documents, and what the answer needs.
 
 use crate::collection::Collection;
 use crate::query_scan::{SCAN_NANOS, check_bytes, scan};
 use crate::view::{PartView, View};
 use crate::{Error, Result};
-use quire_collection::{Found, LiveShard, Within};
+use quire_collection::{Found, LiveShard, PartitionView, Within};
+use quire_frozen::FrozenFile;
 use quire_model::DocId;
 use quire_query::{
     Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard, Workers,
@@ -190,6 +193,40 @@ fn documents_by<T: Clone>(
     found.ok_or_else(|| Error::Invalid("a hit names a partition that there is not".into()))
 }
 
+/// A partition that is queried by its indexes.
+enum Indexed<'v> {
+    Live(&'v PartitionView, Box<LiveShard<'v>>),
+    Frozen(&'v FrozenFile),
+}
+
+impl<'v> Indexed<'v> {
+    /// None for a partition that has no index for the query.
+    fn new(part: PartView<'v>, query: &Prepared) -> Result<Option<Indexed<'v>>> {
+        Ok(match part {
+            PartView::Plain(partition) => {
+                let shard = partition.search(query)?;
+                shard.map(|shard| Indexed::Live(partition, Box::new(shard)))
+            }
+            PartView::Wide(..) => None,
+            PartView::Frozen(files, number) => Some(Indexed::Frozen(files.file(number)?)),
+        })
+    }
+
+    fn shard(&self) -> &dyn Shard {
+        match self {
+            Indexed::Live(_, shard) => &**shard,
+            Indexed::Frozen(file) => *file,
+        }
+    }
+
+    fn live(&self) -> Option<(&'v PartitionView, &LiveShard<'v>)> {
+        match self {
+            Indexed::Live(partition, shard) => Some((partition, shard)),
+            Indexed::Frozen(_) => None,
+        }
+    }
+}
+
 /// The answer by the search indexes of all partitions; `None` if one of them has none that can be
 /// used, or if too many values would be in memory. An index that turns out to be damaged is built
 /// anew in the background.
@@ -201,57 +238,75 @@ fn answer_by_indexes(
     if options.access == Some(Access::Scan) {
         return Ok(None);
     }
-    let mut shards = Vec::new();
-    for part in View::parts_of(views) {
-        let PartView::Plain(partition) = part else {
-            // It has no index.
-            return Ok(None);
+    if let [view] = views
+        && let Some(files) = view.frozen()
+    {
+        return match files.query(query, options) {
+            Err(Error::Query(error)) if is_unsupported(&error) => Ok(None),
+            answer => answer.map(Some),
         };
-        match partition.search(query)? {
-            Some(shard) => shards.push((partition, shard)),
+    }
+    let mut indexed = Vec::new();
+    for part in View::parts_of(views) {
+        match Indexed::new(part, query)? {
+            Some(one) => indexed.push(one),
             None => return Ok(None),
         }
     }
-    let lookups = |(_, shard): &(_, LiveShard<'_>)| shard.lookups(query);
+    let shards: Vec<_> = indexed.iter().map(Indexed::shard).collect();
+    let live: Vec<_> = indexed.iter().filter_map(Indexed::live).collect();
+    if live.len() < indexed.len() {
+        // A field that was not frozen has no values by an index, and may have some in documents:
+        // which of the two answers must not follow from costs.
+        return match query.answer(&shards, options) {
+            Err(error) if is_unsupported(&error) || has_to_scan(&live) => Ok(None),
+            answer => Ok(Some(answer?)),
+        };
+    }
+    let lookups = |(_, shard): &(_, &LiveShard<'_>)| shard.lookups(query);
     if options.access.is_none()
         && let Some(hits) = query.first_hits()
         && (1..=PROBED_DOCUMENTS).contains(&hits)
-        && shards.iter().map(lookups).max() >= Some(PROBED_LOOKUPS_MIN)
+        && live.iter().map(lookups).max() >= Some(PROBED_LOOKUPS_MIN)
         && let Some(answer) = scan(views, query, options, PROBED_DOCUMENTS)?
     {
         return Ok(Some(answer));
     }
-    let answer = {
-        let shards = shards.iter().map(|(_, shard)| shard as &dyn Shard);
-        let shards: Vec<_> = shards.collect();
-        if let Some(answer) = query.counted_at_once(&shards, options)? {
-            return Ok(Some(answer));
-        }
-        let documents_max = match options.access {
-            None => documents_to_scan(query, &shards),
-            Some(_) => 0,
-        };
-        if documents_max == u64::MAX {
-            return Ok(None);
-        }
-        let scanned = match documents_max {
-            0 => None,
-            _ => scan(views, query, options, documents_max)?,
-        };
-        match scanned {
-            Some(answer) => return Ok(Some(answer)),
-            None => query.answer(&shards, options),
-        }
+    if let Some(answer) = query.counted_at_once(&shards, options)? {
+        return Ok(Some(answer));
+    }
+    let documents_max = match options.access {
+        None => documents_to_scan(query, &shards),
+        Some(_) => 0,
     };
-    if answer.is_err() {
-        let damaged = shards
-            .iter()
-            .filter(|(partition, shard)| partition.index_is_damaged(shard));
-        if damaged.count() > 0 || shards.iter().any(|(_, shard)| shard.needs_scan()) {
-            return Ok(None);
-        }
+    if documents_max == u64::MAX {
+        return Ok(None);
+    }
+    let scanned = match documents_max {
+        0 => None,
+        _ => scan(views, query, options, documents_max)?,
+    };
+    let answer = match scanned {
+        Some(answer) => return Ok(Some(answer)),
+        None => query.answer(&shards, options),
+    };
+    if answer.is_err() && has_to_scan(&live) {
+        return Ok(None);
     }
     Ok(Some(answer?))
+}
+
+/// Whether a field was frozen for another use than that of a query.
+fn is_unsupported(error: &quire_query::Error) -> bool {
+    error.kind() == quire_query::ErrorKind::Unsupported
+}
+
+/// Whether an index turned out to be damaged, or says that documents are to be read.
+fn has_to_scan(live: &[(&PartitionView, &LiveShard<'_>)]) -> bool {
+    let damaged = live
+        .iter()
+        .filter(|(partition, shard)| partition.index_is_damaged(shard));
+    damaged.count() > 0 || live.iter().any(|(_, shard)| shard.needs_scan())
 }
 
 /// How many documents a query is to read one after the other before it turns to the indexes: all of

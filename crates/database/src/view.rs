@@ -1,6 +1,8 @@
-//! Consistent reads over all partitions of a collection, plain or wide.
+//! Consistent reads over all partitions of a collection, plain, wide or frozen.
 
 use crate::collection_state::{CollectionState, partition_of};
+use crate::frozen::{FrozenCollection, FrozenState};
+use crate::frozen_view::FrozenView;
 use crate::scan::Scan;
 use crate::usage::Usage;
 use crate::{Error, Result};
@@ -22,6 +24,10 @@ enum Kind {
         partitions: Vec<PartitionView>,
     },
     Wide(WideViews),
+    Frozen {
+        collection: Arc<FrozenState>,
+        files: FrozenView,
+    },
 }
 
 /// The partitions of a wide collection.
@@ -41,6 +47,18 @@ pub(crate) enum PartView<'v> {
     Plain(&'v PartitionView),
     /// Also the collection's key field.
     Wide(&'v WideView, &'v str),
+    /// A file is a partition: this one of the files.
+    Frozen(&'v FrozenView, usize),
+}
+
+impl FrozenCollection {
+    /// A view of the files as of the last refresh, which keeps them open.
+    pub fn view(&self) -> View {
+        View(Kind::Frozen {
+            collection: Arc::clone(self.state()),
+            files: self.files(),
+        })
+    }
 }
 
 impl View {
@@ -61,6 +79,19 @@ impl View {
         View(Kind::Wide(views))
     }
 
+    /// The files of a frozen collection.
+    pub(crate) fn frozen(&self) -> Option<&FrozenView> {
+        match &self.0 {
+            Kind::Frozen { files, .. } => Some(files),
+            Kind::Plain { .. } | Kind::Wide(_) => None,
+        }
+    }
+
+    /// Whether it is of a [frozen collection](crate::FrozenCollection).
+    pub fn is_frozen(&self) -> bool {
+        self.frozen().is_some()
+    }
+
     /// The partitions, in the order of their numbers.
     pub(crate) fn parts(&self) -> Vec<PartView<'_>> {
         match &self.0 {
@@ -68,6 +99,10 @@ impl View {
             Kind::Wide(wide) => {
                 let part = |view| PartView::Wide(view, &wide.key_field);
                 wide.partitions.iter().map(part).collect()
+            }
+            Kind::Frozen { files, .. } => {
+                let part = |number| PartView::Frozen(files, number);
+                (0..files.file_count()).map(part).collect()
             }
         }
     }
@@ -80,12 +115,15 @@ impl View {
     /// The partitions of a plain collection.
     ///
     /// # Errors
-    /// `Invalid` of a wide one.
+    /// `Invalid` of a wide one, and of a frozen one.
     pub(crate) fn partitions(&self) -> Result<&[PartitionView]> {
         match &self.0 {
             Kind::Plain { partitions, .. } => Ok(partitions),
             Kind::Wide(wide) => Err(Error::IsWide {
                 name: wide.name.clone(),
+            }),
+            Kind::Frozen { collection, .. } => Err(Error::IsFrozen {
+                name: collection.name.clone(),
             }),
         }
     }
@@ -94,6 +132,7 @@ impl View {
         match &self.0 {
             Kind::Plain { collection, .. } => collection.env(),
             Kind::Wide(wide) => &wide.env,
+            Kind::Frozen { collection, .. } => &collection.env,
         }
     }
 
@@ -102,6 +141,7 @@ impl View {
         match &self.0 {
             Kind::Plain { collection, .. } => &collection.name,
             Kind::Wide(wide) => &wide.name,
+            Kind::Frozen { collection, .. } => &collection.name,
         }
     }
 
@@ -110,6 +150,7 @@ impl View {
         match &self.0 {
             Kind::Plain { collection, .. } => &collection.usage,
             Kind::Wide(wide) => &wide.usage,
+            Kind::Frozen { collection, .. } => &collection.usage,
         }
     }
 
@@ -118,38 +159,42 @@ impl View {
         self.parts().len() as u32
     }
 
-    /// The last position that it sees in each partition.
+    /// The last position that it sees in each partition; 0 in frozen files.
     pub fn positions(&self) -> Vec<Position> {
         let parts = self.parts().into_iter();
         let position = |part| match part {
             PartView::Plain(view) => PartitionView::position(view),
             PartView::Wide(view, _) => view.position(),
+            PartView::Frozen(..) => Position(0),
         };
         parts.map(position).collect()
     }
 
     /// How many documents there are.
     pub fn count(&self) -> u64 {
-        let parts = self.parts().into_iter();
-        let count = |part| match part {
-            PartView::Plain(view) => PartitionView::count(view),
-            PartView::Wide(view, _) => view.count(),
-        };
-        parts.map(count).sum()
+        match &self.0 {
+            Kind::Plain { partitions, .. } => partitions.iter().map(PartitionView::count).sum(),
+            Kind::Wide(wide) => wide.partitions.iter().map(WideView::count).sum(),
+            Kind::Frozen { files, .. } => files.count(),
+        }
     }
 
-    /// The document under `key`.
+    /// The document under `key`; if several frozen files have one, that of the last file.
     ///
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        let parts = self.parts();
-        match parts[partition_of(key, parts.len()) as usize] {
-            PartView::Plain(view) => Ok(view.get(key)?),
-            PartView::Wide(view, key_field) => {
-                let found = view.get(key, key_field, None)?;
+        match &self.0 {
+            Kind::Plain { partitions, .. } => {
+                let number = partition_of(key, partitions.len()) as usize;
+                Ok(partitions[number].get(key)?)
+            }
+            Kind::Wide(wide) => {
+                let number = partition_of(key, wide.partitions.len()) as usize;
+                let found = wide.partitions[number].get(key, &wide.key_field, None)?;
                 Ok(found.map(crate::wide_found::found_of))
             }
+            Kind::Frozen { files, .. } => files.get(key),
         }
     }
 
@@ -167,15 +212,15 @@ impl View {
                 let get = |partition: usize, keys: &[&Key]| partitions[partition].get_many(keys);
                 collection.get_many(keys, || None, get)
             }
-            Kind::Wide(_) => keys.iter().map(|key| self.get(key)).collect(),
+            Kind::Wide(_) | Kind::Frozen { .. } => keys.iter().map(|key| self.get(key)).collect(),
         }
     }
 
     /// The documents in a range of keys, in key order.
     ///
     /// # Errors
-    /// `Corrupt` if the bytes on disk are damaged; `Invalid` of a wide collection, which is read in
-    /// another order.
+    /// `Corrupt` if the bytes on disk are damaged; `Invalid` of a wide and of a frozen collection,
+    /// which are read in another order.
     pub fn scan(&self, range: impl RangeBounds<Key>) -> Result<Scan> {
         let bounds = (range.start_bound(), range.end_bound());
         let partitions = self.partitions()?.iter();

@@ -1,5 +1,6 @@
 //! [`FrozenFile`]: a frozen partition that is open.
 
+use crate::format::TRAILER_BYTES;
 use crate::postings::{Postings, Sets};
 use crate::rows::{Directory, Rows};
 use crate::sections::{Access, Sections};
@@ -74,6 +75,13 @@ impl FrozenFile {
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.sections.path()
+    }
+
+    /// How long it is.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let trailer = self.sections.trailer();
+        trailer.table_offset + trailer.table_bytes + TRAILER_BYTES as u64
     }
 
     /// How many documents it has.

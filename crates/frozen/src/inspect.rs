@@ -81,9 +81,8 @@ impl FrozenFile {
         let fields = (0..self.sections.table().fields())
             .map(|number| self.field_of(number)?.inspect())
             .collect::<Result<_>>()?;
-        let end = trailer.table_offset + trailer.table_bytes;
         Ok(Inspection {
-            file_bytes: end + crate::format::TRAILER_BYTES as u64,
+            file_bytes: self.bytes(),
             table_bytes: trailer.table_bytes,
             documents: trailer.documents,
             fields,

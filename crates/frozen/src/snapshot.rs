@@ -85,6 +85,12 @@ impl Snapshot {
         self.partitions.iter().map(|one| &one.file)
     }
 
+    /// The file at a place, if there is one.
+    #[must_use]
+    pub fn file(&self, place: u32) -> Option<&FrozenFile> {
+        self.partitions.get(place as usize).map(|one| &one.file)
+    }
+
     /// How many documents there are.
     #[must_use]
     pub fn documents(&self) -> u64 {

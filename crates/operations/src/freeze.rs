@@ -10,9 +10,8 @@ mod field_search;
 
 pub use self::field_search::FIELDS_MAX;
 use self::field_search::{FoundFields, find_fields};
-use crate::frozen_view::Origin;
 use quire_collection::{Found, PartitionView, id_value};
-use quire_database::{Codec, Error, ID, Result, View, engine};
+use quire_database::{Codec, Error, ID, Origin, Result, View, engine};
 use quire_env::{Env, ErrorKind as EnvErrorKind, parent_of};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenOptions};
 use std::path::{Path, PathBuf};
@@ -266,7 +265,7 @@ impl<'a> Freezing<'a> {
                 self.documents += batch.len() as u64;
                 for (_, found) in batch {
                     payload.clear();
-                    Origin::of(&found).encode(&mut payload);
+                    engine::encode_origin(&Origin::of(&found), &mut payload);
                     add(&mut builder, self.id, found, &payload)?;
                 }
                 (self.progress)(FreezeProgress::Frozen(self.documents));

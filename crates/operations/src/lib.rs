@@ -15,7 +15,6 @@ mod backup;
 mod file_source;
 mod follow;
 mod freeze;
-mod frozen_view;
 mod rate_limiter;
 mod repair;
 mod restore;
@@ -29,7 +28,7 @@ pub use follow::{
 pub use freeze::{
     FIELDS_MAX, FreezeOptions, FreezeProgress, FreezeReport, freeze, freeze_by_partition,
 };
-pub use frozen_view::{FrozenDocument, FrozenView, Origin};
+pub use quire_database::{FrozenDocument, FrozenView, Origin};
 pub use quire_store::LogHold;
 pub use repair::{LostKey, RepairEvent, RepairReport, repair};
 pub use restore::{RestoreReport, restore};

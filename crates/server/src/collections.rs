@@ -22,18 +22,20 @@ pub(crate) mod template_calls;
 pub(crate) mod templates;
 pub(crate) mod upkeep;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use quiredb::wide::WideCollection;
-use quiredb::{Collection, ErrorKind};
+use quiredb::{Collection, ErrorKind, FrozenCollection};
 use serde_json::{Map, Value, json};
 
 use self::api_settings::{Block, Use};
-use self::selection::{Searched, Selection, shards};
+use self::selection::{Searched, Selection, searched_shards, shards};
 use self::states::States;
 use crate::access::role::Action;
 use crate::engine::Engine;
+use crate::frozen::refresh_frozen;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
@@ -94,26 +96,51 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine| {
         let (mut all, aliases) = (Map::new(), engine.database().aliases());
-        let (collections, wide) = selection.both(engine)?;
-        for collection in collections {
-            let name = collection.name().to_owned();
-            all.insert(name, settings::describe(&collection, &aliases, is_flat));
-        }
-        for wide in wide {
-            all.insert(wide.name().to_owned(), schema::describe(&wide));
+        for collection in selection.searched(engine)?.0 {
+            let shown = match &collection {
+                Searched::Plain(plain) => settings::describe(plain, &aliases, is_flat),
+                Searched::Wide(wide) => schema::describe(wide),
+                Searched::Frozen(frozen) => describe_frozen(frozen),
+            };
+            all.insert(collection.name().to_owned(), shown);
         }
         Ok(Answer::ok(&Value::Object(all)))
     };
     call.state.read(work).await?
 }
 
-/// `GET|POST /_refresh`: succeeds if the collections exist. It does nothing, because a read sees
-/// every write that was acknowledged before it.
+/// A frozen collection, which has no settings.
+fn describe_frozen(frozen: &FrozenCollection) -> Value {
+    json!({
+        "aliases": {},
+        "mappings": {},
+        "settings": {
+            "index": {
+                "number_of_shards": frozen.view().partition_count().to_string(),
+                "number_of_replicas": "0",
+                "provided_name": frozen.name(),
+            },
+            "quire": {"frozen": frozen.path().display().to_string()},
+        },
+    })
+}
+
+/// `GET|POST /_refresh`: succeeds if the collections exist. Of a frozen one it opens the files that
+/// are new. Of others it does nothing, because a read sees every write that was acknowledged before
+/// it.
 pub(crate) async fn refresh(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::for_use(&call, Use::Upkeep, States::OPEN)?;
     let work = move |engine: &Engine| {
-        let collections = selection.collections(engine)?;
-        Ok(Answer::ok(&json!({"_shards": shards(&collections)})))
+        let collections = selection.searched(engine)?.0;
+        let mut failed = 0;
+        for collection in &collections {
+            if let Searched::Frozen(frozen) = collection {
+                failed += refresh_frozen(frozen, &BTreeSet::new()).len();
+            }
+        }
+        let mut shards = searched_shards(&collections);
+        shards["failed"] = failed.into();
+        Ok(Answer::ok(&json!({"_shards": shards})))
     };
     call.state.read(work).await?
 }

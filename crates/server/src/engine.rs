@@ -14,7 +14,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use parking_lot::RwLock;
 use quire_model::DOCUMENT_BYTES_MAX;
-use quiredb::{Collection, Database, ErrorKind};
+use quiredb::{Collection, Database, ErrorKind, FrozenCollection};
 use tokio::sync::Semaphore;
 
 use crate::collections::api_settings::{Use, check_use};
@@ -232,10 +232,17 @@ impl Engine {
         opened.map_err(|error| not_opened(&error, name))
     }
 
-    /// The names of all collections, wide ones too.
+    /// The names of all collections, wide and frozen ones too.
     pub(crate) fn collections(&self) -> Vec<String> {
         let database = self.database();
-        [database.collections(), database.wide_collections()].concat()
+        let frozen = database.frozen_collections();
+        let frozen = frozen.iter().map(|one| one.name().to_owned()).collect();
+        [database.collections(), database.wide_collections(), frozen].concat()
+    }
+
+    /// The frozen collection of this name.
+    pub(crate) fn frozen(&self, name: &str) -> Option<FrozenCollection> {
+        self.database().frozen_collection(name)
     }
 
     /// Whether there is a wide collection of this name.
@@ -258,8 +265,11 @@ impl WeakEngine {
 
 /// The failure of a request whose collection can't be opened.
 pub(crate) fn not_opened(error: &quiredb::Error, name: &str) -> Failure {
+    use quiredb::Error;
     match error.kind() {
-        _ if is_wide(error) => Failure::engine(error, Some(name)),
+        _ if matches!(error, Error::IsWide { .. } | Error::IsFrozen { .. }) => {
+            Failure::engine(error, Some(name))
+        }
         ErrorKind::NotFound | ErrorKind::Invalid => Failure::index_not_found(name),
         _ => Failure::engine(error, Some(name)),
     }

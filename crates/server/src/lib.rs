@@ -57,6 +57,7 @@ mod documents;
 mod engine;
 mod error;
 mod follow;
+mod frozen;
 mod http;
 mod ids;
 mod jobs;
@@ -90,6 +91,7 @@ pub use follow::{
     ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response, Session,
     SessionResponse,
 };
+pub use frozen::refresh_frozen;
 pub use limits::Limit;
 pub use log_file::{LogFileError, LogFileOptions};
 pub use memcached::memcached;

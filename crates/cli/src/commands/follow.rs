@@ -65,7 +65,7 @@ impl Follow {
         let follower = Follower::open(context.env.clone(), follow)
             .map_err(|error| database::refused(&self.dir, error))?;
         runtime.block_on(async {
-            let (listeners, stop) = self.serving.listen(context, &options).await?;
+            let (listeners, stop) = self.serving.listen(context, &options, Vec::new()).await?;
             let followed = serve_follower(follower, listeners, options, stop).await;
             followed.map_err(|error| match error.downcast::<quiredb::Error>() {
                 Ok(error) => Error::Engine {

@@ -1,14 +1,16 @@
 //! `quire serve`: serves a database over HTTP, and the memcached protocol, until a signal.
 
 use crate::error::{Error, Result};
+use crate::frozen_path::{FrozenPath, attach_all, open_all};
 use crate::logging::{LogFormat, LogLevel, LogOptions};
 use crate::size::{Size, counted};
-use crate::{Context, database, files, limit, millis};
+use crate::{Context, database, files, frozen_path, limit, millis};
 use quire_server::{
     Audit, Compat, Limit, Listeners, LogFileOptions, MemcachedOptions, ServerOptions, SlowLog, Tls,
-    TlsFiles, Tokens,
+    TlsFiles, Tokens, refresh_frozen,
 };
-use quiredb::ErrorKind;
+use quiredb::{ErrorKind, FrozenCollection};
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,6 +36,7 @@ Examples:
   quire serve ./db --memcached 127.0.0.1:11211                 also to clients of memcached
   quire serve ./db --tokens tokens --check                     what would stop it, if anything
   quire serve ./db --tls-cert cert.pem --tls-key key.pem       with TLS on every port
+  quire serve ./db --frozen jobs-2025=./jobs-2025.quire        a frozen file beside collections
   quire serve --config quire.toml                              with the options of a file
   quire serve ./db --print-config > quire.toml                 which this prints
 
@@ -43,8 +46,8 @@ When it answers requests, it prints `listening on http://ADDRESS` on standard ou
 --memcached `memcached on ADDRESS`, with --listen-metrics `metrics on URL`. With --json it prints an
 object with the members \"listening\", \"memcached\" and \"metrics\".
 After an interrupt (Ctrl-C) or SIGTERM it finishes the requests in flight, makes everything durable
-and stops. A second signal stops it at once. Certificates that have changed are read again within
-seconds, and at SIGHUP at once.")]
+and stops. A second signal stops it at once. Certificates that have changed are read again, and new
+frozen files opened, within seconds, and at SIGHUP at once.")]
 pub(crate) struct Serve {
     /// The directory of the database
     db: PathBuf,
@@ -63,6 +66,10 @@ pub(crate) struct Serve {
     /// nothing
     #[arg(long)]
     check: bool,
+    /// Serve the frozen file, or the folder of frozen files, at PATH under NAME beside the
+    /// collections, to be searched and read; repeat it for several
+    #[arg(long, value_name = "NAME=PATH", value_parser = frozen_path::parse)]
+    frozen: Vec<FrozenPath>,
     #[command(flatten)]
     serving: Serving,
 }
@@ -173,8 +180,9 @@ impl Serve {
         let runtime = runtime()?;
         let database =
             database::open_to_serve(context, &self.db, self.serving.memory, self.create)?;
+        let frozen = attach_all(&database, &self.frozen)?;
         let served = runtime.block_on(async {
-            let (listeners, stop) = self.serving.listen(context, &options).await?;
+            let (listeners, stop) = self.serving.listen(context, &options, frozen).await?;
             quire_server::serve(database.clone(), listeners, options, stop)
                 .await
                 .map_err(|error| Error::Failed(crate::error::causes(&error)))
@@ -200,18 +208,25 @@ impl Serve {
     fn report_check(&self, context: &mut Context) -> Result<()> {
         let shown = self.db.display();
         let found = if self.create && !context.env.exists(&self.db).unwrap_or(true) {
+            open_all(context, &self.frozen)?;
             format!("there is no database at {shown}, and --create would make it")
         } else {
             match database::open_existing_with(context, &self.db, self.serving.memory) {
                 Ok(database) => {
                     let count = database.collections().len() as u64;
+                    let frozen = attach_all(&database, &self.frozen)?.len() as u64;
                     database
                         .close()
                         .map_err(Error::engine("cannot close the database"))?;
                     let collections = counted(count, "collection", "collections");
-                    format!("the database at {shown} opens, with {collections}")
+                    let frozen = match frozen {
+                        0 => String::new(),
+                        count => format!(" and {}", counted(count, "frozen one", "frozen ones")),
+                    };
+                    format!("the database at {shown} opens, with {collections}{frozen}")
                 }
                 Err(Error::Engine { source, .. }) if source.kind() == ErrorKind::Locked => {
+                    open_all(context, &self.frozen)?;
                     format!("the database at {shown} is open in another process")
                 }
                 Err(error) => return Err(error),
@@ -338,7 +353,8 @@ impl Serving {
             .map_err(|error| Error::Failed(error.to_string()))
     }
 
-    /// Listens, and prints the addresses. The future that it returns ends with the first signal.
+    /// Listens, and prints the addresses; at SIGHUP certificates are read again, and files of
+    /// `frozen` that are new are opened. The future that it returns ends with the first signal.
     ///
     /// # Errors
     /// If the system refuses an address.
@@ -346,6 +362,7 @@ impl Serving {
         &self,
         context: &mut Context,
         options: &ServerOptions,
+        frozen: Vec<FrozenCollection>,
     ) -> Result<(Listeners, impl Future<Output = ()> + use<>)> {
         let (http, address) = listen(self.listen).await?;
         let memcached = match self.memcached {
@@ -361,11 +378,11 @@ impl Serving {
         // Before the addresses are printed: a caller may send a signal as soon as it has them.
         let signals = Signals::new()?;
         let stop = signals.first();
+        if options.tls.is_some() || !frozen.is_empty() {
+            reload_on_hangup(options.tls.clone(), frozen)?;
+        }
         let scheme = match &options.tls {
-            Some(tls) => {
-                reload_on_hangup(tls.clone())?;
-                "https"
-            }
+            Some(_) => "https",
             None => "http",
         };
         if context.out.is_json() {
@@ -453,20 +470,29 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Error {
     ))
 }
 
-/// Reads the certificates again at each SIGHUP. If they can't be used, those before stay.
-fn reload_on_hangup(tls: Tls) -> Result<()> {
+/// Reads the certificates again at each SIGHUP, and opens frozen files that are new. If they can't
+/// be used, those before stay.
+fn reload_on_hangup(tls: Option<Tls>, frozen: Vec<FrozenCollection>) -> Result<()> {
     let hangup = signal(SignalKind::hangup());
     let mut hangup =
         hangup.map_err(|error| Error::Failed(format!("cannot wait for signals: {error}")))?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            let tls = tls.clone();
+            let (tls, frozen) = (tls.clone(), frozen.clone());
+            let reload = move || {
+                match tls.map(|tls| tls.reload()) {
+                    Some(Ok(())) => tracing::info!("the certificates were read again"),
+                    Some(Err(error)) => {
+                        tracing::warn!("{error}; the certificates stay as they were");
+                    }
+                    None => {}
+                }
+                for collection in &frozen {
+                    refresh_frozen(collection, &BTreeSet::new());
+                }
+            };
             // An error says that the task panicked: then nothing has changed.
-            match tokio::task::spawn_blocking(move || tls.reload()).await {
-                Ok(Ok(())) => tracing::info!("the certificates were read again"),
-                Ok(Err(error)) => tracing::warn!("{error}; the certificates stay as they were"),
-                Err(_) => {}
-            }
+            let _ = tokio::task::spawn_blocking(reload).await;
         }
     });
     Ok(())

@@ -62,13 +62,17 @@ impl Server {
         (head.lines().next().unwrap().to_owned(), body.to_owned())
     }
 
-    /// Sends a signal and waits for the end.
-    pub(crate) fn stop(self, signal: &str) -> Done {
+    fn signal(&self, signal: &str) {
         let sent = Command::new("kill")
             .args(["-s", signal, &self.child.id().to_string()])
             .status()
             .unwrap();
         assert!(sent.success());
+    }
+
+    /// Sends a signal and waits for the end.
+    pub(crate) fn stop(self, signal: &str) -> Done {
+        self.signal(signal);
         Done::from(self.child.wait_with_output().unwrap())
     }
 }
@@ -253,5 +257,54 @@ fn running_requests_are_listed_and_cancelled_by_command() {
     while quire.ok(&["tasks", &url]).lines().count() > 1 {}
     quire.fails(&["tasks", &url, "--cancel", id], 1, &["404", id]);
     quire.fails(&["tasks", "db"], 2, &["http://"]);
+    assert_eq!(server.stop("TERM").code, 0);
+}
+
+#[test]
+fn frozen_files_are_served_beside_collections_and_new_ones_are_opened_at_a_hangup() {
+    let quire = Quire::with_documents("{\"_id\":\"a\",\"n\":1}\n{\"_id\":\"b\",\"n\":2}\n");
+    std::fs::create_dir(quire.path("days")).unwrap();
+    quire.ok(&["freeze", "db", "c", "days/1.quire"]);
+    let (days, served) = ("old=days", ["--frozen", "old=days"]);
+    let found = quire.ok(&["serve", "db", "--check", "--frozen", days]);
+    assert!(found.contains("1 collection and 1 frozen one"), "{found}");
+    for (frozen, code, words) in [
+        ("days", 2, "NAME=PATH"),
+        ("c=days", 1, "\"c\" exists already"),
+        ("old=none", 1, "cannot serve none as old"),
+        ("old=db", 1, "no frozen partition"),
+    ] {
+        quire.fails(&["serve", "db", "--frozen", frozen], code, &[words]);
+        quire.fails(
+            &["serve", "db", "--check", "--frozen", frozen],
+            code,
+            &[words],
+        );
+    }
+    let config = quire.ok(&[&["serve", "db", "--print-config"][..], &served].concat());
+    quire.file("quire.toml", config);
+    let server = Server::start(&quire, &["--config", "quire.toml"]);
+    let count = |path: &str| {
+        let (status, body) = server.request("GET", path, "", "");
+        assert!(status.contains("200"), "{status} {body}");
+        serde_json::from_str::<serde_json::Value>(&body).unwrap()["count"].clone()
+    };
+    assert_eq!(count("/old/_count"), 2);
+    assert_eq!(count("/c,old/_count"), 4);
+    let query = r#"{"query":{"term":{"n":2}}}"#;
+    let (_, found) = server.request("POST", "/old/_search", "", query);
+    assert!(found.contains(r#""_source":{"_id":"b","n":2}"#), "{found}");
+    let (status, refused) = server.request("PUT", "/old/_doc/c", "", "{}");
+    assert!(
+        status.contains("400") && refused.contains("old is frozen: "),
+        "{refused}"
+    );
+
+    std::fs::copy(quire.path("days/1.quire"), quire.path("days/new")).unwrap();
+    std::fs::rename(quire.path("days/new"), quire.path("days/2.quire")).unwrap();
+    server.signal("HUP");
+    while count("/old/_count") != 4 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     assert_eq!(server.stop("TERM").code, 0);
 }

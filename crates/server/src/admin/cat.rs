@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::cluster::status;
-use crate::collections::selection::Selection;
+use crate::collections::selection::{Searched, Selection};
 use crate::collections::states::States;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
-use crate::http::failure::{Failure, Outcome};
+use crate::http::failure::Outcome;
 use crate::http::fields::glob;
 use crate::http::table::{Cell, Column, TableFormat, time_of_day};
 use crate::ids::uuid;
@@ -85,13 +85,13 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::VISIBLE)?;
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
-        for collection in selection.plain(engine)? {
+        for collection in selection.plain_and_frozen(engine)? {
             if !is_shown {
                 continue;
             }
-            let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
-            let stats = collection.stats().map_err(failed)?;
-            let is_closed = collection.settings().api.closed;
+            let stats = collection.stats()?;
+            let plain = collection.plain();
+            let is_closed = plain.is_some_and(|plain| plain.settings().api.closed);
             let of_open = |cell| if is_closed { Cell::text("") } else { cell };
             rows.push(vec![
                 Cell::text("green"),
@@ -150,12 +150,8 @@ pub(crate) async fn count(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, COUNT)?;
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
-        let collections = selection.plain(engine)?;
-        let counts = collections.iter().map(|collection| {
-            let count = collection.count();
-            count.map_err(|error| Failure::engine(&error, Some(collection.name())))
-        });
-        let count: Outcome<u64> = counts.sum();
+        let collections = selection.plain_and_frozen(engine)?;
+        let count: Outcome<u64> = collections.iter().map(Searched::count).sum();
         let mut row = now(engine);
         row.push(Cell::Number(count?));
         Ok(format.answer(vec![row]))

@@ -64,22 +64,10 @@ pub(super) fn totals(engine: &Engine, selection: &Selection) -> Outcome<Totals> 
         documents: 0,
         bytes: 0,
     };
-    let (plain, wide) = selection.both(engine)?;
-    for collection in plain {
-        let stats = collection
-            .stats()
-            .map_err(|error| Failure::engine(&error, Some(collection.name())))?;
+    for collection in selection.searched(engine)?.0 {
+        let stats = collection.stats()?;
         totals.collections += 1;
-        totals.partitions += u64::from(collection.settings().partitions);
-        totals.documents += stats.documents;
-        totals.bytes += stats.disk_bytes;
-    }
-    for collection in wide {
-        let stats = collection
-            .stats()
-            .map_err(|error| Failure::engine(&error, Some(collection.name())))?;
-        totals.collections += 1;
-        totals.partitions += u64::from(collection.settings().partitions);
+        totals.partitions += u64::from(collection.partitions());
         totals.documents += stats.documents;
         totals.bytes += stats.disk_bytes;
     }

@@ -46,6 +46,9 @@ pub(crate) async fn delete(call: Call<ClusterState>) -> Outcome<Answer> {
             return Err(Failure::index_not_found(missing));
         }
         for name in &names {
+            if engine.frozen(name).is_some() {
+                engine.collection_named(name)?;
+            }
             engine.check_use(name, Use::Drop)?;
         }
         for name in names {

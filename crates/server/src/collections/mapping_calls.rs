@@ -1,13 +1,12 @@
 //! `_mapping` and `_field_caps`: the fields of collections and their types.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
-use quiredb::{Collection, CollectionFields, ErrorKind, Mapping};
+use quiredb::{ErrorKind, Mapping};
 use serde_json::{Map, Value, json};
 
 use super::api_settings::Use;
-use super::selection::Selection;
+use super::selection::{Searched, Selection};
 use super::states::States;
 use super::{mapping, settings};
 use crate::engine::Engine;
@@ -25,19 +24,19 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
-        let (collections, wide) = selection.both(engine)?;
-        for collection in collections {
-            let fields = fields(&collection, stop)?;
-            let described = mapping::describe(&fields, &collection.settings().mapping);
+        for collection in selection.searched(engine)?.0 {
+            if let Searched::Wide(wide) = &collection {
+                let shown = json!({"mappings": schema::mapping(wide)});
+                all.insert(wide.name().to_owned(), shown);
+                continue;
+            }
+            let fields = collection.fields(stop)?;
+            let described = mapping::describe(&fields, &collection.mapping());
             let mut shown = json!({"mappings": described});
             if is_detailed {
                 shown["quire"] = mapping::details(&fields);
             }
             all.insert(collection.name().to_owned(), shown);
-        }
-        for wide in wide {
-            let shown = json!({"mappings": schema::mapping(&wide)});
-            all.insert(wide.name().to_owned(), shown);
         }
         Ok(Answer::ok(&Value::Object(all)))
     };
@@ -52,7 +51,10 @@ pub(crate) async fn get_fields(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
-        for collection in selection.collections(engine)? {
+        for collection in selection.searched(engine)?.0 {
+            if matches!(collection, Searched::Wide(_)) {
+                continue;
+            }
             let mut shown = Map::new();
             for (path, rule) in leaves(&collection, stop)? {
                 if rule.get("type").is_none() || !matches(&patterns, &path) {
@@ -87,7 +89,8 @@ pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
         let mut changes = Vec::new();
         for collection in &collections {
             let changed = settings::with_mapping((*collection.settings()).clone(), &added)?;
-            let checked = mapping::check_types(&fields(collection, stop)?, &added);
+            let fields = Searched::Plain(collection.clone()).fields(stop)?;
+            let checked = mapping::check_types(&fields, &added);
             checked.map_err(Failure::illegal_argument)?;
             changes.push((collection.name(), changed));
         }
@@ -123,7 +126,7 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
         ));
     };
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let collections = selection.plain(engine)?;
+        let collections = selection.plain_and_frozen(engine)?;
         let mut types: BTreeMap<String, BTreeMap<String, OfType>> = BTreeMap::new();
         for collection in &collections {
             for (path, rule) in leaves(collection, stop)? {
@@ -135,7 +138,7 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
                 }
             }
         }
-        let names: Vec<&str> = collections.iter().map(Collection::name).collect();
+        let names: Vec<&str> = collections.iter().map(Searched::name).collect();
         let fields = types.into_iter();
         let fields = fields.map(|(path, mut kinds)| {
             if shows_unmapped {
@@ -207,22 +210,12 @@ fn described(kinds: BTreeMap<String, OfType>) -> Value {
 
 /// The fields of a collection, each with what its mapping says of it.
 fn leaves(
-    collection: &Collection,
+    collection: &Searched,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<BTreeMap<String, Value>> {
-    let fields = fields(collection, stop)?;
-    let shown = mapping::describe(&fields, &collection.settings().mapping);
+    let fields = collection.fields(stop)?;
+    let shown = mapping::describe(&fields, &collection.mapping());
     Ok(mapping::leaves(&shown))
-}
-
-/// What documents have, until the caller no longer waits.
-fn fields(collection: &Collection, stop: &(dyn Fn() -> bool + Sync)) -> Outcome<CollectionFields> {
-    let mut go_on = |_| match stop() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
-    let fields = collection.fields_with(&mut go_on);
-    fields.map_err(|error| Failure::engine(&error, Some(collection.name())))
 }
 
 fn patterns(text: &str) -> Vec<String> {

@@ -1,11 +1,14 @@
 //! The collections that a request names.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use axum::http::StatusCode;
 use quiredb::query::Filter;
 use quiredb::wide::WideCollection;
-use quiredb::{Collection, CollectionStats, Usage, View};
+use quiredb::{
+    Collection, CollectionFields, CollectionStats, FrozenCollection, Mapping, Usage, View,
+};
 use serde_json::{Value, json};
 
 use super::api_settings::Use;
@@ -79,8 +82,8 @@ impl Selection {
         }
     }
 
-    /// The collections, sorted by name, each once; wide ones are left out. Filters of aliases are
-    /// for those that search.
+    /// The collections, sorted by name, each once; wide and frozen ones are left out. Filters of
+    /// aliases are for those that search.
     ///
     /// # Errors
     /// 404 for a name without a collection. A pattern may match none.
@@ -98,6 +101,7 @@ impl Selection {
             match one {
                 Searched::Plain(collection) => plain.push(collection),
                 Searched::Wide(collection) => wide.push(collection),
+                Searched::Frozen(_) => {}
             }
         }
         Ok((plain, wide))
@@ -106,12 +110,26 @@ impl Selection {
     /// As [`collections`](Selection::collections), for what is done with plain ones alone.
     ///
     /// # Errors
-    /// As there; 400 if a wide collection is named. Patterns leave wide ones out.
+    /// As there; 400 if a wide or a frozen collection is named. Patterns leave these out.
     pub(crate) fn plain(&self, engine: &Engine) -> Outcome<Vec<Collection>> {
-        if let Some(name) = self.names.iter().find(|name| engine.is_wide(name)) {
+        let is_apart = |name: &&String| engine.is_wide(name) || engine.frozen(name).is_some();
+        if let Some(name) = self.names.iter().find(is_apart) {
             engine.collection_named(name)?;
         }
         self.collections(engine)
+    }
+
+    /// As [`plain`](Selection::plain), for what is done with plain and frozen ones alone.
+    ///
+    /// # Errors
+    /// As there, but for frozen ones.
+    pub(crate) fn plain_and_frozen(&self, engine: &Engine) -> Outcome<Vec<Searched>> {
+        if let Some(name) = self.names.iter().find(|name| engine.is_wide(name)) {
+            engine.collection_named(name)?;
+        }
+        let mut all = self.searched(engine)?.0;
+        all.retain(|one| !matches!(one, Searched::Wide(_)));
+        Ok(all)
     }
 
     /// The collections, and the filter of the aliases that they are searched by: every document
@@ -167,8 +185,8 @@ impl Selection {
         searched.collect()
     }
 
-    /// The names and those that patterns match, sorted; aliases stand for nothing. A name that no
-    /// collection has is among them.
+    /// The names and those that patterns match, sorted; aliases stand for nothing, and no pattern
+    /// matches a frozen collection. A name that no collection has is among them.
     ///
     /// # Errors
     /// 404 for a pattern that matches none, where one must be.
@@ -189,7 +207,8 @@ impl Selection {
             }
             let kept = engine.database().api_settings();
             let all = engine.collections().into_iter();
-            let all = all.filter(|one| self.states.has(kept.get(one)));
+            let all =
+                all.filter(|one| self.states.has(kept.get(one)) && engine.frozen(one).is_none());
             let before = found.len();
             found.extend(all.filter(|one| glob(pattern.as_bytes(), one.as_bytes())));
             if found.len() == before && !self.allow_none {
@@ -280,6 +299,7 @@ pub(crate) struct SearchedBy {
 pub(crate) enum Searched {
     Plain(Collection),
     Wide(WideCollection),
+    Frozen(FrozenCollection),
 }
 
 impl Searched {
@@ -288,6 +308,9 @@ impl Searched {
     /// # Errors
     /// 404 if there is none.
     pub(crate) fn open(engine: &Engine, name: &str) -> Outcome<Searched> {
+        if let Some(frozen) = engine.frozen(name) {
+            return Ok(Searched::Frozen(frozen));
+        }
         // One look: the collection may be dropped, and its name given to another, at any time.
         match engine.database().collection_named(name) {
             Ok(collection) => Ok(Searched::Plain(collection)),
@@ -296,11 +319,11 @@ impl Searched {
         }
     }
 
-    /// The collection, unless it is a wide one.
+    /// The collection, unless it is a wide or a frozen one.
     pub(crate) fn plain(&self) -> Option<&Collection> {
         match self {
             Searched::Plain(collection) => Some(collection),
-            Searched::Wide(_) => None,
+            Searched::Wide(_) | Searched::Frozen(_) => None,
         }
     }
 
@@ -308,6 +331,7 @@ impl Searched {
         match self {
             Searched::Plain(collection) => collection.name(),
             Searched::Wide(collection) => collection.name(),
+            Searched::Frozen(collection) => collection.name(),
         }
     }
 
@@ -316,6 +340,7 @@ impl Searched {
         let view = match self {
             Searched::Plain(collection) => collection.view(),
             Searched::Wide(collection) => collection.view(),
+            Searched::Frozen(collection) => Ok(collection.view()),
         };
         view.map_err(|error| Failure::engine(&error, Some(self.name())))
     }
@@ -325,6 +350,7 @@ impl Searched {
         let count = match self {
             Searched::Plain(collection) => collection.count(),
             Searched::Wide(collection) => collection.count(),
+            Searched::Frozen(collection) => Ok(collection.count()),
         };
         count.map_err(|error| Failure::engine(&error, Some(self.name())))
     }
@@ -334,6 +360,7 @@ impl Searched {
         match self {
             Searched::Plain(collection) => collection.usage(),
             Searched::Wide(collection) => collection.usage(),
+            Searched::Frozen(collection) => collection.usage(),
         }
     }
 
@@ -341,6 +368,7 @@ impl Searched {
         match self {
             Searched::Plain(collection) => collection.identity(),
             Searched::Wide(collection) => collection.identity(),
+            Searched::Frozen(collection) => collection.identity(),
         }
     }
 
@@ -349,11 +377,33 @@ impl Searched {
         let stats = match self {
             Searched::Plain(collection) => collection.stats(),
             Searched::Wide(collection) => collection.stats(),
+            Searched::Frozen(collection) => Ok(collection.stats()),
         };
         stats.map_err(|error| Failure::engine(&error, Some(self.name())))
     }
 
-    /// The figures of each of its partitions; none of a wide one's.
+    /// The fields of its documents; of a wide one none.
+    pub(crate) fn fields(&self, stop: &(dyn Fn() -> bool + Sync)) -> Outcome<CollectionFields> {
+        let mut go_on = |_| match stop() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let fields = match self {
+            Searched::Plain(collection) => collection.fields_with(&mut go_on),
+            Searched::Wide(_) => Ok(CollectionFields::default()),
+            Searched::Frozen(collection) => collection.view().fields(&mut go_on),
+        };
+        fields.map_err(|error| Failure::engine(&error, Some(self.name())))
+    }
+
+    /// Its mapping, if it can have one.
+    pub(crate) fn mapping(&self) -> Mapping {
+        self.plain().map_or_else(Mapping::default, |collection| {
+            collection.settings().mapping.clone()
+        })
+    }
+
+    /// The figures of each of its partitions; none of those of a wide or a frozen one.
     pub(crate) fn partition_stats(&self) -> Outcome<Vec<CollectionStats>> {
         let Searched::Plain(collection) = self else {
             return Ok(Vec::new());
@@ -366,6 +416,7 @@ impl Searched {
         match self {
             Searched::Plain(collection) => collection.settings().partitions,
             Searched::Wide(collection) => collection.settings().partitions,
+            Searched::Frozen(collection) => collection.view().partition_count(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiredb::{Collection, Found, Key, Usage, Use, Within};
+use quiredb::{Collection, Found, FrozenCollection, Key, Usage, Use, Within};
 
 use crate::engine::Engine;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
@@ -75,6 +75,21 @@ fn get_counted(
         Ok(Within::Longer(_)) | Err(_) => {}
     }
     found
+}
+
+/// The document under `key` of a frozen collection.
+///
+/// # Errors
+/// Of damage.
+pub(crate) fn get_frozen(collection: &FrozenCollection, key: &Key) -> Outcome<Option<Found>> {
+    let using = collection.usage().begin(Use::GetFound);
+    let found = collection.view().get(key);
+    match &found {
+        Ok(Some(_)) => using.end(1),
+        Ok(None) => using.end_as(Use::GetMissing, 1),
+        Err(_) => {}
+    }
+    found.map_err(|error| Failure::engine(&error, Some(collection.name())))
 }
 
 /// The document under `key` of a collection or an alias, and the collection's name. A large one has

@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use quiredb::{Collection, Document, Key, Use, ValueRef, Within};
+use quiredb::{Collection, Document, Found, Key, Use, ValueRef, Within};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::conditions::NO_VERSION;
 use super::found::write_found;
-use super::lookup::{Group, get_each_within};
+use super::lookup::{Group, get_each_within, get_frozen};
 use super::parse::parse_key;
 use super::source::{Source, SourceBody};
 use crate::access::named::check_own_item;
@@ -271,8 +271,14 @@ impl Mget {
         let Some(index) = self.wanted.front().map(|wanted| Arc::clone(&wanted.index)) else {
             return Ok(0);
         };
+        if let Some(frozen) = engine.frozen(&index) {
+            let get = |key: &Key, _: &Source| get_frozen(&frozen, key);
+            return Ok(self.write_row(engine, &index, out, get));
+        }
         if engine.is_wide(&index) {
-            return Ok(self.write_row(engine, &index, out));
+            let get =
+                |key: &Key, source: &Source| wide::documents::get(engine, &index, key, source);
+            return Ok(self.write_row(engine, &index, out, get));
         }
         let (size, bytes_max) = match large {
             Some(bytes) => (1, bytes),
@@ -336,9 +342,15 @@ impl Mget {
         Ok(done)
     }
 
-    /// Reads and appends the next document, a row of a wide collection: of it the columns alone
-    /// that are shown. Returns the number of documents.
-    fn write_row(&mut self, engine: &Engine, index: &str, out: &mut Vec<u8>) -> usize {
+    /// Reads and appends the next document, which is not of a plain collection. Returns the number
+    /// of documents.
+    fn write_row(
+        &mut self,
+        engine: &Engine,
+        index: &str,
+        out: &mut Vec<u8>,
+        get: impl FnOnce(&Key, &Source) -> Outcome<Option<Found>>,
+    ) -> usize {
         let Some(wanted) = self.wanted.pop_front() else {
             return 0;
         };
@@ -347,7 +359,7 @@ impl Mget {
             .and_then(|()| parse_key(&wanted.id))
             .and_then(|key| {
                 let source = wanted.source.as_ref().unwrap_or(&self.source);
-                wide::documents::get(engine, index, &key, source)
+                get(&key, source)
             });
         self.append(out, |mget, item| match &found {
             Ok(found) => {

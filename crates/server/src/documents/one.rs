@@ -8,7 +8,7 @@ use quiredb::{Condition, Found, Use, ValueRef, Write};
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, condition};
 use super::found::write_found;
-use super::lookup::get_held;
+use super::lookup::{get_frozen, get_held};
 use super::parse::{key_of, parse_document, parse_key};
 use super::source::Source;
 use super::tally::counted;
@@ -179,17 +179,24 @@ async fn read(call: Call<Engine>, source: &Source) -> Outcome<Read> {
     let version = call.params.number::<u64>("version")?;
     // A collection that there is not is reported before a key that can't be.
     let key = parse_key(&id);
-    let (index, found, held) = match &key {
-        Ok(key) if call.state.is_wide(&index) => {
+    let frozen = call.state.frozen(&index);
+    let (index, found, held) = match (&key, frozen) {
+        (Ok(key), Some(frozen)) => {
+            let key = key.clone();
+            let get = move |_: &Engine| get_frozen(&frozen, &key);
+            (index, call.state.read(get).await??, None)
+        }
+        (Ok(key), None) if call.state.is_wide(&index) => {
             let (name, key, source) = (index.clone(), key.clone(), source.clone());
             let get = move |engine: &Engine| wide::documents::get(engine, &name, &key, &source);
             (index, call.state.read(get).await??, None)
         }
-        Ok(key) => {
+        (Ok(key), None) => {
             let (engine, timeout) = (&call.state, call.body_timeout);
             get_held(engine, &call.buffers, &index, key, timeout).await?
         }
-        Err(_) => {
+        (Err(_), Some(_)) => (index, None, None),
+        (Err(_), None) => {
             let name = index.clone();
             let known = move |engine: &Engine| engine.collection(&name).map(drop);
             call.state.read(known).await??;

@@ -417,7 +417,10 @@ fn by_key<'v>(
     }
     match (views, query.order.as_slice(), values) {
         ([view], [order], [value])
-            if is_about_id && order.direction == Direction::Ascending && query.skip == 0 =>
+            if is_about_id
+                && order.direction == Direction::Ascending
+                && query.skip == 0
+                && !view.is_frozen() =>
         {
             let text = match value {
                 Json::String(text) => text.clone(),

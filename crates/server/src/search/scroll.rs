@@ -80,14 +80,15 @@ impl Scroll {
             ));
         }
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        let is_ordered = !request.query.order.is_empty();
-        request.query.limit = if is_ordered { None } else { Some(0) };
+        // Frozen documents are not in the order of their keys.
+        let has_places = !request.query.order.is_empty() || views.iter().any(View::is_frozen);
+        request.query.limit = if has_places { None } else { Some(0) };
         let Found {
             hits,
             answer,
             query,
         } = find_hits(&views, &request, stop, begun, None)?;
-        let (rest, of_places) = match is_ordered {
+        let (rest, of_places) = match has_places {
             true => {
                 let hits = hits.into_places();
                 held.resize(size_of_val(hits.as_slice()))?;

@@ -11,6 +11,7 @@ use super::listeners::{Listeners, checked_address};
 use super::pressure::Pressure;
 use crate::dispatch;
 use crate::error::Result;
+use crate::frozen;
 use crate::memcached::port::Port;
 use crate::state::Server;
 
@@ -58,6 +59,7 @@ pub(super) async fn run(
         })
     });
     let watched = options.tls.clone().map(|tls| tokio::spawn(watch(tls)));
+    let frozen = tokio::spawn(frozen::watch(server.engine.downgrade()));
     let ports = [&server.connections, &server.memcached.counters.connections].map(Arc::clone);
     let pressure = Pressure::new(server.engine.clone(), server.buffers.clone(), ports);
     let pressure = tokio::spawn(pressure.watch());
@@ -67,6 +69,7 @@ pub(super) async fn run(
     // From here on no connection is accepted.
     drop((stop_memcached, stop_metrics));
     pressure.abort();
+    frozen.abort();
     if let Some(watched) = watched {
         watched.abort();
     }

@@ -602,3 +602,26 @@ async fn an_alias_opens_only_what_the_token_allows_by_both_names() {
         403
     );
 }
+
+#[tokio::test]
+async fn a_token_of_some_collections_reads_frozen_ones_of_these_names_alone() {
+    let guarded = Guarded::new();
+    let database = &guarded.site.database;
+    let cars = guarded.site.collection("cars");
+    let car = quiredb::Document::from_json(br#"{"_id":"a"}"#).unwrap();
+    cars.put(&car).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["cars-2024", "jobs-2024"] {
+        let (view, path) = (cars.view().unwrap(), dir.path().join(name));
+        let options = quiredb::operations::FreezeOptions::default();
+        quiredb::operations::freeze(&view, &path, &options, &mut |_| {}).unwrap();
+        database.attach_frozen(name, &path).unwrap();
+    }
+    let token = make(&guarded.tokens, "reader", Role::Read, &["cars*"]);
+    let get = async |path: &str| guarded.call(&token, "GET", path, "").await;
+    assert_eq!(get("/cars-2024/_count").await.1["count"], 1);
+    assert_eq!(get("/cars-2024/_doc/a").await.0, 200);
+    assert_eq!(get("/jobs-2024/_count").await.0, 403);
+    assert_eq!(get("/jobs-2024/_doc/a").await.0, 403);
+    assert_eq!(get("/cars*/_count").await.1["count"], 2);
+}

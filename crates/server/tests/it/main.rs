@@ -22,6 +22,8 @@ mod documents;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod frozen;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod memcached;

@@ -1,30 +1,29 @@
 //! [`FrozenView`]: what was frozen, opened to be queried: one file, or all of a folder.
 //!
 //! # Layout of a payload
-//! Beside each document that [`freeze`](crate::freeze()) writes is where it came from,
-//! numbers little-endian:
+//! Beside each document that freezing writes is where it came from, numbers little-endian:
 //! ```text
 //! | 4: "LIVE" | 4: partition | 8: version | 1 to 1,025: its key, encoded |
 //! ```
 
-use quire_collection::Found;
-use quire_database::{Error, ID, Result};
+use crate::{Error, Result};
+use quire_collection::{Found, ID};
 use quire_env::Env;
 use quire_frozen::{FolderOptions, FrozenFile, FrozenFolder, OpenOptions, Snapshot};
 use quire_model::{Document, Key, Position, ValueRef};
-use quire_query::{Answer, Hit, Options, Prepared, Shard};
+use quire_query::{Answer, Hit, Options, Path as FieldPath, Prepared, Shard, field, find};
 use std::path::Path;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 4] = b"LIVE";
 
 /// Frozen partitions that are open, as one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FrozenView(Files);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Files {
-    One(Box<FrozenFile>),
+    One(Arc<FrozenFile>),
     Folder(Arc<Snapshot>),
 }
 
@@ -97,21 +96,18 @@ impl FrozenView {
     pub fn open(env: &Arc<dyn Env>, path: &Path) -> Result<FrozenView> {
         if env.list(path).is_err() {
             let file = FrozenFile::open(&**env, path, OpenOptions::default())?;
-            return Ok(FrozenView(Files::One(Box::new(file))));
+            return Ok(FrozenView::of_file(file));
         }
-        let folder = FrozenFolder::open(Arc::clone(env), path, FolderOptions::default())?;
-        if let Some(failure) = folder.failures().first() {
-            return Err(Error::Frozen(Arc::clone(&failure.error)));
-        }
-        let snapshot = folder.snapshot();
-        let files = snapshot.files().len();
-        match files {
-            0 => Err(Error::Invalid(format!(
-                "{}: no frozen partition (*.quire) in this directory",
-                path.display()
-            ))),
-            _ => Ok(FrozenView(Files::Folder(snapshot))),
-        }
+        open_folder(env, path).map(|folder| FrozenView::of_folder(&folder))
+    }
+
+    pub(crate) fn of_file(file: FrozenFile) -> FrozenView {
+        FrozenView(Files::One(Arc::new(file)))
+    }
+
+    /// A folder as of its last refresh.
+    pub(crate) fn of_folder(folder: &FrozenFolder) -> FrozenView {
+        FrozenView(Files::Folder(folder.snapshot()))
     }
 
     /// The files, in the order in which hits number them.
@@ -120,6 +116,22 @@ impl FrozenView {
             Files::One(file) => vec![file],
             Files::Folder(folder) => folder.files().collect(),
         }
+    }
+
+    pub(crate) fn file_count(&self) -> usize {
+        match &self.0 {
+            Files::One(_) => 1,
+            Files::Folder(folder) => folder.files().len(),
+        }
+    }
+
+    /// The file that has this place among them.
+    pub(crate) fn file(&self, number: usize) -> Result<&FrozenFile> {
+        let file = match &self.0 {
+            Files::One(file) => Some(&**file).filter(|_| number == 0),
+            Files::Folder(folder) => folder.file(number as u32),
+        };
+        file.ok_or_else(no_file)
     }
 
     /// How many documents there are.
@@ -138,9 +150,19 @@ impl FrozenView {
     /// damage.
     pub fn query(&self, query: &Prepared, options: &Options<'_>) -> Result<Answer> {
         Ok(match &self.0 {
-            Files::One(file) => query.answer(&[&**file], options)?,
+            Files::One(file) => query.answer(&[&**file as &dyn Shard], options)?,
             Files::Folder(folder) => folder.query(query, options)?,
         })
+    }
+
+    /// The document under `key`, of the last file that has one.
+    pub(crate) fn get(&self, key: &Key) -> Result<Option<Found>> {
+        for file in self.files().into_iter().rev() {
+            if let Some(found) = get(file, key)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// The documents that hits of this view name, in that order; of files without documents only
@@ -150,23 +172,41 @@ impl FrozenView {
     /// `Corrupt` for damage; `Invalid` for a hit that is none of this view, or if the files keep no
     /// documents.
     pub fn documents(&self, hits: &[Hit]) -> Result<Vec<FrozenDocument>> {
-        let files = self.files();
-        let of = |hit: &Hit| files.get(hit.shard as usize).copied();
-        hits.iter().map(|hit| document(of(hit), hit.doc)).collect()
+        let of = |hit: &Hit| document(self.file(hit.shard as usize)?, hit.doc);
+        hits.iter().map(of).collect()
     }
 }
 
-fn document(file: Option<&FrozenFile>, doc: u32) -> Result<FrozenDocument> {
-    let what = |what: &str| Error::Invalid(what.to_string());
-    let file = file.ok_or_else(|| what("a hit names a file that there is not"))?;
+fn no_file() -> Error {
+    Error::Invalid("a hit names a file that there is not".to_owned())
+}
+
+/// Opens a folder that has at least one file, all of whose files can be opened.
+pub(crate) fn open_folder(env: &Arc<dyn Env>, path: &Path) -> Result<FrozenFolder> {
+    let folder = FrozenFolder::open(Arc::clone(env), path, FolderOptions::default())?;
+    if let Some(failure) = folder.failures().first() {
+        return Err(Error::Frozen(Arc::clone(&failure.error)));
+    }
+    match folder.snapshot().files().len() {
+        0 => Err(Error::Invalid(format!(
+            "{}: no frozen partition (*.quire) in this directory",
+            path.display()
+        ))),
+        _ => Ok(folder),
+    }
+}
+
+fn document(file: &FrozenFile, doc: u32) -> Result<FrozenDocument> {
     let document = file.document(doc)?;
-    let mut origin = None;
-    file.payload(doc, &mut |payload| origin = Origin::decode(payload))?;
+    let origin = origin(file, doc)?;
     let document = match (document, &origin) {
         (Some(document), _) => document,
         // It was frozen without documents: what is left of one is its key.
         (None, Some(origin)) => of_key(&origin.key)?,
-        (None, None) => return Err(what("the frozen partition keeps no such document")),
+        (None, None) => {
+            let what = "the frozen partition keeps no such document";
+            return Err(Error::Invalid(what.to_owned()));
+        }
     };
     Ok(FrozenDocument { document, origin })
 }
@@ -177,4 +217,55 @@ fn of_key(key: &Key) -> Result<Document> {
     ValueRef::String(&key.to_string()).write_json(&mut json);
     json.push(b'}');
     Ok(Document::from_json(&json)?)
+}
+
+/// Where a document came from.
+fn origin(file: &FrozenFile, doc: u32) -> Result<Option<Origin>> {
+    let mut origin = None;
+    file.payload(doc, &mut |payload| origin = Origin::decode(payload))?;
+    Ok(origin)
+}
+
+/// Whether documents of a file are found by their keys: those of a file without documents are.
+pub(crate) fn has_keys(file: &FrozenFile) -> Result<bool> {
+    let id = file.field(&FieldPath::new(ID))?;
+    Ok(file.documents() == 0 || id.is_some_and(|id| id.filterable))
+}
+
+/// A document of a file whose documents have keys, as that of a live collection. Its key is the one
+/// that it had when it was frozen, or its value of the field [`ID`].
+pub(crate) fn found(file: &FrozenFile, doc: u32) -> Result<Found> {
+    let FrozenDocument { document, origin } = document(file, doc)?;
+    let (key, version, partition) = match origin {
+        Some(origin) => (origin.key, origin.version, origin.partition),
+        None => {
+            let id = document.get(ID).ok_or_else(|| {
+                let path = file.path().display();
+                Error::Invalid(format!("{path}: a document has no key: no field {ID:?}"))
+            })?;
+            (Key::from_value(id)?, Position(0), 0)
+        }
+    };
+    Ok(Found {
+        expires_micros: None,
+        key,
+        version,
+        external: None,
+        partition,
+        document,
+    })
+}
+
+/// The document under `key` in a file.
+pub(crate) fn get(file: &FrozenFile, key: &Key) -> Result<Option<Found>> {
+    let query = find(field(ID).eq(key.to_string())).prepare()?;
+    let answer = query.answer(&[file as &dyn Shard], &Options::default())?;
+    for hit in &answer.hits {
+        let found = found(file, hit.doc)?;
+        // An integer and a string may have one text.
+        if found.key == *key {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
