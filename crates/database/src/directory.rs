@@ -19,6 +19,12 @@ pub const RESTORING_NAME: &str = "RESTORING";
 /// The file that says that a repair into the directory has not ended.
 pub const REPAIRING_NAME: &str = "REPAIRING";
 
+/// The file in the first volume that says that lost volumes are being replaced, and with what.
+pub const REPLACING_NAME: &str = "REPLACING";
+
+/// The directory in each volume with what is prepared for the replacement of lost volumes.
+pub const REPLACEMENT_NAME: &str = "replacement";
+
 /// Where a partition lives.
 pub fn partition_place(
     volumes: &Volumes,
@@ -43,6 +49,11 @@ pub fn holds_database(env: &dyn Env, root: &Path) -> Result<bool> {
     };
     if names.iter().any(|name| name == REPAIRING_NAME) {
         return Err(Error::Repairing {
+            path: root.to_path_buf(),
+        });
+    }
+    if names.iter().any(|name| name == REPLACING_NAME) {
+        return Err(Error::Replacing {
             path: root.to_path_buf(),
         });
     }
@@ -80,8 +91,8 @@ fn is_catalog(name: &String) -> bool {
     name == CATALOG_NAME || name == CATALOG_COPY_NAME
 }
 
-/// Removes what a crash left of collections that were being made or dropped, and of a restore that
-/// was just ending.
+/// Removes what a crash left of collections that were being made or dropped, of a restore that was
+/// just ending, and of a replacement of volumes that was not complete.
 pub(crate) fn remove_leftovers(env: &dyn Env, volumes: &Volumes, catalog: &Catalog) -> Result<()> {
     for volume in volumes.iter().filter(|volume| volume.is_there) {
         let names = env.list(&volume.path);
@@ -89,6 +100,10 @@ pub(crate) fn remove_leftovers(env: &dyn Env, volumes: &Volumes, catalog: &Catal
             if name == RESTORING_NAME {
                 // All is restored: the catalog is there.
                 env.remove(&volume.path.join(name))?;
+                continue;
+            }
+            if name == REPLACEMENT_NAME {
+                env.remove_dir_all(&volume.path.join(name))?;
                 continue;
             }
             let Some(id) = parse_collection_dir(&name) else {

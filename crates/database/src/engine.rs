@@ -23,6 +23,11 @@ pub fn root(database: &Database) -> &Path {
     database.root()
 }
 
+/// The volumes of the database, and which of them are there.
+pub fn volumes(database: &Database) -> Volumes {
+    database.volumes()
+}
+
 /// The volumes of the database of which `given` names the first or all, as far as a catalog says.
 pub fn volumes_of(env: &dyn Env, given: Volumes) -> Volumes {
     let catalog = Catalog::read(env, given.root());

@@ -121,6 +121,15 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// A replacement of lost volumes did not end.
+    #[error(
+        "{path}: a replacement of lost volumes did not end; run `quire volume replace` again to \
+         finish it"
+    )]
+    Replacing {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A repair into the directory did not end.
     #[error(
         "{path}: a repair into this directory did not end, so documents are missing; run `quire \
@@ -258,6 +267,7 @@ impl Error {
             Error::Foreign { .. }
             | Error::KeysAndValues { .. }
             | Error::Restoring { .. }
+            | Error::Replacing { .. }
             | Error::Repairing { .. }
             | Error::ForeignBackup { .. }
             | Error::ForeignFollower { .. }

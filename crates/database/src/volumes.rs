@@ -166,7 +166,11 @@ impl Catalog {
         Ok(())
     }
 
-    fn write_marker(&self, env: &dyn Env, volume: &Volume) -> Result<()> {
+    /// Writes the file `VOLUME` of a volume: from then on it is there.
+    ///
+    /// # Errors
+    /// Those of the machine.
+    pub fn write_marker(&self, env: &dyn Env, volume: &Volume) -> Result<()> {
         let marker = serde_json::json!(self.marker(volume)).to_string();
         let text = seal(KIND, VERSION, &marker);
         Ok(env.replace(&volume.path.join(VOLUME_NAME), &text)?)

@@ -29,15 +29,21 @@ pub(crate) trait FileSource {
     fn manifest(&mut self, files: &PartitionFiles, file: &StoredFile) -> Result<Vec<u8>>;
 }
 
-/// Puts the files of a partition in their places, the manifest last.
+/// Where the tables of each volume go on `count` volumes.
+pub(crate) fn spread(count: usize) -> impl Fn(VolumeId) -> VolumeId {
+    let count = u16::try_from(count).unwrap_or(u16::MAX).max(1);
+    move |volume| VolumeId(volume.0 % count)
+}
+
+/// Puts the files of a partition in their places, the manifest last. `to` says where the tables of
+/// each volume go.
 pub(crate) fn place_partition(
     env: &Arc<dyn Env>,
     place: &Place,
     files: &PartitionFiles,
+    to: &dyn Fn(VolumeId) -> VolumeId,
     source: &mut dyn FileSource,
 ) -> Result<()> {
-    let count = u16::try_from(place.volumes.iter().count()).unwrap_or(u16::MAX);
-    let to = move |volume: VolumeId| VolumeId(volume.0 % count.max(1));
     let dirs = place.dirs();
     for dir in &dirs {
         env.create_dir_all(dir)?;
@@ -61,7 +67,7 @@ pub(crate) fn place_partition(
         if let name @ FileName::Manifest(_) = file.name() {
             manifests += 1;
             let manifest = source.manifest(files, file)?;
-            let moved = move_manifest(place, &manifest, &to)?;
+            let moved = move_manifest(place, &manifest, to)?;
             env.replace(&name.path(place, env)?, &moved)?;
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`backup()`] and [`restore()`]: snapshots of an open database in a directory, and databases
 //!   made of them.
+//! - [`replace_volumes`]: what lost volumes held, from a snapshot.
 //! - [`verify()`], [`verify_open`], [`repair()`]: what is damaged, and what is whole of it.
 //! - [`serve_follower`], [`copy_for_follower`], [`Replica`], [`FollowerDir`]: a database that
 //!   follows another.
@@ -17,6 +18,7 @@ mod follow;
 mod freeze;
 mod rate_limiter;
 mod repair;
+mod replace;
 mod restore;
 mod verify;
 
@@ -31,5 +33,8 @@ pub use freeze::{
 pub use quire_database::{FrozenDocument, FrozenView, Origin};
 pub use quire_store::LogHold;
 pub use repair::{LostKey, RepairEvent, RepairReport, repair};
+pub use replace::{
+    ReplaceOptions, ReplaceReport, ReplacedPartition, ReplacedVolume, replace_volumes,
+};
 pub use restore::{RestoreReport, restore};
 pub use verify::{VerifyOptions, VerifyReport, verify, verify_open};

@@ -10,12 +10,12 @@
 //! The database has the identity of the one backed up: it is a copy of it.
 
 use crate::backup::{BackupDir, PartitionFiles, Snapshot, SnapshotInfo, StoredFile};
-use crate::file_source::{FileSource, MANIFEST_BYTES_MAX, place_partition};
+use crate::file_source::{FileSource, MANIFEST_BYTES_MAX, place_partition, spread};
 use quire_database::catalog::{CATALOG_COPY_NAME, CATALOG_NAME, parse_collection_dir};
 use quire_database::directory::{LOCK_NAME, RESTORING_NAME, partition_place};
 use quire_database::volumes::{self as named, VOLUME_NAME};
 use quire_database::{Error, Result};
-use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
+use quire_env::{Env, ErrorKind as EnvErrorKind, VolumeId, Volumes};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,25 +51,42 @@ pub fn restore(
 ) -> Result<RestoreReport> {
     let backup = BackupDir::read(Arc::clone(&env), from)?;
     let snapshot = choose(&backup, number)?;
+    let mut source = SnapshotFiles::new(&env, &backup, snapshot.size().1, progress);
+    restore_files(
+        &env,
+        &snapshot,
+        volumes,
+        &spread(volumes.count()),
+        &mut source,
+    )?;
+    Ok(RestoreReport {
+        snapshot: SnapshotInfo::of(&snapshot),
+    })
+}
+
+/// Makes a database of the partitions of a snapshot. `to` says where the tables of each volume go.
+///
+/// # Errors
+/// As of [`restore`].
+pub(crate) fn restore_files(
+    env: &Arc<dyn Env>,
+    snapshot: &Snapshot,
+    volumes: &Volumes,
+    to: &dyn Fn(VolumeId) -> VolumeId,
+    source: &mut SnapshotFiles<'_>,
+) -> Result<()> {
     for volume in volumes.iter() {
-        check_target(&*env, &volume.path)?;
+        check_target(&**env, &volume.path)?;
     }
     for volume in volumes.iter() {
         env.create_dir_all(&volume.path)?;
     }
     let _lock = env.lock_dir(volumes.root())?;
     for volume in volumes.iter() {
-        begin(&*env, &volume.path)?;
+        begin(&**env, &volume.path)?;
     }
-    let mut restoring = Restoring {
-        env: &env,
-        backup: &backup,
-        done: 0,
-        total: snapshot.size().1,
-        progress,
-    };
     let mut catalog = snapshot.catalog.clone();
-    named::name(&*env, &mut catalog, volumes)?;
+    named::name(&**env, &mut catalog, volumes)?;
     for files in &snapshot.partitions {
         let entry = catalog
             .collections
@@ -77,20 +94,22 @@ pub fn restore(
             .find(|entry| entry.id == files.collection);
         if let Some(entry) = entry {
             let place = partition_place(volumes, &catalog, entry, files.partition);
-            place_partition(&env, &place, files, &mut restoring)?;
+            place_partition(env, &place, files, to, source)?;
         }
     }
-    catalog.write(&*env, volumes.root())?;
+    catalog.write(&**env, volumes.root())?;
     for volume in volumes.iter() {
         env.remove(&volume.path.join(RESTORING_NAME))?;
         env.sync_dir(&volume.path)?;
     }
-    Ok(RestoreReport {
-        snapshot: SnapshotInfo::of(&snapshot),
-    })
+    Ok(())
 }
 
-fn choose(backup: &BackupDir, number: Option<u64>) -> Result<Snapshot> {
+/// The snapshot of this number, or the newest.
+///
+/// # Errors
+/// `NotFound` if there is none; `Corrupt` if its file is damaged; those of the machine.
+pub(crate) fn choose(backup: &BackupDir, number: Option<u64>) -> Result<Snapshot> {
     let mut found = backup.snapshots()?;
     let newest = found.next.saturating_sub(1);
     let wanted = number.unwrap_or(newest);
@@ -149,8 +168,8 @@ fn begin(env: &dyn Env, volume: &Path) -> Result<()> {
     Ok(env.sync_dir(volume)?)
 }
 
-/// A restore under way.
-struct Restoring<'a> {
+/// The files of a snapshot, and how many bytes of them were read.
+pub(crate) struct SnapshotFiles<'a> {
     env: &'a Arc<dyn Env>,
     backup: &'a BackupDir,
     done: u64,
@@ -158,7 +177,7 @@ struct Restoring<'a> {
     progress: &'a mut dyn FnMut(u64, u64),
 }
 
-impl FileSource for Restoring<'_> {
+impl FileSource for SnapshotFiles<'_> {
     fn place(&mut self, files: &PartitionFiles, file: &StoredFile, to: &Path) -> Result<()> {
         let mut target = self.env.create(to)?;
         self.pieces(files, file, &mut |bytes| Ok(target.append(bytes)?))?;
@@ -179,7 +198,23 @@ impl FileSource for Restoring<'_> {
     }
 }
 
-impl Restoring<'_> {
+impl<'a> SnapshotFiles<'a> {
+    /// `progress` receives the bytes read so far, and `total`.
+    pub(crate) fn new(
+        env: &'a Arc<dyn Env>,
+        backup: &'a BackupDir,
+        total: u64,
+        progress: &'a mut dyn FnMut(u64, u64),
+    ) -> SnapshotFiles<'a> {
+        SnapshotFiles {
+            env,
+            backup,
+            done: 0,
+            total,
+            progress,
+        }
+    }
+
     /// Reads the pieces of a file, checks them, and passes their bytes to `sink`. Part of a damaged
     /// piece has been passed when its checksum shows the damage.
     fn pieces(

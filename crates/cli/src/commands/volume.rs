@@ -3,9 +3,11 @@
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
-use crate::size::Size;
+use crate::progress::Progress;
+use crate::size::{Size, counted};
 use crate::table;
-use quiredb::{Medium, VolumeStats};
+use quiredb::operations::{ReplaceOptions, ReplaceReport, replace_volumes};
+use quiredb::{ErrorKind, Medium, VolumeStats, Volumes};
 use std::path::{Path, PathBuf};
 
 /// Show the volumes of a database, or add one
@@ -13,7 +15,9 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   quire volume list ./db
-  quire volume add ./db --volume cold=/mnt/disk2/db:hdd")]
+  quire volume add ./db --volume cold=/mnt/disk2/db:hdd
+  quire volume replace ./db --from /backups/db --dry-run
+  quire volume replace ./db --from /backups/db --volume cold=/mnt/disk9/db")]
 pub(crate) struct VolumeCommand {
     #[command(subcommand)]
     action: Action,
@@ -34,6 +38,48 @@ enum Action {
         #[arg(long, value_name = "NAME=PATH:MEDIUM", required = true)]
         volume: Vec<NewVolume>,
     },
+    /// Give lost volumes what they held, from a backup of the database or of a follower
+    ///
+    /// All volumes that `quire volume list` shows as lost are replaced. What lies on the others is
+    /// kept, and so is every record: if the backup and the log here do not have all that was lost,
+    /// the command says so and changes nothing. After an interruption, run it again.
+    Replace {
+        /// The directory of the database
+        db: PathBuf,
+        /// The directory of the backup
+        #[arg(long, value_name = "BACKUP")]
+        from: PathBuf,
+        /// The number of the snapshot, as `quire backups` lists it [default: the newest]
+        #[arg(long, value_name = "N")]
+        snapshot: Option<u64>,
+        /// A lost volume and its new directory, absent or empty [default: the one it had]
+        #[arg(long, value_name = "NAME=PATH")]
+        volume: Vec<MovedVolume>,
+        /// Only show what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// A volume and its new directory, as `cold=/mnt/disk9/db`.
+#[derive(Debug, Clone)]
+struct MovedVolume {
+    name: String,
+    path: PathBuf,
+}
+
+impl std::str::FromStr for MovedVolume {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<MovedVolume, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok(MovedVolume {
+                name: name.to_owned(),
+                path: PathBuf::from(path),
+            }),
+            _ => Err("use NAME=PATH".to_owned()),
+        }
+    }
 }
 
 /// A volume, as `cold=/mnt/disk2/db:hdd`.
@@ -78,8 +124,80 @@ impl VolumeCommand {
                     .map_err(Error::engine("cannot close the database"))?;
                 list(context, &db)
             }
+            Action::Replace {
+                db,
+                from,
+                snapshot,
+                volume,
+                dry_run,
+            } => {
+                let paths = volume.into_iter().map(|moved| (moved.name, moved.path));
+                let options = ReplaceOptions {
+                    snapshot,
+                    paths: paths.collect(),
+                    dry_run,
+                };
+                replace(context, &db, &from, &options)
+            }
         }
     }
+}
+
+fn replace(context: &mut Context, db: &Path, from: &Path, options: &ReplaceOptions) -> Result<()> {
+    let progress = Progress::bytes(None);
+    let report = replace_volumes(
+        context.env.clone(),
+        &Volumes::single(db),
+        from,
+        options,
+        &mut |done, total| {
+            progress.total(total);
+            progress.at(done, String::new);
+        },
+    );
+    progress.finish();
+    let report = report.map_err(|source| match source.kind() {
+        ErrorKind::NotFound | ErrorKind::Invalid => Error::Failed(source.to_string()),
+        _ => Error::Engine {
+            context: format!("cannot replace the lost volumes of {}", db.display()),
+            source,
+        },
+    })?;
+    if context.out.is_json() {
+        return context.out.json_line(&report);
+    }
+    for line in report_lines(&report) {
+        context.out.line(line)?;
+    }
+    Ok(())
+}
+
+/// A line for each partition, then one for each volume.
+fn report_lines(report: &ReplaceReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    for partition in &report.partitions {
+        let lost = format!(
+            "{}, {}",
+            counted(partition.lost_tables, "lost table", "lost tables"),
+            Size(partition.lost_bytes)
+        );
+        let how = match partition.restored {
+            false => "the snapshot has them".to_owned(),
+            true => format!(
+                "restored from the snapshot, then {} from the log",
+                counted(partition.records, "record", "records")
+            ),
+        };
+        let (collection, number) = (&partition.collection, partition.partition);
+        lines.push(format!("{collection} partition {number}: {lost}; {how}"));
+    }
+    let done = match report.dry_run {
+        true => "would be replaced",
+        false => "replaced",
+    };
+    let volumes = report.volumes.iter();
+    lines.extend(volumes.map(|volume| format!("volume {} {done}: {}", volume.name, volume.path)));
+    lines
 }
 
 fn list(context: &mut Context, db: &Path) -> Result<()> {

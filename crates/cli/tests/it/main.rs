@@ -28,6 +28,7 @@ mod postgres_server;
 mod query;
 mod remote;
 mod serve;
+mod volumes;
 mod wide;
 
 use std::io::Write;

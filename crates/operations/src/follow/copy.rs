@@ -21,7 +21,7 @@
 
 use super::wire::Frame;
 use crate::backup::{PartitionFiles, Piece, Snapshot, StoredFile, partition_path};
-use crate::file_source::{FileSource, MANIFEST_BYTES_MAX, place_partition};
+use crate::file_source::{FileSource, MANIFEST_BYTES_MAX, place_partition, spread};
 use quire_database::catalog::CATALOG_NAME;
 use quire_database::directory::{RESTORING_NAME, partition_place};
 use quire_database::{Database, Error, Result, engine};
@@ -349,7 +349,7 @@ impl IncomingCopy {
                 .find(|e| e.id == files.collection);
             if let Some(entry) = entry {
                 let place = partition_place(&volumes, &catalog, entry, files.partition);
-                place_partition(env, &place, files, &mut Staged(self))?;
+                place_partition(env, &place, files, &spread(1), &mut Staged(self))?;
             }
         }
         catalog.write(&**env, &self.root)?;

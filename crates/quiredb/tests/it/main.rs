@@ -3,6 +3,7 @@
 
 mod directories;
 mod error_sources;
+mod replaced_volumes;
 mod tiers;
 mod volumes;
 mod wide;
