@@ -91,6 +91,7 @@ impl Preparation<'_> {
     fn make_dirs(&self, volumes: &Volumes) -> Result<()> {
         for id in self.lost {
             let root = &volumes.get(*id)?.path;
+            self.env.create_dir_all(root)?;
             for (collection, partition) in self.catalog.partitions() {
                 let dir = root.join(partition_dir(collection, partition));
                 self.env.create_dir_all(&dir.join("tables"))?;

@@ -474,6 +474,20 @@ fn a_crash_at_any_step_leaves_a_database_that_the_next_replacement_makes_whole()
 }
 
 #[test]
+fn a_database_without_collections_gets_its_volume_back() -> Tested {
+    let env = SimEnv::new(10);
+    let database = builder(&env).volume("cold", COLD, Medium::Hdd).open()?;
+    back_up(&database)?;
+    database.close()?;
+    lose(&env)?;
+    let report = replace(&env, &ReplaceOptions::default())?;
+    assert_eq!(report.volumes.len(), 1);
+    let database = builder(&env).open()?;
+    assert!(!database.volume_stats()[1].lost);
+    Ok(database.close()?)
+}
+
+#[test]
 fn a_full_disk_changes_nothing() -> Tested {
     let env = SimEnv::new(6);
     let database = create(&env)?;
