@@ -1260,6 +1260,15 @@ impl Database {
         self.inner.state.lock().catalog.names(true)
     }
 
+    /// Makes an empty partition of a collection like this at a place outside of this database.
+    pub(crate) fn create_partition(&self, entry: &Entry, place: &Place) -> Result<()> {
+        match entry.settings.wide {
+            Some(_) => WidePartition::create(&self.inner.shared, place)?,
+            None => Partition::create(&self.inner.shared, place)?,
+        }
+        Ok(())
+    }
+
     fn place(&self, catalog: &Catalog, entry: &Entry, partition: u32) -> Place {
         partition_place(&self.inner.volumes.read(), catalog, entry, partition)
     }

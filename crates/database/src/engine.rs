@@ -13,7 +13,7 @@ use crate::wide::WideCollection;
 use crate::{Error, Result};
 use quire_collection::{Partition, PartitionView, Written};
 use quire_env::{Env, Gate, Volumes};
-use quire_store::{AnyStore, Capture, Durability};
+use quire_store::{AnyStore, Capture, Durability, Place};
 use quire_wide::{RowWrite, WidePartition};
 use std::path::Path;
 use std::sync::Arc;
@@ -146,6 +146,14 @@ pub fn stores(database: &Database, entry: &Entry) -> Result<Vec<Arc<dyn AnyStore
             partitions.map(Partition::any_store).collect()
         }
     })
+}
+
+/// Makes an empty partition of a collection like this at a place outside of the database.
+///
+/// # Errors
+/// `Full` or `Io`.
+pub fn create_partition(database: &Database, entry: &Entry, place: &Place) -> Result<()> {
+    database.create_partition(entry, place)
 }
 
 /// The partitions of a view, in the order of their numbers.

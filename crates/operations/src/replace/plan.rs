@@ -81,6 +81,13 @@ pub(super) fn plan<'s>(
     Ok(plans)
 }
 
+impl Plan<'_> {
+    /// Whether it is of this partition of the collection of this id.
+    pub(super) fn is_of(&self, collection: u32, partition: u32) -> bool {
+        (self.entry.id, self.number) == (collection, partition)
+    }
+}
+
 impl PartitionFiles {
     /// The file that is this table.
     fn table(&self, wanted: &NamedTable) -> Option<&StoredFile> {

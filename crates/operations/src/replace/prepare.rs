@@ -113,17 +113,16 @@ impl Preparation<'_> {
         let mut part = snapshot.clone();
         part.catalog.collections.retain(|entry| is_wanted(entry.id));
         part.partitions.retain(|files| {
-            let wanted = (files.collection, files.partition);
-            plans
-                .iter()
-                .any(|plan| (plan.entry.id, plan.number) == wanted)
+            let mut plans = plans.iter();
+            plans.any(|plan| plan.is_of(files.collection, files.partition))
         });
         restore_files(self.env, &part, volumes, &self.spread(snapshot), source)?;
         for entry in &part.catalog.collections {
-            for number in 0..entry.settings.partitions {
-                for dir in partition_place(volumes, &part.catalog, entry, number).dirs() {
-                    self.env.create_dir_all(&dir)?;
-                }
+            let is_restored = |number| plans.iter().any(|plan| plan.is_of(entry.id, number));
+            for number in (0..entry.settings.partitions).filter(|number| !is_restored(*number)) {
+                // A collection is opened with all its partitions. These are not used.
+                let place = partition_place(volumes, &part.catalog, entry, number);
+                engine::create_partition(database, entry, &place)?;
             }
         }
         let copy = open(self.env, volumes)?;

@@ -202,6 +202,53 @@ fn write_after_backup(database: &Database, pages: &WideCollection) -> quiredb::R
 }
 
 #[test]
+fn a_schema_and_settings_that_changed_after_the_backup_are_kept() -> Tested {
+    let env = SimEnv::new(11);
+    let database = create(&env)?;
+    back_up(&database)?;
+    let column = br#"{"type":"integer","group":"cold"}"#;
+    let pages = database.alter_wide_collection("pages", |schema| {
+        let renamed = schema.with_renamed("title", "heading")?;
+        renamed.with_property("size", column)
+    })?;
+    let row = br#"{"heading":"new","html":"x","size":7}"#;
+    pages.put(&key(1), &Document::from_json(row)?)?;
+    pages.flush()?;
+    let expected = contents(&database)?;
+    database.close()?;
+    lose(&env)?;
+    let report = replace(&env, &ReplaceOptions::default())?;
+    assert!(
+        report.partitions.iter().any(|one| one.restored),
+        "{report:?}"
+    );
+    let database = builder(&env).create(false).open()?;
+    assert_eq!(contents(&database)?, expected);
+    let columns = database.wide_collection("pages")?.settings().wide.clone();
+    assert!(columns.is_some_and(|schema| schema.to_json().contains("size")));
+    database.close()?;
+
+    // A collection that is newer than the backup.
+    let database = builder(&env).create(false).open()?;
+    let settings = CollectionSettings {
+        partitions: 1,
+        ..CollectionSettings::default()
+    };
+    let newer = database.create_wide_collection("newer", schema(), settings)?;
+    newer.put(&key(1), &Document::from_json(br#"{"html":"x"}"#)?)?;
+    newer.flush()?;
+    database.close()?;
+    lose(&env)?;
+    let refused = replace(&env, &ReplaceOptions::default()).unwrap_err();
+    let said = refused.to_string();
+    assert!(
+        said.contains(r#"collection "newer" is newer than snapshot 1"#),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[test]
 fn a_follower_with_other_files_on_one_volume_gives_what_was_lost() -> Tested {
     let env = SimEnv::new(7);
     let database = create(&env)?;
@@ -485,6 +532,40 @@ fn a_database_without_collections_gets_its_volume_back() -> Tested {
     let database = builder(&env).open()?;
     assert!(!database.volume_stats()[1].lost);
     Ok(database.close()?)
+}
+
+#[test]
+fn all_lost_volumes_are_replaced_at_once() -> Tested {
+    let env = SimEnv::new(12);
+    for disk in ["/ssd", "/hdd", "/hdd2"] {
+        env.set_capacity_below(Path::new(disk), 100 << 20);
+    }
+    let database = builder(&env)
+        .volume("cold", COLD, Medium::Hdd)
+        .volume("more", "/hdd2/db", Medium::Hdd)
+        .open()?;
+    let settings = CollectionSettings {
+        partitions: 2,
+        ..CollectionSettings::default()
+    };
+    database.create_wide_collection("pages", schema(), settings.clone())?;
+    database.create_collection("cars", settings)?;
+    for round in 0..5 {
+        write(&database, 10 * round, 10 * round + 20)?;
+        if round == 2 {
+            back_up(&database)?;
+        }
+    }
+    let volumes = &database.wide_collection("pages")?.stats()?.groups[1].volumes;
+    assert_eq!(volumes.len(), 2, "there are tables on both disks");
+    let expected = contents(&database)?;
+    database.close()?;
+    lose(&env)?;
+    env.remove_dir_all(Path::new("/hdd2"))?;
+    let report = replace(&env, &ReplaceOptions::default())?;
+    assert_eq!(report.volumes.len(), 2);
+    assert!(env.exists(Path::new("/hdd2/db/VOLUME"))?);
+    check(&env, &expected)
 }
 
 #[test]
