@@ -26,6 +26,7 @@ pub(crate) mod searching;
 mod shown_fields;
 mod sort;
 pub(crate) mod state;
+mod terms_lookup;
 pub(crate) mod validate;
 
 use std::io;
@@ -37,17 +38,19 @@ use bytes::Bytes;
 use futures_util::stream;
 use quiredb::query::{Filter, Options};
 use quiredb::{Use, View};
-use serde_json::json;
+use serde_json::{Map, Value as Json, json};
 use tokio::time::Instant;
 
 use self::execute::{SEARCH_BYTES_MAX, failed, options};
 use self::hits::Search;
 use self::limit::limit_to;
 use self::objects::find_objects;
-use self::request::Request;
+use self::request::{Request, parse};
 use self::searching::Searching;
 use self::state::SearchState;
+use self::terms_lookup::{has_lookup, look_up};
 use crate::access::role::Action;
+use crate::audit::AuditedGrant;
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Searched, Selection, searched, views};
 use crate::engine::Engine;
@@ -70,7 +73,8 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let noted = state.notes_plans.then(|| Arc::clone(&call.running));
     let names_collection = call.path_param("collection").is_some();
     let body = call.take_small_body().await?;
-    let mut request = Request::search(&body.bytes, &params, engine.now_millis())?;
+    let parsed = looked_up(parse(&body.bytes)?, &engine, &buffers, &grant).await?;
+    let mut request = Request::search(parsed, &params, engine.now_millis())?;
     request.noted = noted;
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
@@ -192,8 +196,10 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let engine = call.state.engine.clone();
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
     let noted = call.state.notes_plans.then(|| Arc::clone(&call.running));
+    let grant = Arc::clone(&call.grant);
     let body = call.take_small_body().await?;
-    let (mut query, texts) = Request::count(&body.bytes)?;
+    let parsed = looked_up(parse(&body.bytes)?, &engine, &buffers, &grant).await?;
+    let (mut query, texts) = Request::count(&parsed)?;
     drop(body);
     let select = move |engine: &Engine| {
         let (collections, filter) = selection.searched(engine)?;
@@ -235,6 +241,21 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         Ok(counted(answer.count.unwrap_or_default(), &collections))
     };
     engine.search(work).await?
+}
+
+/// A body with values in the place of terms lookups.
+async fn looked_up(
+    mut body: Map<String, Json>,
+    engine: &Engine,
+    buffers: &Buffers,
+    grant: &Arc<AuditedGrant>,
+) -> Outcome<Map<String, Json>> {
+    if !has_lookup(&mut body) {
+        return Ok(body);
+    }
+    let (of, buffers, grant) = (engine.clone(), buffers.clone(), Arc::clone(grant));
+    let work = move |_: &Engine| look_up(&mut body, &of, &buffers, &grant).map(|()| body);
+    engine.read(work).await?
 }
 
 fn counted(count: u64, collections: &[Searched]) -> Answer {

@@ -211,7 +211,8 @@ fn terms(body: &Object) -> Outcome<Filter> {
     let (at, values) = only_field(body, "terms")?;
     let Json::Array(values) = values else {
         return Err(unsupported(format!(
-            "[terms] of [{at}] must be a list of values: looking them up elsewhere is not supported"
+            "[terms] of [{at}] must be a list of values; they are looked up in a document only by \
+             the query of a search or a count"
         )));
     };
     let values = self::values(at, values, "terms")?;

@@ -72,12 +72,7 @@ pub(crate) struct Request {
 impl Request {
     /// Reads a search. A parameter overrides the body's member of the same name.
     /// `now` is the time, in milliseconds since 1970 UTC.
-    pub(crate) fn search(body: &[u8], params: &Params, now: i64) -> Outcome<Request> {
-        Request::of(parse(body)?, params, now)
-    }
-
-    /// As [`search`](Request::search), of a body that is parsed already.
-    pub(crate) fn of(body: Map<String, Json>, params: &Params, now: i64) -> Outcome<Request> {
+    pub(crate) fn search(body: Map<String, Json>, params: &Params, now: i64) -> Outcome<Request> {
         let members = [
             "query",
             "from",
@@ -217,10 +212,9 @@ impl Request {
     }
 
     /// The query of a count: all documents that it matches.
-    pub(crate) fn count(body: &[u8]) -> Outcome<(Query, WholeTexts)> {
-        let body = parse(body)?;
-        known(&body, "count", &["query"])?;
-        let (query, texts) = query_of(&body)?;
+    pub(crate) fn count(body: &Map<String, Json>) -> Outcome<(Query, WholeTexts)> {
+        known(body, "count", &["query"])?;
+        let (query, texts) = query_of(body)?;
         Ok((query.limit(0).with_count(), texts))
     }
 }

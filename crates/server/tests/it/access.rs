@@ -220,6 +220,14 @@ async fn a_token_of_some_collections_is_for_no_other() {
         let status = site.status(&secret, method, path, "").await;
         assert_eq!(status, 403, "{method} {path}");
     }
+    for (index, status) in [("cars", 403), ("logs-1", 200)] {
+        let lookup =
+            format!(r#"{{"query":{{"terms":{{"n":{{"index":"{index}","id":"1","path":"n"}}}}}}}}"#);
+        for path in ["/logs-1/_search", "/logs-1/_count"] {
+            let got = site.status(&secret, "POST", path, &lookup).await;
+            assert_eq!(got, status, "{path} with values of {index}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -244,7 +244,7 @@ async fn what_is_unknown_is_refused_by_name() {
         (r#"{"query":{"term":{"mark":["a"]}}}"#, "[term]"),
         (r#"{"query":{"term":{"a":1,"b":2}}}"#, "[b]"),
         (r#"{"query":{"terms":{"mark":["a"],"boost":2}}}"#, "[boost]"),
-        (r#"{"query":{"terms":{"mark":{"index":"x"}}}}"#, "[mark]"),
+        (r#"{"query":{"terms":{"mark":{"index":"x"}}}}"#, "[id]"),
         (
             r#"{"query":{"range":{"price":{"gt":1,"format":"x"}}}}"#,
             "[format]",
