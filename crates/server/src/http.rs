@@ -19,3 +19,4 @@ pub(crate) mod parts;
 mod pretty;
 pub(crate) mod product;
 pub(crate) mod table;
+pub(crate) mod tables;

@@ -25,6 +25,7 @@ use crate::http::endpoint::Endpoint;
 use crate::http::endpoint::Needs::{Any, Items, Named, Own, Whole};
 use crate::http::failure::Outcome;
 use crate::http::openapi::{self, Endpoints};
+use crate::http::tables;
 use crate::jobs::{backup, verify};
 use crate::search::{analyze, multi, point, scroll_calls as scroll, validate};
 use crate::state::Server;
@@ -689,6 +690,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Data streams, of which there are none";
     Named(Read), GET, "/_data_stream/{collection}", RESOLVE, resolve::data_streams,
         "Data streams of these names, of which there are none";
+    Any, GET, "/_cat", CAT, tables::tables,
+        "The paths of all tables";
     Any, GET, "/_cat/nodes", CAT_NODES, cat_nodes::nodes,
         "The one node, as a table";
     Any, GET, "/_cat/cluster_manager", CAT, cat_nodes::manager,
