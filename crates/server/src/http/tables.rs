@@ -1,0 +1,19 @@
+//! `/_cat`: which tables there are.
+
+use super::answer::Answer;
+use super::call::Call;
+use super::failure::Outcome;
+use super::openapi::Endpoints;
+
+const TABLES: &str = "/_cat/";
+
+/// `GET /_cat`: the paths of all tables, below the line that OpenSearch begins with.
+pub(crate) async fn tables(call: Call<Endpoints>) -> Outcome<Answer> {
+    let paths = call.state.0.iter().map(|endpoint| endpoint.path);
+    let mut paths: Vec<&str> = paths.filter(|path| path.starts_with(TABLES)).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let lines = ["=^.^="].into_iter().chain(paths);
+    let text = lines.flat_map(|line| [line, "\n"]).collect();
+    Ok(Answer::text("text/plain; charset=UTF-8", text))
+}
