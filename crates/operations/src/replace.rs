@@ -96,7 +96,8 @@ pub struct ReplacedPartition {
 /// `Invalid` if no volume is lost, if a directory holds something else, if the backup is that of
 /// another database, or if the snapshot and the log here do not have what a lost table held: the
 /// partition is named, and nothing is changed. `NotFound` if there is no such backup or snapshot;
-/// `Locked` if the database is open; `Corrupt` for damage; `Full` or `Io`.
+/// `Locked` if the database is open; `Conflict` if the database was restored from an older backup
+/// since the snapshot; `Corrupt` for damage; `Full` or `Io`.
 pub fn replace_volumes(
     env: Arc<dyn Env>,
     given: &Volumes,

@@ -8,12 +8,17 @@ use quire_database::catalog::{Catalog, partition_dir};
 use quire_database::directory::{REPLACEMENT_NAME, partition_place};
 use quire_database::{Database, DatabaseBuilder, Error, Result, engine};
 use quire_env::{Env, VolumeId, Volumes};
+use quire_model::Position;
 use quire_store::{AnyStore, Durability, FileName, Shipped};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Records are taken from the log in pieces of about this size.
 const PIECE_BYTES: usize = 4 << 20;
+
+/// How many records of a snapshot are compared with those here: its newest, then ever older ones,
+/// twice as far back each time.
+const RECORDS_COMPARED: u32 = 16;
 
 /// Opens the database or what is prepared of one. No background work writes to it.
 pub(super) fn open(env: &Arc<dyn Env>, volumes: &Volumes) -> Result<Database> {
@@ -177,14 +182,16 @@ fn add(from: &dyn AnyStore, to: &dyn AnyStore, plan: &Plan<'_>) -> Result<()> {
     if seen.0 != plan.source.position || seen > last {
         return Err(changed(plan));
     }
-    if let (true, Some(here)) = (seen.0 > 0, fingerprint(from, seen)?)
-        && fingerprint(to, seen)?.is_some_and(|there| there != here)
-    {
-        return Err(Error::Diverged(format!(
-            "record {seen} of partition {} of collection {:?} is another one in the snapshot: it \
-             is not of the past of this database",
-            plan.number, plan.entry.name
-        )));
+    let older = (0..RECORDS_COMPARED).filter_map(|n| seen.0.checked_sub((1 << n) >> 1));
+    for position in older.filter(|position| *position > 0).map(Position) {
+        let (here, there) = (from.fingerprint(position)?, to.fingerprint(position)?);
+        if here.is_some() && there.is_some() && here != there {
+            return Err(Error::Diverged(format!(
+                "record {position} of partition {} of collection {:?} is another one in the \
+                 snapshot: it is not of the past of this database",
+                plan.number, plan.entry.name
+            )));
+        }
     }
     while to.extent().last < last {
         let seen = to.extent().last;
@@ -200,14 +207,10 @@ fn add(from: &dyn AnyStore, to: &dyn AnyStore, plan: &Plan<'_>) -> Result<()> {
     Ok(())
 }
 
-fn fingerprint(store: &dyn AnyStore, position: quire_model::Position) -> Result<Option<u64>> {
-    Ok(store.fingerprint(position)?)
-}
-
 fn changed(plan: &Plan<'_>) -> Error {
     Error::Invalid(format!(
-        "partition {} of collection {:?} has not the records that it should have: run `quire \
-         verify` and look what is damaged",
+        "partition {} of collection {:?} does not have the records that it should have; run `quire \
+         verify` to see what is damaged",
         plan.number, plan.entry.name
     ))
 }

@@ -249,6 +249,43 @@ fn a_schema_and_settings_that_changed_after_the_backup_are_kept() -> Tested {
 }
 
 #[test]
+fn a_backup_from_before_the_database_was_set_back_is_refused() -> Tested {
+    let env = SimEnv::new(13);
+    let database = create(&env)?;
+    back_up_to(&database, "/older")?;
+    write(&database, 100, 120)?;
+    back_up(&database)?;
+    database.close()?;
+    for dir in ["/ssd", "/hdd"] {
+        env.remove_dir_all(Path::new(dir))?;
+    }
+    let volumes = Volumes::named([
+        ("first".to_owned(), PathBuf::from("/ssd/db"), Medium::Ssd),
+        ("cold".to_owned(), PathBuf::from(COLD), Medium::Hdd),
+    ])?;
+    restore(
+        env.clone(),
+        Path::new("/older"),
+        None,
+        &volumes,
+        &mut |_, _| {},
+    )?;
+    let database = builder(&env).open()?;
+    write(&database, 200, 240)?;
+    let expected = contents(&database)?;
+    back_up_to(&database, "/newest")?;
+    database.close()?;
+    lose(&env)?;
+    let refused = replace(&env, &ReplaceOptions::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert!(env.list(Path::new(COLD))?.iter().all(|name| name == "LOCK"));
+    env.remove_dir_all(Path::new(BACKUP))?;
+    env.rename(Path::new("/newest"), Path::new(BACKUP))?;
+    replace(&env, &ReplaceOptions::default())?;
+    check(&env, &expected)
+}
+
+#[test]
 fn a_follower_with_other_files_on_one_volume_gives_what_was_lost() -> Tested {
     let env = SimEnv::new(7);
     let database = create(&env)?;
