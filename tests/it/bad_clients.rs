@@ -42,6 +42,18 @@ fn http_kinds() -> Vec<(&'static str, String)> {
             head("GET /c/_doc/long", TOKEN, "").repeat(20),
         ),
         ("wrong token", head("GET /c/_doc/1", "wrong", "")),
+        (
+            "stalled head",
+            "GET /c/_doc/1 HTTP/1.1\r\nHost: a".to_owned(),
+        ),
+        (
+            "stalled chunks",
+            head("POST /c/_bulk", TOKEN, "Transfer-Encoding: chunked\r\n") + "1\r\n\n\r\n",
+        ),
+        (
+            "never ending searches",
+            head("GET /c/_search?scroll=1h&size=1", TOKEN, "").repeat(5),
+        ),
     ]
 }
 
@@ -57,6 +69,8 @@ fn memcached_kinds() -> Vec<(&'static str, String)> {
             authenticate(TOKEN) + &"get c:long\r\n".repeat(100),
         ),
         ("wrong token", authenticate("wrong")),
+        ("stalled line", authenticate(TOKEN) + "get c:1 c:2 c:3"),
+        ("binary", "\u{80}\0\0\0".to_owned()),
     ]
 }
 
