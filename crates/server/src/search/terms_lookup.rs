@@ -3,7 +3,7 @@
 //!
 //! The values take the place of the lookup before the query is translated.
 
-use quiredb::{ObjectRef, ValueRef};
+use quiredb::{Collection, Found, Key, ObjectRef, Use, ValueRef};
 use serde_json::{Map, Value as Json};
 
 use super::filter::{known, object, text, unsupported};
@@ -13,7 +13,7 @@ use crate::audit::AuditedGrant;
 use crate::documents::lookup::{get_frozen, get_held_now};
 use crate::documents::parse::parse_key;
 use crate::engine::Engine;
-use crate::http::buffers::Buffers;
+use crate::http::buffers::{Buffers, Held};
 use crate::http::failure::Outcome;
 
 /// The most values of all lookups of a query, as in OpenSearch.
@@ -55,7 +55,7 @@ pub(crate) fn look_up(
         let key = parse_key(&id)?;
         let (found, _held) = match engine.frozen(&index) {
             Some(frozen) => (get_frozen(&frozen, &key)?, None),
-            None => get_held_now(&engine.collection(&index)?, buffers, &key)?.unzip(),
+            None => get(&engine.collection(&index)?, buffers, &key)?.unzip(),
         };
         let path: Vec<&str> = path.split('.').collect();
         let mut values = Vec::new();
@@ -79,6 +79,21 @@ pub(crate) fn look_up(
         *lookup = Json::Array(values);
     }
     Ok(())
+}
+
+/// The document under `key`, and the memory reserved for it if it is large. Counted as a get.
+fn get(
+    collection: &Collection,
+    buffers: &Buffers,
+    key: &Key,
+) -> Outcome<Option<(Found, Option<Held>)>> {
+    let using = collection.usage().begin(Use::GetFound);
+    let found = get_held_now(collection, buffers, key)?;
+    match &found {
+        Some(_) => using.end(1),
+        None => using.end_as(Use::GetMissing, 1),
+    }
+    Ok(found)
 }
 
 /// The lookups of a search's query.
