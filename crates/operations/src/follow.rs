@@ -18,6 +18,7 @@
 //! 5. No byte of the leader's is used before its checksum was compared.
 
 mod copy;
+mod cursor;
 mod dir;
 mod hello;
 mod leader;
@@ -28,6 +29,7 @@ mod wire;
 mod tests;
 
 pub use copy::{IncomingCopy, LeaderCopy, copy_for_follower};
+pub(crate) use cursor::{Cursor, Verdict};
 pub use dir::FollowerDir;
 pub use leader::{LeaderStream, serve_follower};
 pub use replica::{Applied, Lag, Replica};

@@ -130,7 +130,7 @@ pub fn replace_volumes(
     }
     let plans = plan(&database, &catalog, &before, &snapshot)?;
     let report = ReplaceReport {
-        volumes: volumes_of(&after, |id| lost.contains(&id)),
+        volumes: volumes_of(&after, &lost),
         snapshot: Some(SnapshotInfo::of(&snapshot)),
         partitions: plans.iter().map(ReplacedPartition::from).collect(),
         dry_run: options.dry_run,
@@ -155,7 +155,7 @@ pub fn replace_volumes(
     catalog.set_volumes(&after)?;
     let restored = plans.iter().filter(|plan| plan.exact.is_none());
     let restored = restored.map(|plan| (plan.entry.id, plan.number)).collect();
-    switch::begin(&env, &before, &catalog, &lost, restored)?;
+    switch::begin(&env, &after, &catalog, &lost, restored)?;
     Ok(report)
 }
 
@@ -165,21 +165,20 @@ fn finish_left(env: &Arc<dyn Env>, root: &Path, options: &ReplaceOptions) -> Res
         false => switch::finish(env, root)?,
     };
     Ok(ReplaceReport {
-        volumes: volumes_of(&volumes, |id| lost.contains(&id)),
+        volumes: volumes_of(&volumes, &lost),
         snapshot: None,
         partitions: Vec::new(),
         dry_run: options.dry_run,
     })
 }
 
-fn volumes_of(volumes: &Volumes, is_wanted: impl Fn(VolumeId) -> bool) -> Vec<ReplacedVolume> {
-    let wanted = volumes.iter().filter(|volume| is_wanted(volume.id));
-    wanted
-        .map(|volume| ReplacedVolume {
-            name: volume.name.clone(),
-            path: volume.path.display().to_string(),
-        })
-        .collect()
+fn volumes_of(volumes: &Volumes, lost: &[VolumeId]) -> Vec<ReplacedVolume> {
+    let lost = volumes.iter().filter(|volume| lost.contains(&volume.id));
+    lost.map(|volume| ReplacedVolume {
+        name: volume.name.clone(),
+        path: volume.path.display().to_string(),
+    })
+    .collect()
 }
 
 /// The volumes with the new directories of those that are lost.

@@ -253,8 +253,8 @@ async fn looked_up(
     if !has_lookup(&mut body) {
         return Ok(body);
     }
-    let (of, buffers, grant) = (engine.clone(), buffers.clone(), Arc::clone(grant));
-    let work = move |_: &Engine| look_up(&mut body, &of, &buffers, &grant).map(|()| body);
+    let (buffers, grant) = (buffers.clone(), Arc::clone(grant));
+    let work = move |engine: &Engine| look_up(&mut body, engine, &buffers, &grant).map(|()| body);
     engine.read(work).await?
 }
 

@@ -3,7 +3,7 @@
 use crate::damaged::{DamageReport, is_damage};
 use crate::manifest::{self, Manifest, Progress};
 use crate::store::Inner;
-use crate::{Error, Machine, Place, Result};
+use crate::{Machine, Place, Result};
 use bytes::Bytes;
 use quire_env::{FileId, VolumeId};
 use quire_log::{SegmentCopy, SegmentPieces};
@@ -211,14 +211,7 @@ pub fn move_manifest(
     to: &dyn Fn(VolumeId) -> VolumeId,
 ) -> Result<Vec<u8>> {
     let path = manifest::path(&place.dir());
-    let mut manifest = Manifest::decode(&path, bytes)?;
-    if manifest.identity != place.identity {
-        return Err(Error::Manifest {
-            path,
-            what: "the manifest belongs to another partition or database".into(),
-            offset: 20,
-        });
-    }
+    let mut manifest = Manifest::decode(&path, bytes)?.checked(place)?;
     for tree in &mut manifest.trees {
         for table in tree.runs.iter_mut().flat_map(|run| &mut run.tables) {
             table.file.volume = to(table.file.volume);

@@ -28,7 +28,7 @@
 //! version 1 has no segments either.
 
 use crate::space::{Space, SupersededBytes};
-use crate::{Error, Result, TreeId};
+use crate::{Error, Place, Result, TreeId};
 use quire_env::Env;
 use quire_lsm::RunMeta;
 use quire_model::Position;
@@ -44,6 +44,8 @@ const VERSION_OF_WHOLE_RUNS: u32 = 2;
 /// The version without segments too.
 const VERSION_WITHOUT_SEGMENTS: u32 = 1;
 const HEADER_BYTES: usize = 20;
+/// Where the identity is in the file.
+const IDENTITY_OFFSET: u64 = HEADER_BYTES as u64;
 const NUMBER_MAX: u64 = 1 << 62;
 const CRC_BYTES: usize = 4;
 
@@ -197,6 +199,21 @@ impl Manifest {
         let path = path(dir);
         let bytes = env.read(&path, MANIFEST_BYTES_MAX)?;
         Manifest::decode(&path, &bytes)
+    }
+
+    /// It, if it is that of the store at `place`.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is that of another store.
+    pub(crate) fn checked(self, place: &Place) -> Result<Manifest> {
+        match self.identity == place.identity {
+            true => Ok(self),
+            false => Err(Error::Manifest {
+                path: path(&place.dir()),
+                what: "the manifest belongs to another partition or database".into(),
+                offset: IDENTITY_OFFSET,
+            }),
+        }
     }
 }
 

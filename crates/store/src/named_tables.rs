@@ -1,6 +1,6 @@
 //! The tables that the manifest of a closed store names.
 
-use crate::manifest::{self, Manifest};
+use crate::manifest::Manifest;
 use crate::{Error, Place, Result};
 use quire_env::{Env, ErrorKind as EnvErrorKind, FileId};
 
@@ -24,15 +24,8 @@ pub struct NamedTable {
 pub fn named_tables(env: &dyn Env, place: &Place) -> Result<Vec<NamedTable>> {
     let manifest = match Manifest::read(env, &place.dir()) {
         Err(Error::Env(error)) if error.kind() == EnvErrorKind::NotFound => return Ok(Vec::new()),
-        read => read?,
+        read => read?.checked(place)?,
     };
-    if manifest.identity != place.identity {
-        return Err(Error::Manifest {
-            path: manifest::path(&place.dir()),
-            what: "the manifest belongs to another partition or database".into(),
-            offset: 20,
-        });
-    }
     let runs = manifest.trees.iter().flat_map(|tree| &tree.runs);
     let tables = runs.flat_map(|run| &run.tables);
     Ok(tables

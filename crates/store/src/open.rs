@@ -183,14 +183,7 @@ fn read_manifest(env: &dyn Env, place: &Place) -> Result<Manifest> {
     if !seeded(Bug::FoundManifestBelieved) {
         env.sync_dir(&dir)?;
     }
-    if manifest.identity != place.identity {
-        return Err(Error::Manifest {
-            path: manifest::path(&dir),
-            what: "the manifest belongs to another partition or database".into(),
-            offset: 20,
-        });
-    }
-    Ok(manifest)
+    manifest.checked(place)
 }
 
 /// Names trees that the machine has, and that it did not have when the store was made: no record of

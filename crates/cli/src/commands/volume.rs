@@ -53,8 +53,8 @@ enum Action {
         #[arg(long, value_name = "N")]
         snapshot: Option<u64>,
         /// A lost volume and its new directory, absent or empty [default: the one it had]
-        #[arg(long, value_name = "NAME=PATH")]
-        volume: Vec<MovedVolume>,
+        #[arg(long, value_name = "NAME=PATH", value_parser = moved_volume)]
+        volume: Vec<(String, PathBuf)>,
         /// Only show what would be done
         #[arg(long)]
         dry_run: bool,
@@ -62,23 +62,12 @@ enum Action {
 }
 
 /// A volume and its new directory, as `cold=/mnt/disk9/db`.
-#[derive(Debug, Clone)]
-struct MovedVolume {
-    name: String,
-    path: PathBuf,
-}
-
-impl std::str::FromStr for MovedVolume {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<MovedVolume, String> {
-        match text.split_once('=') {
-            Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok(MovedVolume {
-                name: name.to_owned(),
-                path: PathBuf::from(path),
-            }),
-            _ => Err("use NAME=PATH".to_owned()),
+fn moved_volume(text: &str) -> std::result::Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_owned(), PathBuf::from(path)))
         }
+        _ => Err("use NAME=PATH".to_owned()),
     }
 }
 
@@ -131,10 +120,9 @@ impl VolumeCommand {
                 volume,
                 dry_run,
             } => {
-                let paths = volume.into_iter().map(|moved| (moved.name, moved.path));
                 let options = ReplaceOptions {
                     snapshot,
-                    paths: paths.collect(),
+                    paths: volume.into_iter().collect(),
                     dry_run,
                 };
                 replace(context, &db, &from, &options)

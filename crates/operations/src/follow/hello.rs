@@ -1,5 +1,6 @@
 //! What a follower says when it connects: whose copy it is, and how far each partition is.
 
+use super::cursor::Cursor;
 use quire_database::catalog::Catalog;
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +13,4 @@ pub(super) struct Hello {
     pub(super) version: u32,
     pub(super) catalog: Catalog,
     pub(super) cursors: Vec<Cursor>,
-}
-
-/// How far a follower's partition is.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Cursor {
-    pub(super) collection: u32,
-    pub(super) partition: u32,
-    /// Position of its last record.
-    pub(super) seen: u64,
-    /// Positions and checksums of some of its records, the newest first.
-    pub(super) records: Vec<(u64, u64)>,
 }

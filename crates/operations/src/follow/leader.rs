@@ -1,6 +1,7 @@
 //! The leader's side of following: what comes after what a follower has, as it becomes durable.
 
-use super::hello::{Cursor, HELLO_VERSION, Hello};
+use super::cursor::Verdict;
+use super::hello::{HELLO_VERSION, Hello};
 use super::wire::{Frame, Head, Records};
 use quire_database::catalog::Catalog;
 use quire_database::{Database, Error, Result, engine};
@@ -23,13 +24,6 @@ const SMALL_BYTES: usize = 64 << 10;
 /// The longest that a follower waits for a sync of records that were acknowledged before they were
 /// durable.
 const SYNC_AFTER: Duration = Duration::from_millis(50);
-
-/// The answer to a follower that connects.
-enum Verdict {
-    Follows,
-    StartOver(String),
-    Diverged(String),
-}
 
 /// What a follower is sent: messages without end, as records become durable.
 #[derive(Debug)]
@@ -167,7 +161,7 @@ fn judge_follower(database: &Database, hello: &Hello) -> Result<Verdict> {
         };
         let stores = engine::stores(database, entry)?;
         let judged = match stores.get(cursor.partition as usize) {
-            Some(store) => judge_partition(&entry.name, &**store, cursor)?,
+            Some(store) => cursor.judge(&entry.name, &**store)?,
             None => Verdict::Diverged(format!("{:?} has fewer partitions here", entry.name)),
         };
         match judged {
@@ -177,51 +171,6 @@ fn judge_follower(database: &Database, hello: &Hello) -> Result<Verdict> {
         }
     }
     Ok(verdict)
-}
-
-/// Compares what a follower says of a partition with the partition.
-fn judge_partition(name: &str, store: &dyn AnyStore, cursor: &Cursor) -> Result<Verdict> {
-    let at = |position: Position| {
-        format!(
-            "partition {} of {name:?}, position {position}",
-            cursor.partition
-        )
-    };
-    let (seen, last) = (Position(cursor.seen), store.extent().last);
-    if seen > last {
-        return Ok(Verdict::Diverged(format!(
-            "it has records that this database does not have: {} and before, while the last here \
-             is {last}",
-            at(seen)
-        )));
-    }
-    let mut is_newest_known = seen == Position(0);
-    for (position, theirs) in &cursor.records {
-        let position = Position(*position);
-        if position > seen || position == Position(0) {
-            return Err(Error::Invalid(
-                "a follower that knows more than it has".into(),
-            ));
-        }
-        match store.fingerprint(position)? {
-            Some(ours) if ours != *theirs => {
-                return Ok(Verdict::Diverged(format!(
-                    "it has another record than this database: {}",
-                    at(position)
-                )));
-            }
-            Some(_) => is_newest_known |= position == seen,
-            None => {}
-        }
-    }
-    if is_newest_known {
-        return Ok(Verdict::Follows);
-    }
-    // Nothing shows whether the records after it are the same here.
-    Ok(Verdict::StartOver(format!(
-        "the log no longer has the follower's last record: {}",
-        at(seen)
-    )))
 }
 
 impl LeaderStream {

@@ -1,10 +1,10 @@
 //! The follower's side of following: takes what the leader sends, and knows how far behind it is.
 
-use super::hello::{Cursor, HELLO_VERSION, Hello};
+use super::cursor::Cursor;
+use super::hello::{HELLO_VERSION, Hello};
 use super::wire::{Frame, Head, Records};
 use quire_database::catalog::Catalog;
 use quire_database::{Database, Error, Result, engine};
-use quire_model::Position;
 use quire_store::{AnyStore, Durability};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,10 +12,6 @@ use std::time::Duration;
 
 /// What the leader sends is synced so much later: a crash takes what can be had again.
 const SYNC_AFTER: Duration = Duration::from_millis(500);
-
-/// How many of its records a follower shows its leader: the newest, then ever older ones, twice as
-/// far back each time.
-const RECORDS_SHOWN: u32 = 16;
 
 /// With this many records missing it does nothing but catch up...
 const FAR_BEHIND: u64 = 20_000;
@@ -93,20 +89,7 @@ impl Replica {
         let mut cursors = Vec::new();
         for (id, stores) in &self.collections {
             for (number, store) in (0..).zip(stores) {
-                let seen = store.extent().last;
-                let older = (0..RECORDS_SHOWN).filter_map(|n| seen.0.checked_sub((1 << n) >> 1));
-                let mut records = Vec::new();
-                for position in older.filter(|position| *position > 0).map(Position) {
-                    if let Some(fingerprint) = store.fingerprint(position)? {
-                        records.push((position.0, fingerprint));
-                    }
-                }
-                cursors.push(Cursor {
-                    collection: *id,
-                    partition: number,
-                    seen: seen.0,
-                    records,
-                });
+                cursors.push(Cursor::of(*id, number, &**store)?);
             }
         }
         let env = self.database.env();

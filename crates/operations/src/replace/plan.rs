@@ -34,9 +34,8 @@ pub(super) fn plan<'s>(
 ) -> Result<Vec<Plan<'s>>> {
     let mut plans = Vec::new();
     for entry in &catalog.collections {
-        let numbers = catalog.partitions().filter(|(id, _)| *id == entry.id);
         let mut stores: Option<Vec<Arc<dyn AnyStore>>> = None;
-        for (id, number) in numbers {
+        for number in 0..entry.settings.partitions {
             let place = partition_place(volumes, catalog, entry, number);
             let mut tables = Vec::new();
             for table in named_tables(&**database.env(), &place)? {
@@ -48,7 +47,8 @@ pub(super) fn plan<'s>(
                 continue;
             }
             let mut sources = snapshot.partitions.iter();
-            let source = sources.find(|files| (files.collection, files.partition) == (id, number));
+            let source =
+                sources.find(|files| (files.collection, files.partition) == (entry.id, number));
             let source = source.ok_or_else(|| {
                 Error::Invalid(format!(
                     "collection {:?} is newer than snapshot {}: take a newer one of a follower, or \

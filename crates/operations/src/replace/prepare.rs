@@ -3,22 +3,18 @@
 use super::plan::Plan;
 use crate::backup::{BackupDir, Snapshot};
 use crate::file_source::{FileSource, spread};
+use crate::follow::{Cursor, Verdict};
 use crate::restore::{SnapshotFiles, restore_files};
 use quire_database::catalog::{Catalog, partition_dir};
 use quire_database::directory::{REPLACEMENT_NAME, partition_place};
 use quire_database::{Database, DatabaseBuilder, Error, Result, engine};
 use quire_env::{Env, VolumeId, Volumes};
-use quire_model::Position;
 use quire_store::{AnyStore, Durability, FileName, Shipped};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Records are taken from the log in pieces of about this size.
 const PIECE_BYTES: usize = 4 << 20;
-
-/// How many records of a snapshot are compared with those here: its newest, then ever older ones,
-/// twice as far back each time.
-const RECORDS_COMPARED: u32 = 16;
 
 /// Opens the database or what is prepared of one. No background work writes to it.
 pub(super) fn open(env: &Arc<dyn Env>, volumes: &Volumes) -> Result<Database> {
@@ -182,15 +178,15 @@ fn add(from: &dyn AnyStore, to: &dyn AnyStore, plan: &Plan<'_>) -> Result<()> {
     if seen.0 != plan.source.position || seen > last {
         return Err(changed(plan));
     }
-    let older = (0..RECORDS_COMPARED).filter_map(|n| seen.0.checked_sub((1 << n) >> 1));
-    for position in older.filter(|position| *position > 0).map(Position) {
-        let (here, there) = (from.fingerprint(position)?, to.fingerprint(position)?);
-        if here.is_some() && there.is_some() && here != there {
-            return Err(Error::Diverged(format!(
-                "record {position} of partition {} of collection {:?} is another one in the \
-                 snapshot: it is not of the past of this database",
-                plan.number, plan.entry.name
-            )));
+    match Cursor::of(plan.entry.id, plan.number, to)?.judge(&plan.entry.name, from)? {
+        Verdict::Follows => {}
+        Verdict::Diverged(why) => {
+            let what = format!("the snapshot is not of the past of this database: {why}");
+            return Err(Error::Diverged(what));
+        }
+        Verdict::StartOver(why) => {
+            let what = format!("the snapshot can't be compared with this database: {why}");
+            return Err(Error::Invalid(what));
         }
     }
     while to.extent().last < last {

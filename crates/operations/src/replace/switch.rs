@@ -30,16 +30,16 @@ struct Switch {
     restored: Vec<(u32, u32)>,
 }
 
-/// Begins the switch, when all is prepared and durable, and takes it to its end. `catalog` has the
-/// volumes as they will be.
+/// Begins the switch to the volumes `after`, when all is prepared and durable, and takes it to its
+/// end. `catalog` names them.
 pub(super) fn begin(
     env: &Arc<dyn Env>,
-    before: &Volumes,
+    after: &Volumes,
     catalog: &Catalog,
     lost: &[VolumeId],
     restored: Vec<(u32, u32)>,
 ) -> Result<()> {
-    let root = before.root();
+    let root = after.root();
     let lock = env.lock_dir(root)?;
     // The database was closed for an instant. If it was opened meanwhile, what was prepared is
     // gone, and perhaps the volumes are there again.
@@ -48,7 +48,7 @@ pub(super) fn begin(
     let is_lost = |id: &VolumeId| found.get(*id).is_ok_and(|volume| !volume.is_there);
     let mut prepared = true;
     for id in lost {
-        let path = Path::new(&named(catalog, *id)?.path).join(REPLACEMENT_NAME);
+        let path = after.get(*id)?.path.join(REPLACEMENT_NAME);
         prepared = prepared && env.exists(&path)?;
     }
     if !prepared || !lost.iter().all(is_lost) || !current.same_collections(catalog) {
@@ -68,13 +68,6 @@ pub(super) fn begin(
     drop(lock);
     finish(env, root)?;
     Ok(())
-}
-
-fn named(catalog: &Catalog, id: VolumeId) -> Result<&NamedVolume> {
-    let mut named = catalog.named_volumes.iter();
-    named
-        .nth(usize::from(id.0))
-        .ok_or_else(|| Error::Invalid("the catalog does not name all volumes".into()))
 }
 
 /// The volumes that the database in `root` is being switched to, and which of them are new.

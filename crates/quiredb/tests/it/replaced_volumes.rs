@@ -1,12 +1,13 @@
 //! A lost volume is replaced from a backup: of the database, or of a follower.
 
+use crate::volumes::{builder, key, schema};
 use quiredb::operations::{
     BackupOptions, ReplaceOptions, ReplaceReport, VerifyOptions, backup, replace_volumes, restore,
     verify,
 };
-use quiredb::wide::{Schema, WideCollection};
+use quiredb::wide::WideCollection;
 use quiredb::{
-    CollectionSettings, Database, DatabaseBuilder, Document, Env, ErrorKind, Key, Medium, SimEnv,
+    CollectionSettings, Database, DatabaseBuilder, Document, Env, ErrorKind, Medium, SimEnv,
     Volumes,
 };
 use std::collections::BTreeMap;
@@ -19,27 +20,11 @@ type Tested<T = ()> = Result<T, Box<dyn std::error::Error>>;
 const BACKUP: &str = "/backup";
 const COLD: &str = "/hdd/db";
 
-fn builder(env: &Arc<SimEnv>) -> DatabaseBuilder {
-    Database::builder("/ssd/db")
-        .env(env.clone())
-        .scrub_every(None)
-}
-
-fn schema() -> Schema {
-    let schema = Schema::from_json(
-        br#"{
-            "properties": {
-                "title": {"type": "string"},
-                "html": {"type": "string", "group": "cold"}
-            },
-            "groups": {"cold": {"tier": "hdd", "codec": "none"}}
-        }"#,
-    );
-    schema.unwrap()
-}
-
-fn key(number: u32) -> Key {
-    Key::parse(&format!("page-{number}")).unwrap()
+fn settings(partitions: u32) -> CollectionSettings {
+    CollectionSettings {
+        partitions,
+        ..CollectionSettings::default()
+    }
 }
 
 /// Writes pages `from` to `to`, and as many cars, and flushes them.
@@ -60,10 +45,6 @@ fn write(database: &Database, from: u32, to: u32) -> quiredb::Result<()> {
 /// A database on an SSD and an HDD, with 40 pages and cars.
 fn create(env: &Arc<SimEnv>) -> quiredb::Result<Database> {
     let database = builder(env).volume("cold", COLD, Medium::Hdd).open()?;
-    let settings = |partitions| CollectionSettings {
-        partitions,
-        ..CollectionSettings::default()
-    };
     database.create_wide_collection("pages", schema(), settings(2))?;
     database.create_collection("cars", settings(2))?;
     write(&database, 0, 40)?;
@@ -230,11 +211,7 @@ fn a_schema_and_settings_that_changed_after_the_backup_are_kept() -> Tested {
 
     // A collection that is newer than the backup.
     let database = builder(&env).create(false).open()?;
-    let settings = CollectionSettings {
-        partitions: 1,
-        ..CollectionSettings::default()
-    };
-    let newer = database.create_wide_collection("newer", schema(), settings)?;
+    let newer = database.create_wide_collection("newer", schema(), settings(1))?;
     newer.put(&key(1), &Document::from_json(br#"{"html":"x"}"#)?)?;
     newer.flush()?;
     database.close()?;
@@ -320,11 +297,7 @@ fn where_the_log_lacks_what_came_after_a_backup_only_a_newer_one_is_taken() -> T
     let database = builder(&env).segment(64 << 10);
     let database = database.volume("cold", COLD, Medium::Hdd).open()?;
     // The partitions of a collection share how much of the log is kept: each has little of it.
-    let settings = CollectionSettings {
-        partitions: 512,
-        ..CollectionSettings::default()
-    };
-    let pages = database.create_wide_collection("pages", schema(), settings)?;
+    let pages = database.create_wide_collection("pages", schema(), settings(512))?;
     let mut random = 1_u64;
     let mut put = || -> quiredb::Result<()> {
         let mut html = String::new();
@@ -374,11 +347,7 @@ fn a_plain_collection_over_two_disks_is_whole_again_from_any_backup() -> Tested 
         env.set_capacity_below(Path::new(disk), 100 << 20);
     }
     let database = builder(&env).volume("second", COLD, Medium::Ssd).open()?;
-    let settings = CollectionSettings {
-        partitions: 3,
-        ..CollectionSettings::default()
-    };
-    let cars = database.create_collection("cars", settings)?;
+    let cars = database.create_collection("cars", settings(3))?;
     let mut expected = 0;
     for round in 0..8 {
         for number in 0..30 {
@@ -581,12 +550,8 @@ fn all_lost_volumes_are_replaced_at_once() -> Tested {
         .volume("cold", COLD, Medium::Hdd)
         .volume("more", "/hdd2/db", Medium::Hdd)
         .open()?;
-    let settings = CollectionSettings {
-        partitions: 2,
-        ..CollectionSettings::default()
-    };
-    database.create_wide_collection("pages", schema(), settings.clone())?;
-    database.create_collection("cars", settings)?;
+    database.create_wide_collection("pages", schema(), settings(2))?;
+    database.create_collection("cars", settings(2))?;
     for round in 0..5 {
         write(&database, 10 * round, 10 * round + 20)?;
         if round == 2 {

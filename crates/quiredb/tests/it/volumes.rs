@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-fn builder(env: &Arc<SimEnv>) -> DatabaseBuilder {
+pub(crate) fn builder(env: &Arc<SimEnv>) -> DatabaseBuilder {
     Database::builder("/ssd/db")
         .env(env.clone())
         .scrub_every(None)
@@ -26,7 +26,7 @@ fn create(env: &Arc<SimEnv>) -> quiredb::Result<Database> {
     builder.volume("two", two, Medium::Hdd).open()
 }
 
-fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     let schema = Schema::from_json(
         br#"{
             "properties": {
@@ -46,7 +46,7 @@ fn settings() -> CollectionSettings {
     }
 }
 
-fn key(number: u32) -> Key {
+pub(crate) fn key(number: u32) -> Key {
     Key::parse(&format!("page-{number}")).unwrap()
 }
 

@@ -6,7 +6,7 @@ use std::vec;
 
 use axum::http::StatusCode;
 use quiredb::query::{Answer as Found, Error as QueryError, Hit, Options, Prepared, UnknownFields};
-use quiredb::{ID, View, Within};
+use quiredb::{View, Within};
 
 use super::answer_text::AnswerText;
 use super::end::End;
@@ -41,16 +41,10 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     let held = state.buffers.hold(memory_of(&text), state.memory_timeout);
     let mut held = held.await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let (view, key_field) = match engine.frozen(&name) {
-            // A frozen file does not say. A key that is carried beside the field is read as well.
-            Some(frozen) => (frozen.view(), ID.to_owned()),
-            None => {
-                let collection = engine.collection(&name)?;
-                let view = collection.view();
-                let view = view.map_err(|error| Failure::engine(&error, Some(&name)))?;
-                (view, collection.settings().key_field.clone())
-            }
-        };
+        let collection = engine.collection(&name)?;
+        let view = collection.view();
+        let view = view.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        let key_field = collection.settings().key_field.clone();
         let explains = text.explain || noted.is_some();
         let (mut found, warnings) =
             execute(engine, &view, &query, &text, explains, &key_field, stop)?;

@@ -82,14 +82,23 @@ fn get_counted(
 /// # Errors
 /// Of damage.
 pub(crate) fn get_frozen(collection: &FrozenCollection, key: &Key) -> Outcome<Option<Found>> {
-    let using = collection.usage().begin(Use::GetFound);
-    let found = collection.view().get(key);
+    let found = counted(collection.usage(), || collection.view().get(key));
+    found.map_err(|error| Failure::engine(&error, Some(collection.name())))
+}
+
+/// A get, which is counted.
+pub(crate) fn counted<T, E>(
+    usage: &Usage,
+    get: impl FnOnce() -> Result<Option<T>, E>,
+) -> Result<Option<T>, E> {
+    let using = usage.begin(Use::GetFound);
+    let found = get();
     match &found {
         Ok(Some(_)) => using.end(1),
         Ok(None) => using.end_as(Use::GetMissing, 1),
         Err(_) => {}
     }
-    found.map_err(|error| Failure::engine(&error, Some(collection.name())))
+    found
 }
 
 /// The document under `key` of a collection or an alias, and the collection's name. A large one has

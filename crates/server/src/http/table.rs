@@ -179,7 +179,8 @@ impl TableFormat {
     }
 }
 
-fn text(text: String) -> Answer {
+/// A table, or a list of them, as text.
+pub(crate) fn text(text: String) -> Answer {
     Answer::text("text/plain; charset=UTF-8", text)
 }
 

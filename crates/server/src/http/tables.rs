@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::call::Call;
 use super::failure::Outcome;
 use super::openapi::Endpoints;
+use super::table::text;
 
 const TABLES: &str = "/_cat/";
 
@@ -14,6 +15,5 @@ pub(crate) async fn tables(call: Call<Endpoints>) -> Outcome<Answer> {
     paths.sort_unstable();
     paths.dedup();
     let lines = ["=^.^="].into_iter().chain(paths);
-    let text = lines.flat_map(|line| [line, "\n"]).collect();
-    Ok(Answer::text("text/plain; charset=UTF-8", text))
+    Ok(text(lines.flat_map(|line| [line, "\n"]).collect()))
 }

@@ -11,7 +11,7 @@ use super::filter::{known, unsupported};
 use super::hits::Search;
 use super::request::Request;
 use super::state::SearchState;
-use super::terms_lookup::{has_lookup, look_up};
+use super::terms_lookup::look_up;
 use super::{hold, hold_now, point};
 use crate::access::named::check_own_item;
 use crate::access::role::Action;
@@ -155,9 +155,7 @@ fn answer(
     ];
     known(&search.header, "header", &known_here)?;
     let mut body = search.body.clone();
-    if has_lookup(&mut body) {
-        look_up(&mut body, engine, &state.buffers, grant)?;
-    }
+    look_up(&mut body, engine, &state.buffers, grant)?;
     let mut request = Request::search(body, params, engine.now_millis())?;
     request.noted = noted.cloned();
     let views = match &request.point {

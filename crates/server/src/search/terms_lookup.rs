@@ -3,17 +3,20 @@
 //!
 //! The values take the place of the lookup before the query is translated.
 
-use quiredb::{Collection, Found, Key, ObjectRef, Use, ValueRef};
+use std::ops::ControlFlow;
+
+use quiredb::ValueRef;
+use quiredb::query::Path;
 use serde_json::{Map, Value as Json};
 
 use super::filter::{known, object, text, unsupported};
 use crate::access::named::check_own_item;
 use crate::access::role::Action;
 use crate::audit::AuditedGrant;
-use crate::documents::lookup::{get_frozen, get_held_now};
+use crate::documents::lookup::{counted, get_frozen, get_held_now};
 use crate::documents::parse::parse_key;
 use crate::engine::Engine;
-use crate::http::buffers::{Buffers, Held};
+use crate::http::buffers::Buffers;
 use crate::http::failure::Outcome;
 
 /// The most values of all lookups of a query, as in OpenSearch.
@@ -55,45 +58,40 @@ pub(crate) fn look_up(
         let key = parse_key(&id)?;
         let (found, _held) = match engine.frozen(&index) {
             Some(frozen) => (get_frozen(&frozen, &key)?, None),
-            None => get(&engine.collection(&index)?, buffers, &key)?.unzip(),
+            None => {
+                let collection = engine.collection(&index)?;
+                let get = || get_held_now(&collection, buffers, &key);
+                counted(collection.usage(), get)?.unzip()
+            }
         };
-        let path: Vec<&str> = path.split('.').collect();
         let mut values = Vec::new();
         let mut add = |value: ValueRef<'_>| {
+            if value == ValueRef::Null {
+                return ControlFlow::Continue(());
+            }
             count += 1;
             bytes += value.json_bytes();
             if count > VALUES_MAX || bytes > VALUES_BYTES_MAX {
-                return Err(unsupported(format!(
-                    "[terms] looks up too many values: {VALUES_MAX} of {VALUES_BYTES_MAX} bytes \
-                     in all are the most of a query"
-                )));
+                return ControlFlow::Break(());
             }
             let mut json = Vec::new();
             value.write_json(&mut json);
             values.extend(serde_json::from_slice::<Json>(&json));
-            Ok(())
+            ControlFlow::Continue(())
         };
-        if let Some(found) = &found {
-            values_at(found.document.root(), &path, &mut add)?;
+        if let Some(found) = &found
+            && Path::new(&path)
+                .visit(found.document.root(), &mut add)
+                .is_break()
+        {
+            return Err(unsupported(format!(
+                "[terms] looks up too many values: {VALUES_MAX} of {VALUES_BYTES_MAX} bytes in \
+                 all are the most of a query"
+            )));
         }
         *lookup = Json::Array(values);
     }
     Ok(())
-}
-
-/// The document under `key`, and the memory reserved for it if it is large. Counted as a get.
-fn get(
-    collection: &Collection,
-    buffers: &Buffers,
-    key: &Key,
-) -> Outcome<Option<(Found, Option<Held>)>> {
-    let using = collection.usage().begin(Use::GetFound);
-    let found = get_held_now(collection, buffers, key)?;
-    match &found {
-        Some(_) => using.end(1),
-        None => using.end_as(Use::GetMissing, 1),
-    }
-    Ok(found)
 }
 
 /// The lookups of a search's query.
@@ -132,33 +130,5 @@ fn find<'q>(query: &'q mut Json, found: &mut Vec<&'q mut Json>) {
             }
             _ => {}
         }
-    }
-}
-
-/// Calls `add` with each value at a path, of an array with each element. Null is no value.
-fn values_at(
-    object: ObjectRef<'_>,
-    path: &[&str],
-    add: &mut dyn FnMut(ValueRef<'_>) -> Outcome<()>,
-) -> Outcome<()> {
-    match path.split_first() {
-        Some((name, rest)) => object
-            .get(name)
-            .map_or(Ok(()), |value| values_in(value, rest, add)),
-        None => Ok(()),
-    }
-}
-
-fn values_in(
-    value: ValueRef<'_>,
-    path: &[&str],
-    add: &mut dyn FnMut(ValueRef<'_>) -> Outcome<()>,
-) -> Outcome<()> {
-    match value {
-        ValueRef::Array(items) => items.iter().try_for_each(|item| values_in(item, path, add)),
-        ValueRef::Object(inner) => values_at(inner, path, add),
-        ValueRef::Null => Ok(()),
-        value if path.is_empty() => add(value),
-        _ => Ok(()),
     }
 }
