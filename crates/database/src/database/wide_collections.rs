@@ -1,0 +1,150 @@
+//! The wide collections of a database: made, opened, altered.
+
+use super::{Database, State};
+use crate::attached::AttachedTriggers;
+use crate::catalog::Entry;
+use crate::settings::CollectionSettings;
+use crate::stored_code::triggers_of;
+use crate::wide::WideCollection;
+use crate::{Error, Result};
+use quire_wide::{Schema, WidePartition};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// All partitions of a wide collection together keep this many bytes of the log that their trees do
+/// not need, for followers that come back.
+const OBSOLETE_BYTES_KEPT: u64 = 256 << 20;
+
+impl Database {
+    /// Makes a wide collection with these settings, which have its schema.
+    pub(crate) fn create_wide(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<WideCollection> {
+        self.check_tiers(&settings)?;
+        self.create_wide_copy(name, settings)
+    }
+
+    /// As [`create_wide`](Database::create_wide), of what another database has: where a tier has no
+    /// volume, the first takes the tables.
+    pub(crate) fn create_wide_copy(
+        &self,
+        name: &str,
+        settings: CollectionSettings,
+    ) -> Result<WideCollection> {
+        let mut state = self.state()?;
+        let entry = self.new_entry(&state, name, settings, BTreeMap::new())?;
+        self.make_wide_locked(&mut state, &entry)
+    }
+
+    pub(super) fn make_wide_locked(
+        &self,
+        state: &mut State,
+        entry: &Entry,
+    ) -> Result<WideCollection> {
+        self.make_partitions(state, entry, &[], WidePartition::create)?;
+        self.open_wide_locked(state, entry)
+    }
+
+    /// The wide collection of this name.
+    pub(crate) fn open_wide(&self, name: &str) -> Result<WideCollection> {
+        let mut state = self.state()?;
+        let entry = self.entry(&state, name)?;
+        self.open_wide_locked(&mut state, &entry)
+    }
+
+    /// Gives a wide collection the schema that `alter` makes of the one that it has.
+    pub(crate) fn change_schema(
+        &self,
+        name: &str,
+        alter: impl FnOnce(Schema) -> quire_wide::Result<Schema>,
+    ) -> Result<WideCollection> {
+        let mut state = self.state()?;
+        let entry = self.entry(&state, name)?;
+        let collection = self.open_wide_locked(&mut state, &entry)?;
+        let schema = alter((*collection.schema()).clone())?;
+        let settings = CollectionSettings {
+            wide: Some(schema.clone()),
+            ..entry.settings.clone()
+        };
+        self.check_tiers(&settings)?;
+        self.replace_schema(&mut state, &entry, settings, schema)
+    }
+
+    /// Gives a wide collection these settings, which have this schema.
+    pub(super) fn replace_schema(
+        &self,
+        state: &mut State,
+        entry: &Entry,
+        settings: CollectionSettings,
+        schema: Schema,
+    ) -> Result<WideCollection> {
+        settings.check()?;
+        let collection = self.open_wide_locked(state, entry)?;
+        let mut catalog = state.catalog.clone();
+        let mut entries = catalog.collections.iter_mut();
+        if let Some(entry) = entries.find(|other| other.id == entry.id) {
+            entry.settings = settings.clone();
+        }
+        self.replace_catalog(state, catalog)?;
+        collection.set_settings(settings, schema);
+        Ok(collection)
+    }
+
+    pub(super) fn open_wide_locked(
+        &self,
+        state: &mut State,
+        entry: &Entry,
+    ) -> Result<WideCollection> {
+        let Some(schema) = &entry.settings.wide else {
+            let what = format!("collection {:?} is a plain one, and not wide", entry.name);
+            return Err(Error::Invalid(what));
+        };
+        if let Some(collection) = state.open_wide.get(&entry.id) {
+            return Ok(collection.clone());
+        }
+        if state.in_doubt.contains(&entry.id) {
+            self.replace_catalog(state, state.catalog.clone())?;
+        }
+        let begun = self.env().monotonic();
+        let open = |number| {
+            let mut options = self.store_options(&entry.settings);
+            options.log.obsolete_bytes_kept =
+                OBSOLETE_BYTES_KEPT / u64::from(entry.settings.partitions.max(1));
+            WidePartition::open(
+                Arc::clone(&self.inner.shared),
+                self.place(&state.catalog, entry, number),
+                number,
+                options,
+                schema,
+                Arc::clone(&self.inner.changed),
+            )
+        };
+        let partitions = (0..entry.settings.partitions).map(open);
+        let identity = state.catalog.identity(entry.id, 0);
+        let collection = WideCollection::new(
+            (entry.name.clone(), identity, begun),
+            entry.settings.clone(),
+            schema.clone(),
+            AttachedTriggers::new(triggers_of(&state.catalog, entry)?),
+            partitions.collect::<quire_wide::Result<_>>()?,
+            self.volumes(),
+            self.inner.options.retention,
+        );
+        state.open_wide.insert(entry.id, collection.clone());
+        Ok(collection)
+    }
+
+    /// Whether there is a wide collection of this name.
+    pub fn is_wide(&self, name: &str) -> bool {
+        let state = self.inner.state.lock();
+        let entry = state.catalog.find(name);
+        entry.is_some_and(|entry| entry.settings.wide.is_some())
+    }
+
+    /// The names of the wide collections, sorted.
+    pub fn wide_collections(&self) -> Vec<String> {
+        self.inner.state.lock().catalog.names(true)
+    }
+}
