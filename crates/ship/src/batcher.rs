@@ -12,6 +12,9 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+/// The most bulks that are settled or under way behind one that is not settled.
+const LEDGER_MAX: usize = 1024;
+
 /// Changes to send together.
 #[derive(Debug)]
 pub(crate) struct Bulk {
@@ -27,6 +30,7 @@ pub(crate) struct Batcher {
     waiting_bytes: usize,
     keys: HashSet<Arc<str>>,
     ledger: VecDeque<Entry>,
+    under_way: usize,
     /// The number of the ledger's first entry.
     first: u64,
     /// After the last change that was cut into a bulk.
@@ -58,6 +62,7 @@ impl Batcher {
             waiting_bytes: 0,
             keys: HashSet::new(),
             ledger: VecDeque::new(),
+            under_way: 0,
             first: 0,
             cut: cursor.clone(),
             settled: Settled {
@@ -81,7 +86,7 @@ impl Batcher {
 
     /// Bulks that are under way.
     pub(crate) fn under_way(&self) -> usize {
-        self.ledger.iter().filter(|entry| !entry.is_settled).count()
+        self.under_way
     }
 
     /// Whether nothing waits and nothing is under way.
@@ -95,9 +100,11 @@ impl Batcher {
     }
 
     /// The next bulk, of about `bytes_max` bytes; a smaller one only if `is_partial` or if the next
-    /// change must wait for one under way. None if there is none to send now.
+    /// change must wait for one under way. None if there is none to send now, or if too many are
+    /// behind one that is not settled.
     pub(crate) fn cut(&mut self, bytes_max: usize, is_partial: bool) -> Option<Bulk> {
-        if self.waiting_bytes < bytes_max && !is_partial {
+        let is_full = self.ledger.len() >= LEDGER_MAX;
+        if is_full || (self.waiting_bytes < bytes_max && !is_partial) {
             return None;
         }
         let mut places: HashMap<Arc<str>, usize> = HashMap::new();
@@ -127,6 +134,7 @@ impl Batcher {
             return None;
         }
         self.keys.extend(places.into_keys());
+        self.under_way += 1;
         let number = self.first + self.ledger.len() as u64;
         self.ledger.push_back(Entry {
             after: Settled {
@@ -155,6 +163,7 @@ impl Batcher {
         if let Some(entry) = entry {
             assert!(!entry.is_settled, "a bulk is settled once");
             entry.is_settled = true;
+            self.under_way -= 1;
             entry.after.mark = mark;
         }
         while self.ledger.front().is_some_and(|entry| entry.is_settled)
@@ -184,6 +193,24 @@ mod tests {
             key: key.to_string().into(),
             document: (!key.is_multiple_of(3)).then(|| "{}".into()),
         }
+    }
+
+    #[test]
+    fn bulks_behind_one_that_is_not_settled_are_bounded() {
+        let mut batcher = Batcher::new(Cursor::default(), None);
+        batcher.add((1..=2000).map(|n| change(n, u8::from(n > 1))).collect());
+        let stuck = batcher.cut(1, true).unwrap();
+        let mut others = 0;
+        while let Some(bulk) = batcher.cut(1, true) {
+            assert_eq!(batcher.under_way(), 2);
+            batcher.settle(&bulk, None);
+            assert_eq!(batcher.under_way(), 1);
+            others += 1;
+        }
+        assert_eq!(others, 1023);
+        batcher.settle(&stuck, None);
+        assert_eq!(batcher.settled().changes, 1024);
+        assert!(batcher.cut(1, true).is_some());
     }
 
     proptest! {

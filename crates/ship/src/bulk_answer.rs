@@ -36,6 +36,8 @@ pub(crate) fn read(answer: &Answer, count: usize) -> Result<Vec<Verdict>, Failur
     match answer.status {
         200 => {}
         408 | 429 | 500.. => return Err(Failure::Busy(answer.excerpt())),
+        // A key that is too long, for instance.
+        400 => return Err(Failure::Refused(answer.excerpt())),
         413 => return Err(Failure::TooLarge(answer.excerpt())),
         _ => return Err(Failure::Final(answer.excerpt())),
     }
@@ -122,6 +124,10 @@ mod tests {
         assert!(matches!(
             read(&answer(413, ""), 1),
             Err(Failure::TooLarge(_))
+        ));
+        assert!(matches!(
+            read(&answer(400, ""), 1),
+            Err(Failure::Refused(_))
         ));
         assert!(matches!(read(&answer(401, ""), 1), Err(Failure::Final(_))));
     }

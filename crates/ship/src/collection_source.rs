@@ -4,7 +4,7 @@ use crate::change::{Change, Cursor};
 use crate::error::{Error, Result};
 use crate::topic::{Source, Topic};
 use quiredb::{Collection, Key, Position};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A collection of an open database: its current documents, the deletions that are left in its log,
@@ -51,7 +51,8 @@ impl Source for CollectionSource {
         true
     }
 
-    fn open(&self, _place: Option<&Value>) -> Result<Box<dyn Topic>> {
+    fn open(&self, place: Option<&Value>) -> Result<Box<dyn Topic>> {
+        check(place, &identity(&self.collection))?;
         Ok(Box::new(CollectionTopic {
             collection: self.collection.clone(),
             reading: None,
@@ -122,6 +123,10 @@ impl Topic for CollectionTopic {
         Ok(changes)
     }
 
+    fn place(&self) -> Option<Value> {
+        Some(place(&identity(&self.collection)))
+    }
+
     fn end(&self) -> Option<Cursor> {
         let positions = self.collection.positions();
         Some(Cursor::new(
@@ -140,6 +145,33 @@ fn of_log(change: &quiredb::Change) -> Change {
             .document
             .as_ref()
             .map(|document| document.to_json().into_boxed_str()),
+    }
+}
+
+/// What no other collection has.
+fn identity(collection: &Collection) -> String {
+    let bytes = collection.identity();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The place of readers of a collection: a cursor says nothing of another one.
+pub(crate) fn place(identity: &str) -> Value {
+    json!({ "collection": identity })
+}
+
+/// Refuses a place of another collection.
+///
+/// # Errors
+/// If it is of another one.
+pub(crate) fn check(place: Option<&Value>, identity: &str) -> Result<()> {
+    match place.and_then(|place| place["collection"].as_str()) {
+        Some(stored) if stored != identity => Err(Error::Source(
+            "the stored position is of another collection: it was made anew, or its alias stands \
+             for another one now. Remove the sinks' documents and the stored positions, to begin \
+             anew"
+                .to_owned(),
+        )),
+        _ => Ok(()),
     }
 }
 

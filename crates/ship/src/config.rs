@@ -14,8 +14,8 @@ use crate::sink::Sink;
 use crate::topic::Source;
 use quire_env::Env;
 use serde::Deserialize;
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ const FILE_BYTES: u64 = 1 << 30;
 const CONCURRENCY_TUNED: usize = 16;
 const CONCURRENCY_MAX: usize = 64;
 const BULK_BYTES_MAX: usize = 64 << 20;
+const UNDER_WAY_BYTES_MAX: usize = 256 << 20;
 
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -183,12 +184,21 @@ impl PipeConfig {
         if self.sinks.is_empty() {
             return Err("there is no sink: add a part that begins with [[sink]]".to_owned());
         }
-        let mut names = BTreeSet::new();
+        let (mut names, mut folders) = (BTreeSet::new(), BTreeMap::new());
         for sink in &self.sinks {
             sink.check()
                 .map_err(|why| format!("sink {:?}: {why}", sink.name))?;
             if !names.insert(&sink.name) {
                 return Err(format!("two sinks are named {:?}", sink.name));
+            }
+            let Some(folder) = sink.directory.as_deref().map(plain) else {
+                continue;
+            };
+            if let Some(other) = folders.insert(folder, &sink.name) {
+                let name = &sink.name;
+                return Err(format!(
+                    "sinks {other:?} and {name:?} have one folder: each would cut the other's files"
+                ));
             }
         }
         match &self.reindex {
@@ -381,7 +391,15 @@ impl SinkConfig {
             _ => Ok(()),
         };
         within("bulk_bytes", self.bulk_bytes, 1024, BULK_BYTES_MAX)?;
-        within("concurrency", self.concurrency, 1, CONCURRENCY_MAX)
+        within("concurrency", self.concurrency, 1, CONCURRENCY_MAX)?;
+        let under_way = self.bulk_bytes.zip(self.concurrency);
+        let under_way = under_way.map(|(bytes, count)| bytes * count);
+        within(
+            "bulk_bytes times concurrency",
+            under_way,
+            1,
+            UNDER_WAY_BYTES_MAX,
+        )
     }
 
     /// A client of the sink's server.
@@ -445,6 +463,12 @@ impl SinkConfig {
             dead_letters_max: self.dead_letters_max.unwrap_or(DEAD_LETTERS_MAX),
         }
     }
+}
+
+/// A path without parts that say nothing.
+fn plain(path: &Path) -> PathBuf {
+    let parts = path.components();
+    parts.filter(|part| *part != Component::CurDir).collect()
 }
 
 /// What was perhaps meant by an unknown key, from the message that names it and the known ones.
@@ -516,6 +540,31 @@ index = "tracks"
         }
         let none = GOOD.split("[[sink]]").next().unwrap();
         assert!(PipeConfig::parse(none).unwrap_err().contains("[[sink]]"));
+    }
+
+    #[test]
+    fn sinks_of_one_folder_and_bulks_that_do_not_fit_in_memory_are_refused() {
+        let files = |name: &str, directory: &str| {
+            format!("[[sink]]\nname = {name:?}\nkind = \"ndjson\"\ndirectory = {directory:?}\n")
+        };
+        let two = |one: &str, other: &str| {
+            PipeConfig::parse(&format!("{GOOD}{}{}", files("a", one), files("b", other)))
+        };
+        two("out/a", "out/b").unwrap();
+        for other in ["out", "./out", "out/", "out/."] {
+            let why = two("out", other).unwrap_err();
+            assert!(
+                why.contains("\"a\" and \"b\"") && why.contains("folder"),
+                "{why}"
+            );
+        }
+        let with = |bulk_bytes: u64, concurrency: u64| {
+            let set = format!("bulk_bytes = {bulk_bytes}\nconcurrency = {concurrency}\nindex =");
+            PipeConfig::parse(&GOOD.replace("index =", &set))
+        };
+        with(4 << 20, 64).unwrap();
+        let why = with(64 << 20, 64).unwrap_err();
+        assert!(why.contains("bulk_bytes times concurrency"), "{why}");
     }
 
     #[test]

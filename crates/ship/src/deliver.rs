@@ -35,7 +35,12 @@ pub(crate) struct Tally {
     pub(crate) rejections: AtomicU64,
     pub(crate) had: AtomicU64,
     pub(crate) dead_letters: AtomicU64,
+    /// The sink has taken a change in this run.
+    has_taken: AtomicBool,
 }
+
+/// Changes that a sink refuses, with the reasons.
+type Refused<'c> = Vec<(&'c Change, String)>;
 
 impl Delivery<'_> {
     /// Sends a bulk until it is settled.
@@ -43,10 +48,29 @@ impl Delivery<'_> {
     /// # Errors
     /// If the sink will take nothing, too much was refused, or the run was stopped.
     pub(crate) fn deliver(&self, bulk: &Bulk) -> Result<()> {
-        self.settle(bulk.changes.iter().collect())
+        let mut alone = Refused::new();
+        self.settle(bulk.changes.iter().collect(), &mut alone)?;
+        let (count, all) = (alone.len(), bulk.changes.len());
+        match alone.pop() {
+            // It may refuse whatever it is sent.
+            Some((_, why)) if count == all && count > 1 && !self.has_taken() => {
+                Err(self.refuses_all(why))
+            }
+            Some(last) => {
+                alone.push(last);
+                self.bury(&alone)
+            }
+            None => Ok(()),
+        }
     }
 
-    fn settle(&self, mut left: Vec<&Change>) -> Result<()> {
+    fn has_taken(&self) -> bool {
+        self.tally.has_taken.load(Ordering::Relaxed)
+    }
+
+    /// Sends changes until they are settled, but for those that are refused though they are sent
+    /// alone, which are added to `alone`.
+    fn settle<'c>(&self, mut left: Vec<&'c Change>, alone: &mut Refused<'c>) -> Result<()> {
         let mut attempts = 0;
         while !left.is_empty() {
             let why = match self.sink.send(&left) {
@@ -63,7 +87,17 @@ impl Delivery<'_> {
                     Some(why)
                 }
                 Err(Failure::NoAnswer(why)) => Some(why),
-                Err(Failure::TooLarge(why)) => return self.halve(&left, why),
+                Err(Failure::TooLarge(why)) => match &*left {
+                    [one] => return self.bury(&[(*one, why)]),
+                    many => return self.halve(many, alone),
+                },
+                Err(Failure::Refused(why)) => match &*left {
+                    [one] => {
+                        alone.push((one, why));
+                        break;
+                    }
+                    many => return self.halve(many, alone),
+                },
                 Err(Failure::Final(why)) => return Err(self.refuses_all(why)),
             };
             if left.is_empty() {
@@ -88,8 +122,9 @@ impl Delivery<'_> {
         let (mut again, mut why, mut refused) = (Vec::new(), None, Vec::new());
         for (change, verdict) in bulk.iter().zip(verdicts) {
             match verdict {
-                Verdict::Done => {}
+                Verdict::Done => self.tally.has_taken.store(true, Ordering::Relaxed),
                 Verdict::Had => {
+                    self.tally.has_taken.store(true, Ordering::Relaxed);
                     self.tally.had.fetch_add(1, Ordering::Relaxed);
                 }
                 Verdict::Again(reason) => {
@@ -106,14 +141,11 @@ impl Delivery<'_> {
         Ok((again, why))
     }
 
-    /// A bulk that is too large for the sink, in halves.
-    fn halve(&self, bulk: &[&Change], why: String) -> Result<()> {
-        if let [one] = bulk {
-            return self.bury(&[(*one, why)]);
-        }
+    /// Sends a bulk that the sink does not take as a whole in halves.
+    fn halve<'c>(&self, bulk: &[&'c Change], alone: &mut Refused<'c>) -> Result<()> {
         let (first, second) = bulk.split_at(bulk.len() / 2);
-        self.settle(first.to_vec())?;
-        self.settle(second.to_vec())
+        self.settle(first.to_vec(), alone)?;
+        self.settle(second.to_vec(), alone)
     }
 
     /// Puts refused changes aside, durably.
@@ -155,7 +187,7 @@ impl Delivery<'_> {
                     *self.waiting_for.lock() = Some(why);
                     self.wait(attempts)?;
                 }
-                Err(Failure::TooLarge(why) | Failure::Final(why)) => {
+                Err(Failure::TooLarge(why) | Failure::Refused(why) | Failure::Final(why)) => {
                     return Err(self.refuses_all(why));
                 }
             }

@@ -3,13 +3,15 @@
 //! # Invariants
 //! 1. A position is the number of a file, from 0, in its upper bits, and the offset after a line in
 //!    its lower 40. So positions grow from line to line, and from file to file.
-//! 2. Only whole lines are read. The last file may grow; the others are complete.
+//! 2. Only whole lines are read. The last file may grow; the others are complete. A last line
+//!    without an end is whole if it is a whole JSON object: nothing that follows would change it.
 
 use crate::change::{Change, Cursor};
 use crate::change_line;
 use crate::error::{Error, Result};
 use crate::topic::{Source, Topic};
 use quire_env::{Env, ReadFile};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -70,6 +72,11 @@ impl Source for FileSource {
     }
 }
 
+/// The position after a line of a file.
+fn position(number: usize, after: u64) -> u64 {
+    (number as u64) << OFFSET_BITS | after
+}
+
 struct FileTopic {
     env: Arc<dyn Env>,
     paths: Vec<PathBuf>,
@@ -100,17 +107,22 @@ impl Topic for FileTopic {
                 offset += lines.len() as u64;
                 continue;
             }
-            if number + 1 < self.paths.len() {
-                if offset < length {
-                    return Err(self.wrong(number, offset, "the last line has no end"));
-                }
-                (number, offset) = (number + 1, 0);
-            } else if waited < wait {
+            let is_last = number + 1 == self.paths.len();
+            if is_last && waited < wait {
                 self.env.sleep(POLL);
                 waited += POLL;
-            } else {
+                continue;
+            }
+            if let Some(change) = self.last_line(number, offset, length)? {
+                return Ok(vec![change]);
+            }
+            if is_last {
                 return Ok(Vec::new());
             }
+            if offset < length {
+                return Err(self.wrong(number, offset, "the last line has no end"));
+            }
+            (number, offset) = (number + 1, 0);
         }
     }
 
@@ -159,6 +171,28 @@ impl FileTopic {
         }
     }
 
+    /// The line without an end that the file ends with; none if it is not whole.
+    fn last_line(&mut self, number: usize, offset: u64, length: u64) -> Result<Option<Change>> {
+        let bytes = usize::try_from(length - offset).unwrap_or(usize::MAX);
+        if bytes == 0 || bytes > LINE_BYTES_MAX {
+            return Ok(None);
+        }
+        let mut line = vec![0; bytes];
+        self.file(number)?.read_exact_at(offset, &mut line)?;
+        let text = std::str::from_utf8(&line).unwrap_or_default();
+        let text = text.trim_start_matches('\u{feff}').trim();
+        if !text.starts_with('{') || serde_json::from_str::<IgnoredAny>(text).is_err() {
+            return Ok(None);
+        }
+        let change = self.change(&line);
+        let change = change.map_err(|why| self.wrong(number, offset, &why))?;
+        Ok(Some(Change {
+            partition: 0,
+            position: position(number, length),
+            ..change
+        }))
+    }
+
     fn changes(&self, number: usize, start: u64, lines: &[u8]) -> Result<Vec<Change>> {
         let (mut changes, mut begin) = (Vec::new(), 0);
         for end in memchr::memchr_iter(b'\n', lines) {
@@ -174,7 +208,7 @@ impl FileTopic {
             let after = start + begin as u64;
             changes.push(Change {
                 partition: 0,
-                position: (number as u64) << OFFSET_BITS | after,
+                position: position(number, after),
                 ..change
             });
         }

@@ -12,7 +12,8 @@
 //!    among the dead letters. So a kill at any moment loses nothing; what comes twice is harmless
 //!    by external versions, by the sink's mark, or by the order of a key's changes.
 //! 2. Memory is bounded: the reader needs a credit for each read, and the coordinator returns it
-//!    only when less than two bulks wait.
+//!    only when less than two bulks wait. Nothing is cut while too many bulks are behind one that
+//!    is not settled.
 
 use crate::batcher::{Batcher, Bulk};
 use crate::change::{Change, Cursor};
@@ -342,6 +343,9 @@ impl Coordinator<'_, '_> {
                 self.at_end = changes.is_empty();
                 self.end = end;
                 self.read += changes.len() as u64;
+                if self.places.back().is_some_and(|last| last.0 == self.read) {
+                    self.places.pop_back();
+                }
                 self.places.extend(place.map(|place| (self.read, place)));
                 self.batcher.add(changes);
                 if !(self.at_end && self.lane.once) {
@@ -423,7 +427,7 @@ impl Coordinator<'_, '_> {
                 *delivery.waiting_for.lock() = Some(why);
                 return Ok(());
             }
-            Err(Failure::TooLarge(reason) | Failure::Final(reason)) => {
+            Err(Failure::TooLarge(reason) | Failure::Refused(reason) | Failure::Final(reason)) => {
                 return Err(Error::Sink {
                     sink: delivery.name.to_owned(),
                     reason,

@@ -2,7 +2,7 @@
 
 use crate::change::{CHANGE_BYTES_MIN, Change, Cursor};
 use crate::change_line;
-use crate::collection_source::past_the_end;
+use crate::collection_source::{check, past_the_end, place};
 use crate::error::{Error, Result};
 use crate::http::{Answer, Body, Http, segment};
 use crate::sink::Failure;
@@ -69,15 +69,20 @@ impl Source for ServerSource {
         true
     }
 
-    fn open(&self, _place: Option<&Value>) -> Result<Box<dyn Topic>> {
+    fn open(&self, place: Option<&Value>) -> Result<Box<dyn Topic>> {
         let mut topic = ServerTopic {
             http: self.http.clone(),
-            path: format!("/{}/_changes", segment(&self.collection)),
+            path: format!("/{}", segment(&self.collection)),
             partitions: 0,
             is_checked: false,
+            identity: None,
         };
         // The cursor of any answer says how many partitions there are.
         topic.call("limit=1")?;
+        topic.identity = topic.identity()?;
+        if let Some(identity) = &topic.identity {
+            check(place, identity)?;
+        }
         Ok(Box::new(topic))
     }
 }
@@ -86,29 +91,44 @@ struct ServerTopic {
     http: Http,
     path: String,
     partitions: usize,
+    /// What no other collection has; none of a server that does not say it.
+    identity: Option<String>,
     /// Whether the first cursor was compared with the collection.
     is_checked: bool,
 }
 
 impl ServerTopic {
     fn call(&mut self, query: &str) -> Result<Vec<Change>> {
-        let answer = self
-            .http
-            .call("GET", &format!("{}?{query}", self.path), Body::Empty);
+        let answer = self.get(&format!("_changes?{query}"))?;
+        self.parse(&answer)
+    }
+
+    fn get(&self, what: &str) -> Result<Answer> {
+        let path = format!("{}/{what}", self.path);
+        let answer = self.http.call("GET", &path, Body::Empty);
         let answer = answer.map_err(|failure| match failure {
             Failure::NoAnswer(why) | Failure::Busy(why) => Error::SourceAway(why),
-            Failure::TooLarge(why) | Failure::Final(why) => Error::Source(why),
+            Failure::TooLarge(why) | Failure::Refused(why) | Failure::Final(why) => {
+                Error::Source(why)
+            }
         })?;
         match answer.status {
-            200 => self.parse(&answer),
+            200 => Ok(answer),
             408 | 429 | 500.. => Err(Error::SourceAway(answer.excerpt())),
             _ => Err(Error::Source(format!(
-                "{}{}: {}",
+                "{}{path}: {}",
                 self.http.url(),
-                self.path,
                 answer.excerpt()
             ))),
         }
+    }
+
+    /// Which collection has the name now.
+    fn identity(&self) -> Result<Option<String>> {
+        let stats = self.get("_stats/docs")?.json();
+        let mut of_name = stats["indices"].as_object().into_iter().flatten();
+        let uuid = of_name.next().and_then(|(_, stats)| stats["uuid"].as_str());
+        Ok(uuid.map(str::to_owned))
     }
 
     /// Checks that each partition has a change at the last position that was read of it, or after
@@ -169,6 +189,17 @@ impl Topic for ServerTopic {
         let wait = wait.min(WAIT_MAX).as_millis();
         // The server cuts an answer at 4 MiB.
         let limit = bytes_max.div_ceil(CHANGE_BYTES_MIN).clamp(1, LIMIT);
-        self.call(&format!("limit={limit}&wait_ms={wait}&after={after}"))
+        let changes = self.call(&format!("limit={limit}&wait_ms={wait}&after={after}"))?;
+        // They are of that collection if the name still stands for it.
+        if !changes.is_empty()
+            && let Some(now) = self.identity()?
+        {
+            check(self.place().as_ref(), &now)?;
+        }
+        Ok(changes)
+    }
+
+    fn place(&self) -> Option<Value> {
+        self.identity.as_deref().map(place)
     }
 }

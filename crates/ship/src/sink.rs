@@ -26,6 +26,8 @@ pub enum Failure {
     NoAnswer(String),
     /// The bulk is too large for the sink.
     TooLarge(String),
+    /// The sink takes nothing of the bulk because of one or more changes in it.
+    Refused(String),
     /// Another attempt would not help.
     Final(String),
 }
@@ -37,6 +39,7 @@ impl Failure {
             Failure::Busy(why)
             | Failure::NoAnswer(why)
             | Failure::TooLarge(why)
+            | Failure::Refused(why)
             | Failure::Final(why) => why,
         }
     }

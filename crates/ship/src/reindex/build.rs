@@ -30,7 +30,7 @@ pub(crate) fn run(session: &mut Session<'_>, source: &dyn Source) -> Result<Veri
     }
     if !session.history().is_done(Step::Merged) {
         set(session, &place, &begin.tuned)?;
-        fill(session, source, &begin.new)?;
+        fill(session, source, &begin)?;
         merge(session, &begin.new)?;
         session.record(Record::Done { step: Step::Merged })?;
     }
@@ -58,6 +58,10 @@ pub(crate) fn run(session: &mut Session<'_>, source: &dyn Source) -> Result<Veri
 pub(crate) fn create(session: &mut Session<'_>, begin: &Begin) -> Result<()> {
     let place = &Place::Index(begin.new.clone());
     let may_be_ours = session.history().is_create_intended;
+    if session.history().is_drop_intended {
+        // A process that was killed may not have come to it.
+        delete(session, &begin.new)?;
+    }
     announce(session, place, begin.tuned.clone(), &begin.settings)?;
     session.record(Record::Create {
         index: begin.new.clone(),
@@ -88,7 +92,8 @@ pub(crate) fn create(session: &mut Session<'_>, begin: &Begin) -> Result<()> {
 
 /// Ships all, until no primary shard began again meanwhile: one that did has lost what it had not
 /// synced.
-fn fill(session: &mut Session<'_>, source: &dyn Source, index: &str) -> Result<()> {
+fn fill(session: &mut Session<'_>, source: &dyn Source, begin: &Begin) -> Result<()> {
+    let index = &begin.new;
     if session.history().is_done(Step::Replayed) {
         return Ok(());
     }
@@ -105,6 +110,11 @@ fn fill(session: &mut Session<'_>, source: &dyn Source, index: &str) -> Result<(
             });
         }
         session.waits("a shard began again while it was filled, so it is filled once more");
+        if !source.has_dense_positions() {
+            // What was deleted since the rows were read is not told by a reader that begins anew.
+            remove(session, index)?;
+            create(session, begin)?;
+        }
         begin_to_fill(session, source, index)?;
     }
 }
@@ -118,6 +128,29 @@ fn begin_to_fill(session: &mut Session<'_>, source: &dyn Source, index: &str) ->
         index: index.to_owned(),
         terms,
     })
+}
+
+/// Removes an index, after the journal says so.
+///
+/// # Errors
+/// Of the cluster.
+pub(crate) fn remove(session: &mut Session<'_>, index: &str) -> Result<()> {
+    session.record(Record::Drop {
+        index: index.to_owned(),
+    })?;
+    delete(session, index)
+}
+
+fn delete(session: &Session<'_>, index: &str) -> Result<()> {
+    let path = format!("/{}", segment(index));
+    let answer = session.cluster.call("DELETE", &path, None)?;
+    if !matches!(answer.status, 200 | 404) {
+        return Err(Error::Reindex(format!(
+            "cannot remove {index}: {}",
+            answer.excerpt()
+        )));
+    }
+    session.check()
 }
 
 fn flush(session: &Session<'_>, index: &str) -> Result<()> {
@@ -163,7 +196,8 @@ fn merge(session: &Session<'_>, index: &str) -> Result<()> {
     session.check()
 }
 
-/// Waits until all copies are there that the nodes have room for: one of a shard on each.
+/// Waits until all copies are there that the nodes have room for: one of a shard on each. Where the
+/// cluster decides how many there are, it may also say that all are there.
 fn wait_for_copies(session: &Session<'_>, begin: &Begin) -> Result<()> {
     if session.server.flavor == "quire" {
         return Ok(());
@@ -174,17 +208,16 @@ fn wait_for_copies(session: &Session<'_>, begin: &Begin) -> Result<()> {
         value.unwrap_or(0_u64)
     };
     let shards = number(super::settings::SHARDS);
-    let replicas = match begin.settings.get(AUTO_EXPAND) {
-        // The cluster decides how many there are.
-        Some(Value::String(text)) if text != "false" => 0,
-        _ => number(REPLICAS),
+    let (replicas, expands) = match begin.settings.get(AUTO_EXPAND) {
+        Some(Value::String(text)) if text != "false" => (most_copies(text), true),
+        _ => (number(REPLICAS), false),
     };
     loop {
         let health: Health = session.cluster.health(Some(&begin.new))?;
         let copies = replicas.min(health.data_nodes.saturating_sub(1));
-        let wanted = shards * (1 + copies);
+        let wanted = shards.saturating_mul(1 + copies);
         let is_there = health.active_primaries >= shards
-            && health.active >= wanted
+            && (health.active >= wanted || expands && health.is_green)
             && health.initializing == 0
             && health.relocating == 0;
         if is_there {
@@ -196,4 +229,10 @@ fn wait_for_copies(session: &Session<'_>, begin: &Begin) -> Result<()> {
         ));
         session.cluster.wait(GREEN_CHECK)?;
     }
+}
+
+/// The upper bound of `0-1` or `0-all`.
+fn most_copies(expand: &str) -> u64 {
+    let most = expand.rsplit('-').next();
+    most.and_then(|most| most.parse().ok()).unwrap_or(u64::MAX)
 }

@@ -1,12 +1,11 @@
 //! Puts everything back, and ends a reindex.
 
-use super::build::create;
+use super::build::{create, remove};
 use super::record::{Record, Step};
 use super::release::release;
 use super::session::Session;
 use super::set::put_back_all;
 use crate::error::{Error, Result};
-use crate::http::segment;
 use crate::topic::Source;
 
 /// Puts back every setting that a run changed. With `drops`, the source, removes the index
@@ -60,19 +59,4 @@ fn settle_create(session: &mut Session<'_>) -> Result<()> {
         Ok(()) | Err(Error::Reindex(_)) => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-fn remove(session: &mut Session<'_>, index: &str) -> Result<()> {
-    session.record(Record::Drop {
-        index: index.to_owned(),
-    })?;
-    let path = format!("/{}", segment(index));
-    let answer = session.cluster.call("DELETE", &path, None)?;
-    if !matches!(answer.status, 200 | 404) {
-        return Err(Error::Reindex(format!(
-            "cannot remove {index}: {}",
-            answer.excerpt()
-        )));
-    }
-    Ok(())
 }

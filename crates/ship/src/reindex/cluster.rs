@@ -38,6 +38,8 @@ pub(crate) struct Disk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Health {
     pub(crate) data_nodes: u64,
+    /// All copies are there that the cluster wants.
+    pub(crate) is_green: bool,
     pub(crate) active_primaries: u64,
     pub(crate) active: u64,
     pub(crate) initializing: u64,
@@ -290,6 +292,7 @@ impl Cluster<'_> {
         let count = |name: &str| health[name].as_u64().unwrap_or(0);
         Ok(Health {
             data_nodes: count("number_of_data_nodes"),
+            is_green: health["status"] == "green",
             active_primaries: count("active_primary_shards"),
             active: count("active_shards"),
             initializing: count("initializing_shards"),

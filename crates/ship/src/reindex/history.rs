@@ -15,6 +15,8 @@ pub(crate) struct History {
     done: BTreeSet<Step>,
     /// The new index may be there: it was about to be created.
     pub(crate) is_create_intended: bool,
+    /// The new index was about to be removed, and was not created since.
+    pub(crate) is_drop_intended: bool,
     /// The terms of the new index's primary shards when it began to be filled.
     pub(crate) terms: Option<Value>,
     /// What the last comparison found: documents, differences.
@@ -59,7 +61,15 @@ impl History {
             }
             Record::Create { .. } => self.is_create_intended = true,
             Record::Fill { terms, .. } => self.terms = Some(terms.clone()),
-            Record::Done { step } => drop(self.done.insert(*step)),
+            Record::Done { step } => {
+                self.done.insert(*step);
+                self.is_drop_intended &= *step != Step::Created;
+            }
+            Record::Drop { index } if self.is_new(index) => {
+                // All that was done was done with it.
+                self.done.clear();
+                (self.terms, self.is_drop_intended) = (None, true);
+            }
             Record::Compared {
                 documents,
                 differences,
@@ -75,6 +85,10 @@ impl History {
                 };
             }
         }
+    }
+
+    fn is_new(&self, index: &str) -> bool {
+        self.begin.as_ref().is_some_and(|begin| begin.new == index)
     }
 
     /// Whether a part of the run is complete.

@@ -7,6 +7,10 @@ use super::set::put_back_all;
 use crate::error::{Error, Result};
 use crate::topic::Source;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// How long to wait before an alias that did not move is moved again.
+const ALIAS_CHECK: Duration = Duration::from_secs(1);
 
 /// Moves the alias to the new index, once that is level with the source. Without `even_unverified`
 /// only after it was found equal to the source. Returns its name.
@@ -92,6 +96,8 @@ fn move_to(
         if session.cluster.alias(&begin.alias)?.keys().eq([to]) {
             break;
         }
+        session.waits(format!("alias {} did not move to {to}", begin.alias));
+        session.cluster.wait(ALIAS_CHECK)?;
     }
     level(session, source, to)?;
     session.cluster.refresh(to)?;

@@ -55,6 +55,8 @@ pub(crate) struct State {
     /// Bulks that hold a key at the same time as another.
     under_way: BTreeMap<String, u32>,
     pub(crate) key_in_two_bulks: bool,
+    /// Every bulk is refused as a whole.
+    pub(crate) refuses_all: bool,
 }
 
 impl State {
@@ -116,6 +118,11 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
 /// Status, body, and after which part of the answer the connection is cut.
 fn bulk(state: &Mutex<State>, body: &[u8]) -> (u16, String, Option<f64>) {
     let items = items(body);
+    // A search server looks at all ids before it takes any.
+    let is_wrong = |(key, ..): &Item| key.is_empty() || key.len() > 512;
+    if items.iter().any(is_wrong) || state.lock().unwrap().refuses_all {
+        return (400, "Validation Failed: 1: id is too long".to_owned(), None);
+    }
     let fault = {
         let mut state = state.lock().unwrap();
         for (key, ..) in &items {

@@ -44,6 +44,12 @@ pub(crate) struct State {
     /// The request that makes that change comes late: it is made before the next one.
     pub(crate) late_change: Option<usize>,
     pub(crate) late: Option<(String, String, Vec<u8>)>,
+    /// What it has was synced when its node dies.
+    pub(crate) is_synced: bool,
+    /// Aliases stay as they are, whatever is asked.
+    pub(crate) keeps_aliases: bool,
+    /// So often the health of an index is that its copies are not there yet.
+    pub(crate) copies_are_late: usize,
     /// A merge loses this document.
     pub(crate) merge_loses: Option<String>,
 }
@@ -184,17 +190,27 @@ impl State {
         }
     }
 
-    fn health(&self, index: &str) -> (u16, Value) {
+    fn health(&mut self, index: &str) -> (u16, Value) {
+        let settings = &self.indexes[index].settings;
         let number = |name: &str| -> u64 {
-            let value = &self.indexes[index].settings[name];
+            let value = &settings[name];
             value.as_str().unwrap().parse().unwrap()
         };
         let shards = number("index.number_of_shards");
-        let active = shards * (1 + number("index.number_of_replicas").min(2));
+        let copies = match settings.get("index.auto_expand_replicas") {
+            Some(expand) if expand != "false" => 2,
+            _ => number("index.number_of_replicas").min(2),
+        };
+        let (status, copies) = match self.copies_are_late {
+            0 => ("green", copies),
+            _ => ("yellow", 0),
+        };
+        self.copies_are_late = self.copies_are_late.saturating_sub(1);
         (
             200,
-            json!({"number_of_data_nodes": 3, "active_primary_shards": shards,
-            "active_shards": active, "initializing_shards": 0, "relocating_shards": 0}),
+            json!({"status": status, "number_of_data_nodes": 3, "active_primary_shards": shards,
+            "active_shards": shards * (1 + copies), "initializing_shards": 0,
+            "relocating_shards": 0}),
         )
     }
 
@@ -209,6 +225,9 @@ impl State {
     }
 
     fn change_aliases(&mut self, json: &Value) -> (u16, Value) {
+        if self.keeps_aliases {
+            return (200, json!({}));
+        }
         for action in json["actions"].as_array().unwrap() {
             let (what, change) = action.as_object().unwrap().iter().next().unwrap();
             let (index, alias) = (&change["index"], &change["alias"]);
@@ -285,7 +304,9 @@ impl State {
                     *left = left.saturating_sub(1);
                     if *left == 0 {
                         self.dies_after_bulks = None;
-                        index.documents.clear();
+                        if !self.is_synced {
+                            index.documents.clear();
+                        }
                         index.term += 1;
                     }
                 }

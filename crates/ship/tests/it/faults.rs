@@ -239,3 +239,60 @@ fn a_position_of_another_source_is_refused_and_so_is_a_second_run() {
     let error = ship(&env, &source, &[target], &options, &|_| (), &|| false).unwrap_err();
     assert!(error.to_string().contains("in use"), "{error}");
 }
+
+#[test]
+fn a_key_for_which_the_whole_bulk_is_refused_is_put_aside_alone() {
+    let fake = Fake::start(vec![Fault::RejectItems]);
+    let (env, dir) = (env(), tempfile::tempdir().unwrap());
+    let file = dir.path().join("in.ndjson");
+    let line = |n: u32| match n {
+        13 => format!("{{\"_id\":\"{}\"}}\n", "k".repeat(600)),
+        31 => "{\"_id\":\"\"}\n".to_owned(),
+        n => format!("{{\"_id\":\"k{n}\"}}\n"),
+    };
+    std::fs::write(&file, (0..50).map(line).collect::<String>()).unwrap();
+    let source = FileSource::new(Arc::clone(&env), vec![file.clone()], "_id");
+    let target = target(&env, &fake.url, LONG);
+    let state = dir.path().join("state");
+    let progress = run(&env, &source, &target, &state, &|| false).unwrap();
+    assert_eq!((progress.changes, progress.dead_letters), (50, 2));
+    assert_eq!(fake.state.lock().unwrap().documents().len(), 48);
+    let dead = std::fs::read_to_string(state.join("search.dead.ndjson")).unwrap();
+    assert_eq!(dead.matches("id is too long").count(), 2, "{dead}");
+
+    // A sink that refuses all is not one with wrong documents.
+    let grown = (0..90).map(|n| line(n % 10)).collect::<String>();
+    std::fs::write(&file, (0..50).map(line).collect::<String>() + &grown).unwrap();
+    fake.state.lock().unwrap().refuses_all = true;
+    let end = run(&env, &source, &target, &state, &|| false);
+    assert!(matches!(end, Err(Error::Sink { .. })), "{end:?}");
+    let after = std::fs::read_to_string(state.join("search.dead.ndjson")).unwrap();
+    assert_eq!(after, dead);
+}
+
+#[test]
+fn a_last_line_without_an_end_is_shipped_if_it_is_whole() {
+    let (env, dir) = (env(), tempfile::tempdir().unwrap());
+    let fake = Fake::start(vec![]);
+    let target = target(&env, &fake.url, LONG);
+    let state = dir.path().join("state");
+    let files = [dir.path().join("a"), dir.path().join("b")];
+    std::fs::write(&files[0], "{\"_id\":1}\n{\"_id\":2}").unwrap();
+    let source = FileSource::new(Arc::clone(&env), files.to_vec(), "_id");
+    for (text, changes) in [
+        ("{\"_id\":3}\n{\"_id\":4,\"a\":{}", 3),
+        ("{\"_id\":3}\n{\"_id\":4,\"a\":{}}", 1),
+        ("{\"_id\":3}\n{\"_id\":4,\"a\":{}}\n", 0),
+        ("{\"_id\":3}\n{\"_id\":4,\"a\":{}}\n{\"_id\":5}", 1),
+    ] {
+        std::fs::write(&files[1], text).unwrap();
+        let progress = run(&env, &source, &target, &state, &|| false).unwrap();
+        assert_eq!(progress.changes, changes, "{text}");
+    }
+    assert_eq!(fake.state.lock().unwrap().documents().len(), 5);
+    // What is whole and no document is said.
+    let text = std::fs::read_to_string(&files[1]).unwrap();
+    std::fs::write(&files[1], text + "\n{\"id\":6}").unwrap();
+    let error = run(&env, &source, &target, &state, &|| false).unwrap_err();
+    assert!(error.to_string().contains("no field \"_id\""), "{error}");
+}

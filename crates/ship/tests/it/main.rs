@@ -11,6 +11,8 @@
 mod fake;
 mod fake_cluster;
 mod faults;
+mod moved;
 mod place;
 mod reindex;
+mod table;
 mod wire;

@@ -15,21 +15,21 @@ use std::thread;
 use std::time::Duration;
 
 const RECOVERY_BYTES: &str = "indices.recovery.max_bytes_per_sec";
-const OLD: &str = "tracks-000001";
-const NEW: &str = "tracks-000002";
+pub(crate) const OLD: &str = "tracks-000001";
+pub(crate) const NEW: &str = "tracks-000002";
 
 /// A cluster with an index that a pipe keeps in step with a collection.
-struct Stage {
+pub(crate) struct Stage {
     env: Arc<dyn Env>,
     dir: tempfile::TempDir,
-    cluster: FakeCluster,
+    pub(crate) cluster: FakeCluster,
     _database: Database,
     collection: Collection,
     config: PipeConfig,
 }
 
 impl Stage {
-    fn new(version: &'static str, reindex: &str) -> Stage {
+    pub(crate) fn new(version: &'static str, reindex: &str) -> Stage {
         let env: Arc<dyn Env> = OsEnv::new().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let cluster = FakeCluster::start(version);
@@ -94,7 +94,7 @@ impl Stage {
         CollectionSource::new(self.collection.clone(), "db/tracks", grows)
     }
 
-    fn reindex(&self) -> Reindex {
+    pub(crate) fn reindex(&self) -> Reindex {
         Reindex::new(Arc::clone(&self.env), &self.config).unwrap()
     }
 
@@ -117,7 +117,7 @@ impl Stage {
     }
 
     /// What is written in the journal and changed in the cluster, each counted as one.
-    fn steps(&self) -> usize {
+    pub(crate) fn steps(&self) -> usize {
         let journal = std::fs::read(self.journal()).unwrap_or_default();
         let lines = journal.iter().filter(|byte| **byte == b'\n').count();
         lines + self.cluster.state().changes
@@ -136,14 +136,14 @@ impl Stage {
         Some(settings)
     }
 
-    fn serving(&self) -> Vec<String> {
+    pub(crate) fn serving(&self) -> Vec<String> {
         self.cluster.state().aliases["tracks"]
             .keys()
             .cloned()
             .collect()
     }
 
-    fn documents(&self, index: &str) -> BTreeMap<String, Value> {
+    pub(crate) fn documents(&self, index: &str) -> BTreeMap<String, Value> {
         self.cluster.state().indexes[index].documents()
     }
 
@@ -163,7 +163,7 @@ impl Stage {
     }
 }
 
-fn quiet(_: &ReindexEvent) {}
+pub(crate) fn quiet(_: &ReindexEvent) {}
 
 /// Kills all three commands after each line of the journal and after each change to the cluster,
 /// then either cleans up or goes on at once.
@@ -448,4 +448,37 @@ fn both_versions_follow_while_they_are_to_and_other_commands_go_between() {
         let end = following.join().unwrap();
         assert!(matches!(end, Err(Error::Stopped)), "{end:?}");
     });
+}
+
+#[test]
+fn a_cluster_that_does_not_move_the_alias_is_asked_again_after_a_pause() {
+    let stage = Stage::new("7.10.2", "");
+    stage.run();
+    stage.cluster.state().keeps_aliases = true;
+    let from = stage.cluster.state().changes;
+    let has_waited = AtomicBool::new(false);
+    let observe = |event: &ReindexEvent| {
+        if matches!(event, ReindexEvent::Waiting { why } if why.contains("alias tracks")) {
+            has_waited.store(true, Ordering::Relaxed);
+        }
+    };
+    let stop = || has_waited.load(Ordering::Relaxed) || stage.cluster.state().changes - from > 20;
+    let (reindex, source) = (stage.reindex(), stage.source(false));
+    let end = reindex.switch(&source, false, &observe, &stop);
+    assert!(matches!(end, Err(Error::Stopped)), "{end:?}");
+    assert!(has_waited.into_inner(), "asked again at once");
+}
+
+#[test]
+fn copies_whose_number_the_cluster_decides_are_waited_for() {
+    let stage = Stage::new("7.10.2", "");
+    {
+        let mut state = stage.cluster.state();
+        let old = state.indexes.get_mut(OLD).unwrap();
+        let expand = ("index.auto_expand_replicas".to_owned(), json!("0-all"));
+        old.settings.extend([expand]);
+        state.copies_are_late = 2;
+    }
+    assert_eq!(stage.run().differences, []);
+    assert_eq!(stage.cluster.state().copies_are_late, 0);
 }
