@@ -17,6 +17,10 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The least that is read of a partition at once, in bytes.
 const FETCH_BYTES_MIN: usize = 64 << 10;
 
+/// How long a reader is idle, or how often it reads, before it looks whether partitions were added.
+const LOOK_AFTER_IDLE: Duration = Duration::from_secs(30);
+const LOOK_AFTER_READS: u32 = 256;
+
 /// A reader of a topic.
 pub(crate) struct KafkaTopic {
     reader: Reader,
@@ -27,6 +31,11 @@ struct Reader {
     options: KafkaOptions,
     /// How many partitions the topic had when it was first read.
     partitions: usize,
+    /// Where each partition began then; empty if that is not known.
+    begins: Vec<i64>,
+    /// Since it last looked whether there are other partitions.
+    idle: Duration,
+    reads: u32,
     /// Empty while there is no connection.
     parts: Vec<Part>,
     /// The partition that is read next.
@@ -50,14 +59,27 @@ impl KafkaTopic {
         runtime: Runtime,
     ) -> Result<KafkaTopic> {
         let known = place.and_then(|place| place["partitions"].as_u64());
-        let count = runtime.block_on(options.brokers.partition_count())?;
-        let partitions = match known {
-            Some(known) => usize::try_from(known).unwrap_or(usize::MAX),
-            None => count,
+        let (partitions, begins) = match known {
+            Some(known) => {
+                runtime.block_on(options.brokers.partition_count())?;
+                let begins = place.and_then(|place| place["begins"].as_array());
+                let begins = begins.into_iter().flatten().filter_map(Value::as_i64);
+                (
+                    usize::try_from(known).unwrap_or(usize::MAX),
+                    begins.collect(),
+                )
+            }
+            None => {
+                let begins = runtime.block_on(begins(options))?;
+                (begins.len(), begins)
+            }
         };
         let reader = Reader {
             options: options.clone(),
             partitions,
+            begins,
+            idle: Duration::ZERO,
+            reads: 0,
             parts: Vec::new(),
             turn: 0,
         };
@@ -80,7 +102,10 @@ impl Topic for KafkaTopic {
     }
 
     fn place(&self) -> Option<Value> {
-        Some(json!({ "partitions": self.reader.partitions }))
+        let Reader {
+            partitions, begins, ..
+        } = &self.reader;
+        Some(json!({ "partitions": partitions, "begins": begins }))
     }
 
     fn end(&self) -> Option<Cursor> {
@@ -104,11 +129,28 @@ impl Reader {
         loop {
             self.read_each(&mut changes, bytes_max).await?;
             if !changes.is_empty() || waited >= wait {
+                self.idle += waited;
+                self.reads += 1;
+                self.look().await?;
                 return Ok(changes);
             }
             sleep(PAUSE).await;
             waited += PAUSE;
         }
+    }
+
+    /// Looks now and then whether partitions were added, which no one reads.
+    async fn look(&mut self) -> Result<(), Fault> {
+        if self.idle < LOOK_AFTER_IDLE && self.reads < LOOK_AFTER_READS {
+            return Ok(());
+        }
+        (self.idle, self.reads) = (Duration::ZERO, 0);
+        let brokers = &self.options.brokers;
+        same_partitions(
+            &brokers.topic,
+            brokers.partition_count().await?,
+            self.partitions,
+        )
     }
 
     /// Appends changes of all partitions, by turns, until there are enough.
@@ -153,22 +195,16 @@ impl Reader {
     async fn connect(&self, cursor: &Cursor) -> Result<Vec<Part>, Fault> {
         let brokers = &self.options.brokers;
         let (topic, clients) = (&brokers.topic, brokers.partitions().await?);
-        if clients.len() != self.partitions {
-            return Err(Fault::Stop(format!(
-                "topic {topic} has {} partitions and had {}: records of a key may be in another \
-                 one now, where their positions are others. Empty the sinks, remove their \
-                 positions and run again",
-                clients.len(),
-                self.partitions
-            )));
-        }
+        same_partitions(topic, clients.len(), self.partitions)?;
         let mut parts = Vec::with_capacity(clients.len());
         for (number, client) in (0..).zip(clients) {
             let begin = client.get_offset(OffsetAt::Earliest);
             let begin = brokers.within(begin).await?;
             let end = brokers.within(client.get_offset(OffsetAt::Latest)).await?;
             let read = cursor.position(number);
-            let next = self.place(read, begin..end).map_err(|fault| match fault {
+            let began = self.begins.get(number as usize).copied();
+            let policy = self.options.on_lost_position;
+            let next = next(read, began, begin..end, policy).map_err(|fault| match fault {
                 Fault::Lost(why) => Fault::Lost(format!("partition {number} {why}")),
                 Fault::Stop(why) => {
                     Fault::Stop(format!("partition {number} of topic {topic} {why}"))
@@ -179,23 +215,77 @@ impl Reader {
         }
         Ok(parts)
     }
+}
 
-    /// The offset of the next record of a partition that was read up to a position.
-    fn place(&self, read: u64, there: Range<i64>) -> Result<i64, Fault> {
-        let next = offset_after(read);
-        if read > position(there.end) - 1 {
-            return Err(Fault::Stop(format!(
-                "ends at offset {}, before the stored position {read}: it was made anew. Empty \
-                 the sinks, remove their positions and run again",
-                there.end
-            )));
-        }
-        if read > 0 && next < there.start && self.options.on_lost_position == OnLostPosition::Stop {
-            let start = there.start;
-            return Err(Fault::Lost(format!(
-                "begins at offset {start}, not at {next}"
-            )));
-        }
-        Ok(next.max(there.start))
+/// Where each partition begins.
+async fn begins(options: &KafkaOptions) -> Result<Vec<i64>, Fault> {
+    let brokers = &options.brokers;
+    let mut begins = Vec::new();
+    for client in brokers.partitions().await? {
+        let begin = client.get_offset(OffsetAt::Earliest);
+        begins.push(brokers.within(begin).await?);
+    }
+    Ok(begins)
+}
+
+/// Refuses a topic with more partitions than it had.
+fn same_partitions(topic: &str, there: usize, known: usize) -> Result<(), Fault> {
+    match there == known {
+        true => Ok(()),
+        false => Err(Fault::Stop(format!(
+            "topic {topic} has {there} partitions and had {known}: records of a key may be in \
+             another one now, where their positions are others. Empty the sinks, remove their \
+             positions and run again"
+        ))),
+    }
+}
+
+/// The offset of the next record of a partition that was read up to a position, and that began at
+/// `began` when the topic was first read.
+fn next(
+    read: u64,
+    began: Option<i64>,
+    there: Range<i64>,
+    policy: OnLostPosition,
+) -> Result<i64, Fault> {
+    let wanted = match read {
+        // What is gone before it was first read is not missed.
+        0 => began.unwrap_or(there.start),
+        read => offset_after(read),
+    };
+    if read > position(there.end) - 1 {
+        return Err(Fault::Stop(format!(
+            "ends at offset {}, before the stored position {read}: it was made anew. Empty \
+             the sinks, remove their positions and run again",
+            there.end
+        )));
+    }
+    if wanted < there.start && policy == OnLostPosition::Stop {
+        let start = there.start;
+        return Err(Fault::Lost(format!(
+            "begins at offset {start}, not at {wanted}"
+        )));
+    }
+    Ok(wanted.max(there.start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_that_went_before_the_first_one_was_read_are_missed_too() {
+        let (stop, anew) = (OnLostPosition::Stop, OnLostPosition::Snapshot);
+        // Read up to offset 6.
+        assert!(matches!(next(7, Some(0), 3..9, stop), Ok(7)));
+        assert!(matches!(next(7, Some(0), 8..9, stop), Err(Fault::Lost(_))));
+        assert!(matches!(next(7, Some(0), 8..9, anew), Ok(8)));
+        assert!(matches!(next(7, Some(0), 0..6, anew), Err(Fault::Stop(_))));
+        // Nothing was read of it.
+        assert!(matches!(next(0, Some(3), 3..9, stop), Ok(3)));
+        assert!(matches!(next(0, Some(3), 5..9, stop), Err(Fault::Lost(_))));
+        assert!(matches!(next(0, Some(3), 5..9, anew), Ok(5)));
+        // A place that was stored without the beginnings.
+        assert!(matches!(next(0, None, 5..9, stop), Ok(5)));
     }
 }

@@ -133,8 +133,19 @@ impl MysqlOptions {
     /// A connection.
     pub(crate) async fn connect(&self) -> Result<mysql_async::Conn, Fault> {
         let connect = mysql_async::Conn::new(self.opts.clone());
-        match tokio::time::timeout(self.timeout, connect).await {
-            Ok(connected) => connected.or_fault(),
+        self.within(async { connect.await.or_fault() }).await
+    }
+
+    /// What a step of the server gives, if that does not take too long. A step of joined documents
+    /// has a query of each table.
+    pub(crate) async fn within<T>(
+        &self,
+        step: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let queries = u32::try_from(1 + self.joins.len()).unwrap_or(u32::MAX);
+        let timeout = self.timeout.saturating_mul(queries);
+        match tokio::time::timeout(timeout, step).await {
+            Ok(done) => done,
             Err(_) => Err(Fault::Away(format!("{self} does not answer"))),
         }
     }

@@ -9,10 +9,12 @@
 //! more, so no two rows have one position. A chunk of the snapshot has the offset at which a
 //! transaction ends, where no row is.
 
+use quire_ship::Fault;
 use serde::{Deserialize, Serialize};
 
 const OFFSET_BITS: u32 = 36;
 const FILE_BITS: u32 = 19;
+const EPOCH_MAX: u64 = (1 << (63 - OFFSET_BITS - FILE_BITS)) - 1;
 
 /// An offset in a file of the binlog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +64,28 @@ pub(crate) enum Snapshot {
     Done,
 }
 
+impl Place {
+    /// Begins an epoch: positions from here on are above all before.
+    ///
+    /// # Errors
+    /// If there is none left.
+    pub(crate) fn next_epoch(&self) -> Result<u64, Fault> {
+        match self.epoch < EPOCH_MAX {
+            true => Ok(self.epoch + 1),
+            false => Err(Fault::Stop(format!(
+                "another server took the place, or all rows were read anew, for {EPOCH_MAX} times, \
+                 and positions count no more: empty the sinks, remove their positions and run again"
+            ))),
+        }
+    }
+
+    /// Whether a server with these transactions before [`at`](Place::at) is the one of the place,
+    /// whose offsets are those of the place.
+    pub(crate) fn is_of(&self, gtid: Option<&str>) -> bool {
+        gtid.is_some_and(|gtid| Gtids::parse(gtid) == Gtids::parse(&self.gtid))
+    }
+}
+
 /// The position of a change at an offset.
 pub(crate) fn position(epoch: u64, at: &Offset) -> u64 {
     let file = at.number() & ((1 << FILE_BITS) - 1);
@@ -81,7 +105,9 @@ impl Gtids {
             let server = numbers.next()?.parse().ok()?;
             Some((domain, server, numbers.next()?.parse().ok()?))
         });
-        Gtids(parts.collect())
+        let mut parts: Vec<_> = parts.collect();
+        parts.sort_unstable();
+        Gtids(parts)
     }
 
     /// Takes a transaction in, which is the last of its domain now.
@@ -121,6 +147,27 @@ mod tests {
         ];
         assert!(order.is_sorted());
         assert_eq!(order[4], i64::MAX as u64);
+    }
+
+    #[test]
+    fn a_server_with_other_transactions_before_the_offset_is_another_one() {
+        let mut place = Place {
+            server_id: 1,
+            epoch: 0,
+            at: Offset {
+                file: "binlog.000009".to_owned(),
+                offset: 400,
+            },
+            gtid: "0-1-9,1-2-7".to_owned(),
+            snapshot: Snapshot::Done,
+            lost: None,
+        };
+        assert!(place.is_of(Some("1-2-7,0-1-9")));
+        assert!(!place.is_of(Some("0-1-8,1-2-7")));
+        assert!(!place.is_of(None));
+        assert_eq!(place.next_epoch(), Ok(1));
+        place.epoch = EPOCH_MAX;
+        assert!(matches!(place.next_epoch(), Err(Fault::Stop(_))));
     }
 
     #[test]

@@ -64,12 +64,18 @@ pub(crate) async fn end(conn: &mut Conn) -> Result<Offset, Fault> {
     }
 }
 
-/// The last transactions before an offset.
-pub(crate) async fn gtid(conn: &mut Conn, at: &Offset) -> Result<String, Fault> {
+/// The last transactions before an offset; none if the binlog has no such offset.
+pub(crate) async fn gtid_at(conn: &mut Conn, at: &Offset) -> Result<Option<String>, Fault> {
     let file = text(&at.file);
     let query = format!("SELECT BINLOG_GTID_POS({file}, {})", at.offset);
     let gtid: Option<Option<String>> = conn.query_first(query).await.or_fault()?;
-    gtid.flatten().ok_or_else(|| {
+    Ok(gtid.flatten())
+}
+
+/// The last transactions before an offset.
+pub(crate) async fn gtid(conn: &mut Conn, at: &Offset) -> Result<String, Fault> {
+    let gtid = gtid_at(conn, at).await?;
+    gtid.ok_or_else(|| {
         Fault::Away(format!(
             "the binlog has nothing at {}:{}",
             at.file, at.offset

@@ -16,6 +16,9 @@ const CHUNK_BYTES: usize = 2 << 20;
 const ROWS_FIRST: usize = 500;
 const ROWS_MAX: usize = 20_000;
 
+/// Documents of more bytes are not kept of a chunk: the next one begins with them.
+const BYTES_MAX: usize = 8 * CHUNK_BYTES;
+
 /// Documents, and a position of the binlog up to which they show all changes.
 #[derive(Debug)]
 pub(crate) struct Chunk {
@@ -121,27 +124,29 @@ pub(crate) async fn chunk(
 ) -> Result<Chunk, Fault> {
     let at = begin(conn).await?;
     let limit = size.get();
-    let rows: Vec<mysql_async::Row> = conn
-        .exec(query(options, table, progress, limit), ())
-        .await
-        .or_fault()?;
-    conn.query_drop("COMMIT").await.or_fault()?;
     let fields = Fields::of(&options.fields, &table.columns);
-    let count = rows.len();
     let mut after = Snapshot::Done;
-    let (mut documents, mut bytes) = (Vec::with_capacity(count), 0);
-    for (index, row) in rows.into_iter().enumerate() {
+    let (mut documents, mut bytes) = (Vec::new(), 0);
+    let query = query(options, table, progress, limit);
+    let mut rows = conn.exec_iter(query, ()).await.or_fault()?;
+    // All are read from the connection, and as many are kept as memory allows.
+    while let Some(row) = rows.next().await.or_fault()? {
+        if bytes > BYTES_MAX {
+            continue;
+        }
         let values: Vec<Value> = row.unwrap();
         let mut document = String::new();
         fields.write(&values, &mut document);
         bytes += document.len();
-        if index + 1 == limit {
+        if documents.len() + 1 == limit || bytes > BYTES_MAX {
             after = Snapshot::After(parts(table, &values));
         }
         let key = row::key(&table.columns, &table.key, &values);
         documents.push((key, Some(document.into())));
     }
-    size.learn(count, bytes, ROWS_MAX);
+    drop(rows);
+    conn.query_drop("COMMIT").await.or_fault()?;
+    size.learn(documents.len(), bytes, ROWS_MAX);
     Ok(Chunk {
         at,
         documents,

@@ -77,12 +77,15 @@ impl TableTopic {
             .map_err(|error| Error::Source(format!("the stored place can't be read: {error}")))?;
         let reader = runtime.block_on(async {
             let mut conn = options.connect().await?;
-            let server_id = server::check(&mut conn).await?;
-            defined(&mut conn, options).await?;
-            let place = match place {
-                Some(place) => place,
-                None => begin(&mut conn, server_id, 0, None).await?,
+            let begun = async {
+                let server_id = server::check(&mut conn).await?;
+                defined(&mut conn, options).await?;
+                match place {
+                    Some(place) => Ok(place),
+                    None => begin(&mut conn, server_id, 0, None).await,
+                }
             };
+            let place = options.within(begun).await?;
             Ok::<_, Fault>(Reader {
                 env: Arc::clone(env),
                 options: options.clone(),
@@ -158,7 +161,7 @@ impl Reader {
                 self.connected = None;
                 let mut conn = self.options.connect().await?;
                 let server_id = server::check(&mut conn).await?;
-                let epoch = self.place.epoch + 1;
+                let epoch = self.place.next_epoch()?;
                 self.place = begin(&mut conn, server_id, epoch, Some(why)).await?;
                 Err(Fault::Away("all rows are read anew".to_owned()))
             }
@@ -182,10 +185,11 @@ impl Reader {
                     .to_owned(),
             ));
         }
-        if server_id != self.place.server_id {
+        let gtid = server::gtid_at(&mut conn, &self.place.at).await?;
+        if server_id != self.place.server_id || !self.place.is_of(gtid.as_deref()) {
             // Its offsets are others: positions begin above all of the server before it.
+            self.place.epoch = self.place.next_epoch()?;
             self.place.server_id = server_id;
-            self.place.epoch += 1;
         }
         // What was marked is read again, from the place on.
         self.chunk = None;
@@ -212,14 +216,15 @@ impl Reader {
         bytes_max: usize,
         wait: Duration,
     ) -> Result<(), Fault> {
+        let options = self.options.clone();
         let mut connected = match self.connected.take() {
             Some(connected) => connected,
-            None => self.connect().await?,
+            None => options.within(self.connect()).await?,
         };
         let (mut bytes, mut waited) = (0, Duration::ZERO);
         let mut silence = Duration::ZERO;
         while bytes < bytes_max {
-            if self.chunk_step(&mut connected).await? {
+            if options.within(self.chunk_step(&mut connected)).await? {
                 bytes += self.give_chunk(&connected, changes);
                 if self.dirty.is_some() && !changes.is_empty() {
                     // A step is much work, and the next may have to wait for the stream.
@@ -238,7 +243,7 @@ impl Reader {
                 Err(_) => {
                     silence = silent(silence)?;
                     waited += PAUSE;
-                    if waited >= wait && self.is_at_end(&mut connected).await? {
+                    if waited >= wait && options.within(self.is_at_end(&mut connected)).await? {
                         break;
                     }
                     continue;
@@ -253,7 +258,8 @@ impl Reader {
                     self.ended = (connected.stream.at.clone(), connected.stream.gtid());
                     self.settle();
                     if is_defined {
-                        connected.tables = defined(&mut connected.conn, &self.options).await?;
+                        let tables = defined(&mut connected.conn, &self.options);
+                        connected.tables = options.within(tables).await?;
                         connected.stream.redefine(json(&connected.tables));
                         // It may have been read with the former columns.
                         self.chunk = None;
@@ -320,6 +326,10 @@ impl Reader {
         loop {
             let is_full = self.dirty.as_ref().is_some_and(Dirty::is_full);
             if !connected.stream.is_between() && !is_full {
+                return Ok(false);
+            }
+            if !is_full && position(self.place.epoch, &connected.stream.at) < self.given {
+                // Sinks have later changes already, which the stream does not give again.
                 return Ok(false);
             }
             let chunk = match self.chunk.take() {

@@ -16,6 +16,9 @@ pub(crate) const CHUNK_BYTES: usize = 2 << 20;
 const ROWS_FIRST: usize = 500;
 const ROWS_MAX: usize = 20_000;
 
+/// Rows of more bytes are not kept of a chunk: the next one begins with them.
+const BYTES_MAX: usize = 8 * CHUNK_BYTES;
+
 /// Bytes of the log before a record that begins a page, and a segment.
 const PAGE_HEADER_BYTES: u64 = 24;
 const SEGMENT_HEADER_BYTES: u64 = 40;
@@ -129,20 +132,19 @@ pub(crate) async fn chunk(
         Snapshot::Begun | Snapshot::Done => String::new(),
     };
     let limit = size.0;
-    let rows = session
-        .query(&format!(
-            "SELECT {} FROM {}{bound} ORDER BY {key} LIMIT {limit}",
-            table.quoted_columns().join(", "),
-            table.from(options)
-        ))
-        .await?;
+    let query = format!(
+        "SELECT {} FROM {}{bound} ORDER BY {key} LIMIT {limit}",
+        table.quoted_columns().join(", "),
+        table.from(options)
+    );
+    let (rows, is_cut) = session.query_first(&query, BYTES_MAX).await?;
     session.query("COMMIT").await?;
-    let after = match rows.get(limit.saturating_sub(1)) {
-        Some(last) => {
+    let after = match rows.last() {
+        Some(last) if is_cut || rows.len() == limit => {
             let parts = table.key.iter().map(|at| field(last, *at).to_owned());
             Snapshot::After(parts.collect())
         }
-        None => Snapshot::Done,
+        _ => Snapshot::Done,
     };
     let (count, mut bytes) = (rows.len(), 0);
     let mut documents = BTreeMap::new();

@@ -5,6 +5,9 @@ use crate::wire::{Row, Use, Wire};
 use quire_ship::Fault;
 use std::time::Duration;
 
+/// What reading a whole table may take.
+const WHOLE_TABLE: Duration = Duration::from_secs(3600);
+
 /// A connection.
 pub(crate) struct Session {
     wire: Wire,
@@ -31,6 +34,24 @@ impl Session {
             Ok(rows) => rows,
             Err(_) => Err(Fault::Away(format!("{} does not answer", self.address))),
         }
+    }
+
+    /// The first rows of a query, as [`Wire::query_first`] says.
+    pub(crate) async fn query_first(
+        &mut self,
+        sql: &str,
+        bytes_max: usize,
+    ) -> Result<(Vec<Row>, bool), Fault> {
+        let rows = self.wire.query_first(sql, bytes_max);
+        match tokio::time::timeout(self.timeout, rows).await {
+            Ok(rows) => rows,
+            Err(_) => Err(Fault::Away(format!("{} does not answer", self.address))),
+        }
+    }
+
+    /// Waits for queries as long as reading a whole table may take.
+    pub(crate) fn be_patient(&mut self) {
+        self.timeout = self.timeout.max(WHOLE_TABLE);
     }
 
     /// The one value of a query; none if there is no row, or it is null.

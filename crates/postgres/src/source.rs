@@ -31,6 +31,7 @@ impl PostgresSource {
             let mut session = Session::connect(&self.options).await?;
             let table = Table::read(&mut session, &self.options).await?;
             let (from, condition) = (table.from(&self.options), condition(&table));
+            session.be_patient();
             let query = format!("SELECT count(*) FROM {from} WHERE {condition}");
             session.value(&query).await
         });

@@ -140,15 +140,30 @@ impl Wire {
 
     /// The rows of a query, or of several.
     pub(crate) async fn query(&mut self, sql: &str) -> Result<Vec<Row>, Fault> {
+        self.query_first(sql, usize::MAX).await.map(|first| first.0)
+    }
+
+    /// The first rows of a query: about `bytes_max` bytes, but one row at least if there is one.
+    /// The others are read from the connection and not kept. Also says whether there were others.
+    pub(crate) async fn query_first(
+        &mut self,
+        sql: &str,
+        bytes_max: usize,
+    ) -> Result<(Vec<Row>, bool), Fault> {
         frontend::query(sql, &mut self.out)?;
         self.send().await?;
-        let (mut rows, mut failed) = (Vec::new(), None);
+        let (mut rows, mut bytes, mut is_cut) = (Vec::new(), 0, false);
+        let mut failed = None;
         loop {
             let message = self.message().await?;
             match message.tag {
-                b'D' => rows.push(row(&message.body)?),
+                b'D' if bytes < bytes_max => {
+                    bytes += message.body.len();
+                    rows.push(row(&message.body)?);
+                }
+                b'D' => is_cut = true,
                 b'E' => failed = Some(fault::of_server(error(&message.body)?)),
-                b'Z' => return failed.map_or(Ok(rows), Err),
+                b'Z' => return failed.map_or(Ok((rows, is_cut)), Err),
                 _ => {}
             }
         }
@@ -247,6 +262,32 @@ mod tests {
             }
             let _ = (row(&bytes), error(&bytes));
         }
+    }
+
+    #[test]
+    fn rows_that_memory_has_no_room_for_are_left_out_and_that_is_said() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let row = |text: u8| [b"D\0\0\0\x0b\0\x01\0\0\0\x01".as_slice(), &[text]].concat();
+        let answer = [row(b'a'), row(b'b'), row(b'c'), b"Z\0\0\0\x05I".to_vec()].concat();
+        let first = |bytes_max| {
+            let rows = runtime.block_on(async {
+                let (own, mut server) = tokio::io::duplex(1 << 10);
+                let mut wire = Wire {
+                    stream: Box::new(own),
+                    read: BytesMut::new(),
+                    out: BytesMut::new(),
+                };
+                server.write_all(&answer).await.unwrap();
+                wire.query_first("SELECT", bytes_max).await.unwrap()
+            });
+            let texts = rows.0.into_iter().flatten().flatten();
+            (texts.collect::<String>(), rows.1)
+        };
+        assert_eq!(first(1), ("a".to_owned(), true));
+        assert_eq!(first(8), ("ab".to_owned(), true));
+        assert_eq!(first(100), ("abc".to_owned(), false));
     }
 
     #[test]
