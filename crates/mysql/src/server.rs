@@ -68,8 +68,13 @@ pub(crate) async fn end(conn: &mut Conn) -> Result<Offset, Fault> {
 pub(crate) async fn gtid_at(conn: &mut Conn, at: &Offset) -> Result<Option<String>, Fault> {
     let file = text(&at.file);
     let query = format!("SELECT BINLOG_GTID_POS({file}, {})", at.offset);
-    let gtid: Option<Option<String>> = conn.query_first(query).await.or_fault()?;
-    Ok(gtid.flatten())
+    let gtid: Result<Option<Option<String>>, Fault> = conn.query_first(query).await.or_fault();
+    match gtid {
+        Ok(gtid) => Ok(gtid.flatten()),
+        Err(fault @ Fault::Away(_)) => Err(fault),
+        // Of a file that is not there.
+        Err(_) => Ok(None),
+    }
 }
 
 /// The last transactions before an offset.
