@@ -195,6 +195,30 @@ fn a_server_that_can_not_be_followed_is_refused_and_a_lost_position_is_reported(
 }
 
 #[test]
+fn another_server_with_the_same_id_is_followed_from_where_the_one_before_it_was() {
+    let Some(server) = MariaDb::start() else {
+        return;
+    };
+    let quire = Quire::new();
+    // More than is kept of one chunk.
+    server.sql(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, x LONGTEXT); \
+         INSERT INTO t SELECT seq, 1, REPEAT('x', 1000000) FROM seq_1_to_40",
+    );
+    let file = pipe(&quire, &server, "sink", "");
+    quire.ok(&["pipe", "run", &file, "--once"]);
+    assert_eq!(documents(&quire.path("sink")).len(), 40);
+    // The one that takes the place has the transactions, and its binlog is shorter.
+    let state = server.sql("SELECT @@gtid_binlog_state");
+    server.sql(&format!(
+        "RESET MASTER; SET GLOBAL gtid_binlog_state = '{}'; UPDATE t SET v = 3 WHERE id = 3",
+        state.trim()
+    ));
+    quire.ok(&["pipe", "run", &file, "--once"]);
+    assert_eq!(documents(&quire.path("sink"))["3"]["v"], 3);
+}
+
+#[test]
 fn the_sink_equals_the_table_though_quire_and_the_server_are_killed_again_and_again() {
     let Some(mut server) = MariaDb::start() else {
         return;
