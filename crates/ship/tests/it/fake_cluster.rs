@@ -46,7 +46,7 @@ pub(crate) struct State {
     pub(crate) late: Option<(String, String, Vec<u8>)>,
     /// What it has was synced when its node dies.
     pub(crate) is_synced: bool,
-    /// Aliases stay as they are, whatever is asked.
+    /// Aliases stay as they are, whatever is requested.
     pub(crate) keeps_aliases: bool,
     /// So often the health of an index is that its copies are not there yet.
     pub(crate) copies_are_late: usize,

@@ -451,7 +451,7 @@ fn both_versions_follow_while_they_are_to_and_other_commands_go_between() {
 }
 
 #[test]
-fn a_cluster_that_does_not_move_the_alias_is_asked_again_after_a_pause() {
+fn an_alias_that_does_not_move_is_moved_again_after_a_pause() {
     let stage = Stage::new("7.10.2", "");
     stage.run();
     stage.cluster.state().keeps_aliases = true;
@@ -466,7 +466,7 @@ fn a_cluster_that_does_not_move_the_alias_is_asked_again_after_a_pause() {
     let (reindex, source) = (stage.reindex(), stage.source(false));
     let end = reindex.switch(&source, false, &observe, &stop);
     assert!(matches!(end, Err(Error::Stopped)), "{end:?}");
-    assert!(has_waited.into_inner(), "asked again at once");
+    assert!(has_waited.into_inner(), "no pause before the next attempt");
 }
 
 #[test]
