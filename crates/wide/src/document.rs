@@ -102,6 +102,7 @@ fn check_key(key: &Key, key_field: &str, value: ValueRef<'_>) -> Result<()> {
 /// members.
 pub(crate) struct Assembly {
     json: Vec<u8>,
+    key_field: String,
     in_family: Option<u32>,
 }
 
@@ -120,6 +121,7 @@ impl Assembly {
         }
         Assembly {
             json,
+            key_field: key_field.to_string(),
             in_family: None,
         }
     }
@@ -137,8 +139,9 @@ impl Assembly {
         };
         match column.family {
             false => self.field(&column.name, cell),
-            // A column that was declared since has the field's place.
-            true if column.number == 0 && schema.column(member).is_some() => Ok(()),
+            // A column that was declared since has the field's place; so has the key, of what an
+            // older program wrote.
+            true if column.number == 0 && schema.is_taken(member, &self.key_field) => Ok(()),
             true if column.number == 0 => self.field(member, cell),
             true => self.member(&column.name, column.number, member, cell),
         }

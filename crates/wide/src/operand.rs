@@ -10,6 +10,7 @@
 
 use crate::{Cell, ColumnType, varint};
 use serde_json::value::RawValue;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 const ADD: u8 = 1;
@@ -112,7 +113,7 @@ impl Operand {
             (Operand::AddToSet(one), Operand::AddToSet(other)) => {
                 Operand::AddToSet(union(one, other))
             }
-            (Operand::Max(one), Operand::Max(other)) if one.kind() == other.kind() => {
+            (Operand::Max(one), Operand::Max(other)) if are_compared(one, other) => {
                 Operand::Max(newer.apply(Some(one.clone())))
             }
             _ => return None,
@@ -164,10 +165,27 @@ fn is_less(one: &Cell, other: &Cell) -> bool {
             one < other
         }
         (Cell::Float(one), Cell::Float(other)) => one < other,
-        (Cell::Int(one), Cell::Float(other)) => (*one as f64) < *other,
-        (Cell::Float(one), Cell::Int(other)) => *one < *other as f64,
+        (Cell::Int(one), Cell::Float(other)) => with_float(*one, *other).is_lt(),
+        (Cell::Float(one), Cell::Int(other)) => with_float(*other, *one).is_gt(),
         (Cell::String(one), Cell::String(other)) => one < other,
         _ => false,
+    }
+}
+
+/// Whether one of two cells is the greater, or they are equal.
+fn are_compared(one: &Cell, other: &Cell) -> bool {
+    let are_numbers = [one, other].map(|cell| matches!(cell, Cell::Int(_) | Cell::Float(_)));
+    one.kind() == other.kind() || are_numbers == [true, true]
+}
+
+/// An integer beside a finite float. Nothing is rounded: two integers that are one float are not
+/// equal, and the greatest of three numbers is one, in whatever pairs they are compared.
+fn with_float(integer: i64, float: f64) -> Ordering {
+    // Whole, as far as an i128 has it; what is farther stays greater or less than any i64.
+    let whole = i128::from(integer).cmp(&(float.trunc() as i128));
+    match float.fract() {
+        fraction if whole.is_eq() && fraction != 0.0 => 0f64.total_cmp(&fraction),
+        _ => whole,
     }
 }
 

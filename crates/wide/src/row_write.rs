@@ -2,7 +2,7 @@
 
 use crate::schema::Column;
 use crate::{CELL_BYTES_MAX, Cell, Error, MEMBER_BYTES_MAX, Operand, Result};
-use quire_model::{Key, Position};
+use quire_model::{DOCUMENT_BYTES_MAX, Document, Fields, Key, Position, ValueRef};
 
 /// What must hold for a write to be done; judged in the order of the log, against the newest state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -233,16 +233,54 @@ pub(crate) fn check_change(column: &Column, change: &Change) -> Result<()> {
         });
     }
     match &change.what {
-        What::Set(Cell::Json(text))
-            if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() =>
-        {
-            wrong("it is no JSON".into())
-        }
         What::Set(cell) if !cell.fits(column.kind) => {
-            wrong(format!("expected {}", column.kind.words()))
+            return wrong(format!("expected {}", column.kind.words()));
         }
-        What::Merge(operand) => operand.check(column.kind).or_else(wrong),
+        What::Merge(operand) => operand.check(column.kind).or_else(wrong)?,
+        _ => {}
+    }
+    match &change.what {
+        What::Set(Cell::Json(json)) | What::Merge(Operand::AddToSet(json)) => {
+            check_json(column, change, json)
+        }
         _ => Ok(()),
+    }
+}
+
+/// Refuses JSON that no document can have at the place of the cell: later reads of the row would
+/// fail.
+fn check_json(column: &Column, change: &Change, json: &str) -> Result<()> {
+    let wrong = |what: String| Err(Error::Invalid(format!("{}: {what}", name_of(change))));
+    // An undeclared field is a member of its family, and a field of the document.
+    let depth = if column.family && column.number != 0 {
+        2
+    } else {
+        1
+    };
+    let document = [&"{\"\":".repeat(depth), json, &"}".repeat(depth)].concat();
+    if document.len() > DOCUMENT_BYTES_MAX {
+        return Err(too_long(change, document.len()));
+    }
+    let document = match Document::from_json(document.as_bytes()) {
+        Ok(document) => document,
+        Err(error) => return wrong(format!("no document can have this value: {error}")),
+    };
+    let value = match (only_value(document.fields()), depth) {
+        (Some(ValueRef::Object(members)), 2) => only_value(members.fields()),
+        (value, _) => value,
+    };
+    match value {
+        None => wrong("it is more than one JSON value".into()),
+        Some(ValueRef::Null) => wrong("null is no cell".into()),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The value of the only field.
+fn only_value<'d>(mut fields: Fields<'d>) -> Option<ValueRef<'d>> {
+    match (fields.next(), fields.next()) {
+        (Some((_, value)), None) => Some(value),
+        _ => None,
     }
 }
 

@@ -13,6 +13,7 @@
 use crate::machine::{KEYS, NAMES, ROWS, WideRows, tree_of};
 use crate::record::{self, CellChange, CellOp, Head, Kind};
 use crate::row::Row;
+use crate::row_write::check_change;
 use crate::tiers::groups_of;
 use crate::{Cell, Change, Error, Operand, Result, RowWrite, Schema, cell_key};
 use quire_lsm::{SmallBytes, TreeSnapshot};
@@ -48,7 +49,7 @@ pub enum Salvaged {
 /// A partition being salvaged.
 #[derive(Debug)]
 pub struct WideSalvage<'s> {
-    schema: &'s Schema,
+    fields: Fields<'s>,
     parts: Option<SalvagedParts>,
     store: quire_store::Salvage,
     /// The keys of rows that the log creates, and of those whose names are lost.
@@ -56,20 +57,20 @@ pub struct WideSalvage<'s> {
 }
 
 impl WideSalvage<'_> {
-    /// Begins to salvage the partition at a place, and tells `progress` how many bytes are read
-    /// meanwhile.
+    /// Begins to salvage the partition at a place, whose documents have their keys in `key_field`,
+    /// and tells `progress` how many bytes are read meanwhile.
     ///
     /// # Errors
     /// Only what the machine reports, of files that can't even be opened.
     pub fn begin<'s>(
         shared: &Shared,
         place: &Place,
-        schema: &'s Schema,
+        (schema, key_field): (&'s Schema, &'s str),
         progress: &mut dyn FnMut(u64),
     ) -> Result<WideSalvage<'s>> {
         let store = quire_store::salvage::<WideRows>(shared, place, progress)?;
         Ok(WideSalvage {
-            schema,
+            fields: Fields { schema, key_field },
             parts: store.parts(),
             store,
             unnamed: BTreeMap::new(),
@@ -103,7 +104,7 @@ impl WideSalvage<'_> {
     ) -> std::result::Result<(), E> {
         if let Some(parts) = self.parts.clone() {
             let rows = RowsOf {
-                schema: self.schema,
+                fields: self.fields,
                 parts: &parts,
             };
             self.unnamed = rows.run(each)?;
@@ -131,15 +132,19 @@ impl WideSalvage<'_> {
         each: &mut dyn FnMut(Salvaged) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         match self.writes_of(bytes)? {
-            Ok(writes) => writes
-                .into_iter()
-                .try_for_each(|write| each(Salvaged::Write(write))),
+            Ok((writes, refused)) => {
+                let writes = writes.into_iter().map(Salvaged::Write);
+                let refused = refused.into_iter();
+                let refused = refused.map(|what| Salvaged::Senseless(position, what));
+                writes.chain(refused).try_for_each(each)
+            }
             Err(what) => each(Salvaged::Senseless(position, what)),
         }
     }
 
-    /// The writes that make the change of a record, or why there are none.
-    fn writes_of(&mut self, bytes: &[u8]) -> Result<std::result::Result<Vec<RowWrite>, String>> {
+    /// The writes that make the change of a record, and what is wrong with cells that they leave
+    /// out; or why there are none.
+    fn writes_of(&mut self, bytes: &[u8]) -> Result<std::result::Result<Writable, String>> {
         let (head, changes) = match record::decode(bytes) {
             Ok(decoded) => decoded,
             Err(what) => return Ok(Err(what)),
@@ -153,19 +158,22 @@ impl WideSalvage<'_> {
         }
         if head.kind == Kind::Delete {
             self.unnamed.remove(&head.docid);
-            return Ok(Ok(vec![RowWrite::delete(key)]));
+            return Ok(Ok((vec![RowWrite::delete(key)], Vec::new())));
         }
         // A move changes no cell, but the trees may have lost some that it has.
         let is_put = head.kind != Kind::Move && (head.created || head.cleared != 0);
-        let mut writes = Writes::new(key, is_put);
+        let (mut writes, mut refused) = (Writes::new(key, is_put), Vec::new());
         for change in &changes {
-            match change_of(self.schema, change) {
-                Ok(Some(change)) => writes.add(change),
+            match self.fields.change_of(change) {
+                Ok(Some((change, bytes))) => match self.fields.check(&change) {
+                    Ok(()) => writes.add((change, bytes)),
+                    Err(error) => refused.push(error.to_string()),
+                },
                 Ok(None) => {}
                 Err(what) => return Ok(Err(what)),
             }
         }
-        Ok(Ok(writes.finish()))
+        Ok(Ok((writes.finish(), refused)))
     }
 
     fn key_of(&self, head: &Head<'_>) -> Result<Option<Key>> {
@@ -185,12 +193,15 @@ impl WideSalvage<'_> {
     }
 }
 
+/// Writes, and what is wrong with cells that they leave out.
+type Writable = (Vec<RowWrite>, Vec<String>);
+
 /// Groups, each with whether it is its cold tree.
 type GroupTrees = Vec<(u8, bool)>;
 
 /// The rows that the trees have.
 struct RowsOf<'a> {
-    schema: &'a Schema,
+    fields: Fields<'a>,
     parts: &'a SalvagedParts,
 }
 
@@ -244,7 +255,8 @@ impl RowsOf<'_> {
         for (group, is_cold) in trees {
             if self.lost(tree_of(group, is_cold), number) {
                 torn.extend(
-                    self.schema
+                    self.fields
+                        .schema
                         .groups()
                         .get(usize::from(group))
                         .map(|group| group.name.clone()),
@@ -290,7 +302,7 @@ impl RowsOf<'_> {
                 .map(|group| (group, row.is_cold(group)))
                 .collect(),
             // Its entry may be an older one, which names fewer groups, and other trees.
-            _ => (0..self.schema.groups().len() as u8)
+            _ => (0..self.fields.schema.groups().len() as u8)
                 .map(|group| Ok((group, !self.has_cells(docid, group)?)))
                 .collect::<Result<_>>()?,
         };
@@ -332,7 +344,12 @@ impl RowsOf<'_> {
                 member,
                 value: &value,
             };
-            match change_of(self.schema, &change) {
+            let change = self.fields.change_of(&change).and_then(|found| {
+                let checked = found.as_ref().map(|(change, _)| self.fields.check(change));
+                let checked = checked.transpose().map_err(|error| error.to_string());
+                checked.map(|_| found)
+            });
+            match change {
                 Ok(Some(change)) => writes.add(change),
                 Ok(None) => {}
                 Err(what) => each(Salvaged::Senseless(self.parts.trees.position(), what))?,
@@ -400,38 +417,55 @@ impl Writes {
     }
 }
 
-/// The change of a cell, and its bytes; none of a column that was dropped.
-///
-/// # Errors
-/// What is wrong with it.
-fn change_of(
-    schema: &Schema,
-    change: &CellChange<'_>,
-) -> std::result::Result<Option<(Change, usize)>, String> {
-    let Some(column) = schema.numbered(change.column) else {
-        return Ok(None);
-    };
-    let text = |bytes: &[u8]| {
-        String::from_utf8(bytes.to_vec()).map_err(|_| "the name of a member is no text".to_string())
-    };
-    let bytes = change.member.len() + change.value.len();
-    let member = text(change.member)?;
-    let name = column.name.as_str();
-    let made = match change.op {
-        CellOp::Put => Change::set(name, Cell::decode(change.value)?),
-        CellOp::Delete => Change::remove(name),
-        CellOp::Merge => match <[Operand; 1]>::try_from(Operand::decode_all(change.value)?) {
-            Ok([operand]) => Change::merge(name, operand),
-            Err(_) => return Err("a change of one cell by other than one operand".into()),
-        },
-        CellOp::DeleteMembers => {
-            let (from, to) = (Some(member), text(change.value)?);
-            let to = (!to.is_empty()).then_some(to);
-            return Ok(Some((Change::remove_members(name, from, to), bytes)));
-        }
-    };
-    Ok(Some(match column.family {
-        true => (made.of_member(member), bytes),
-        false => (made, bytes),
-    }))
+/// The fields of documents.
+#[derive(Debug, Clone, Copy)]
+struct Fields<'a> {
+    schema: &'a Schema,
+    key_field: &'a str,
+}
+
+impl Fields<'_> {
+    /// The change of a cell, and its bytes; none of a column that was dropped, or of an undeclared
+    /// field that documents do not show.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn change_of(
+        &self,
+        change: &CellChange<'_>,
+    ) -> std::result::Result<Option<(Change, usize)>, String> {
+        let Some(column) = self.schema.numbered(change.column) else {
+            return Ok(None);
+        };
+        let text = |bytes: &[u8]| {
+            String::from_utf8(bytes.to_vec())
+                .map_err(|_| "the name of a member is no text".to_string())
+        };
+        let bytes = change.member.len() + change.value.len();
+        let member = text(change.member)?;
+        let name = column.name.as_str();
+        let made = match change.op {
+            CellOp::Put => Change::set(name, Cell::decode(change.value)?),
+            CellOp::Delete => Change::remove(name),
+            CellOp::Merge => match <[Operand; 1]>::try_from(Operand::decode_all(change.value)?) {
+                Ok([operand]) => Change::merge(name, operand),
+                Err(_) => return Err("a change of one cell by other than one operand".into()),
+            },
+            CellOp::DeleteMembers => {
+                let (from, to) = (Some(member), text(change.value)?);
+                let to = (!to.is_empty()).then_some(to);
+                return Ok(Some((Change::remove_members(name, from, to), bytes)));
+            }
+        };
+        let is_shown = column.number != 0 || !self.schema.is_taken(&member, self.key_field);
+        Ok(match column.family {
+            true => is_shown.then(|| (made.of_member(member), bytes)),
+            false => Some((made, bytes)),
+        })
+    }
+
+    /// Refuses a cell that an older program wrote and that no document can have.
+    fn check(&self, change: &Change) -> Result<()> {
+        check_change(self.schema.declared(&change.column)?, change)
+    }
 }

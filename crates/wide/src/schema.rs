@@ -75,6 +75,18 @@ pub struct Column {
     pub(crate) group: u8,
 }
 
+impl Column {
+    /// Whether its cells are those of `other`, whatever their names.
+    pub fn is_same(&self, other: Option<&Column>) -> bool {
+        other.is_some_and(|other| other.number == self.number)
+    }
+
+    /// Whether its cells may be of this type from now on: the same, or a wider one.
+    fn can_become(&self, kind: ColumnType) -> bool {
+        self.kind == kind || (self.kind, kind) == (ColumnType::Int, ColumnType::Float)
+    }
+}
+
 /// How blocks of a group are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -334,11 +346,11 @@ impl Schema {
     /// # Errors
     /// `Invalid` if there is no such column, or its cells may not be of that type.
     pub fn with_wider(mut self, name: &str, kind: ColumnType) -> Result<Schema> {
-        let before = self.declared(name)?.kind;
-        if before != kind && (before, kind) != (ColumnType::Int, ColumnType::Float) {
+        let before = self.declared(name)?;
+        if !before.can_become(kind) {
             let what = format!(
                 "column {name:?} has {}; only integers can become numbers",
-                before.words()
+                before.kind.words()
             );
             return Err(Error::Invalid(what));
         }
@@ -348,6 +360,56 @@ impl Schema {
             }
         }
         Ok(self)
+    }
+
+    /// Checks that this is `before`, altered: cells that were written under that one mean the same
+    /// under this one.
+    ///
+    /// # Errors
+    /// `Invalid` if a column lies in another group, is a family and was none, or has a narrower
+    /// type; if a number is used again; if a group is missing or has another place.
+    pub fn check_follows(&self, before: &Schema) -> Result<()> {
+        let wrong = |what: String| {
+            let what = format!("{what}: alter the schema that there is, and make no new one");
+            Err(Error::Invalid(what))
+        };
+        for (place, group) in before.groups.iter().enumerate() {
+            if self
+                .groups
+                .get(place)
+                .is_none_or(|now| now.name != group.name)
+            {
+                return wrong(format!("group {:?} is missing or has moved", group.name));
+            }
+        }
+        if self.next_number < before.next_number {
+            let (now, then) = (self.next_number, before.next_number);
+            return wrong(format!("the next column is {now}, and was {then}"));
+        }
+        for column in &self.columns {
+            let (name, number) = (&column.name, column.number);
+            let Some(then) = before.by_number.get(&number) else {
+                match number < before.next_number {
+                    true => {
+                        return wrong(format!("column {name:?}: number {number} was another's"));
+                    }
+                    false => continue,
+                }
+            };
+            let Some(then) = before.columns.get(*then) else {
+                continue;
+            };
+            if (column.group, column.family) != (then.group, then.family) {
+                return wrong(format!(
+                    "column {name:?} is in another group, or of another shape"
+                ));
+            }
+            if !then.can_become(column.kind) {
+                let (is, was) = (column.kind.words(), then.kind.words());
+                return wrong(format!("column {name:?} has {is}, and had {was}"));
+            }
+        }
+        Ok(())
     }
 
     /// The columns, in the order in which they were declared.
@@ -383,6 +445,11 @@ impl Schema {
     pub fn group_of(&self, column: &Column) -> &str {
         let group = self.groups.get(usize::from(column.group));
         group.map_or("", |group| group.name.as_str())
+    }
+
+    /// Whether no undeclared field can have this name: a column or the key has it.
+    pub(crate) fn is_taken(&self, name: &str, key_field: &str) -> bool {
+        self.column(name).is_some() || !key_field.is_empty() && name == key_field
     }
 
     /// The column of this name, also [`REST`] where undeclared fields are kept.

@@ -93,6 +93,10 @@ impl Schema {
     pub fn with_property(self, name: &str, json: &[u8]) -> Result<Schema> {
         let wrong = |error| Error::Invalid(format!("column {name:?}: {error}"));
         let property: PropertyJson = serde_json::from_slice(json).map_err(wrong)?;
+        if property.column.is_some() {
+            let what = format!("column {name:?}: \"column\" is not given: the next number is its");
+            return Err(Error::Invalid(what));
+        }
         property.add_to(self, name)
     }
 
@@ -136,12 +140,24 @@ impl TryFrom<SchemaJson> for Schema {
             let group: GroupJson = serde_json::from_value(value).map_err(wrong)?;
             schema = schema.with_group(group.named(&name)?)?;
         }
+        let mut numbered = 0;
         for (name, value) in json.properties {
             let wrong = |error| Error::Invalid(format!("column {name:?}: {error}"));
             let property: PropertyJson = serde_json::from_value(value).map_err(wrong)?;
+            numbered += usize::from(property.column.is_some());
             schema = property.add_to(schema, &name)?;
         }
-        schema.next_number = schema.next_number.max(json.next_column.unwrap_or(0));
+        let next = json.next_column.unwrap_or(schema.next_number);
+        // The stored form: all of them, and the next.
+        let is_stored = json.next_column.is_some() && numbered == schema.columns.len();
+        if numbered > 0 && !is_stored || next < schema.next_number {
+            return Err(Error::Invalid(
+                "schema: give each column a number, \"column\", and \"nextColumn\", which is \
+                 greater than all of them; or none of these"
+                    .into(),
+            ));
+        }
+        schema.next_number = next;
         Ok(schema)
     }
 }

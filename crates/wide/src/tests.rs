@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod cells;
+mod schemas;
 mod tiers;
+mod values;
 
 /// The cells of a row, by column and member.
 type Row = BTreeMap<(String, String), Cell>;
@@ -103,7 +105,7 @@ enum Small {
     RemoveCold,
     Link(&'static str, u8),
     RemoveLink(&'static str),
-    RemoveLinks(&'static str, &'static str),
+    RemoveLinks(&'static str, Option<&'static str>),
     Count(&'static str, i64),
     MaxCount(&'static str, i64),
     Undeclared(&'static str, u8),
@@ -137,7 +139,7 @@ impl Small {
             Small::Link(_, fill) => Change::set(column, Cell::String(text(fill))).of_member(member),
             Small::RemoveLink(_) => Change::remove(column).of_member(member),
             Small::RemoveLinks(from, to) => {
-                let to = (!to.is_empty()).then(|| to.to_string());
+                let to = to.map(str::to_string);
                 Change::remove_members(column, Some(from.to_string()), to)
             }
             Small::Count(_, step) => Change::merge(column, Operand::Add(*step)).of_member(member),
@@ -182,7 +184,7 @@ impl Small {
             Small::RemoveLinks(from, to) => {
                 row.retain(|(name, member), _| {
                     let inside =
-                        member.as_str() >= *from && (to.is_empty() || member.as_str() < *to);
+                        member.as_str() >= *from && to.is_none_or(|to| member.as_str() < to);
                     name != "links" || !inside
                 });
                 return;
@@ -337,7 +339,8 @@ fn any_small() -> impl Strategy<Value = Small> {
         Just(Small::RemoveCold),
         (member(), any::<u8>()).prop_map(|(member, fill)| Small::Link(member, fill)),
         member().prop_map(Small::RemoveLink),
-        (member(), member()).prop_map(|(from, to)| Small::RemoveLinks(from, to)),
+        (member(), proptest::option::of(member()))
+            .prop_map(|(from, to)| Small::RemoveLinks(from, to)),
         (member(), any::<i64>()).prop_map(|(member, step)| Small::Count(member, step)),
         (member(), any::<i64>()).prop_map(|(member, number)| Small::MaxCount(member, number)),
         (member(), any::<u8>()).prop_map(|(name, fill)| Small::Undeclared(name, fill)),
@@ -433,7 +436,7 @@ fn history() -> Vec<Step> {
             Small::Add(5),
             Small::Append(round),
             Small::Count("a", 1),
-            Small::RemoveLinks("a", "b"),
+            Small::RemoveLinks("a", Some("b")),
         ];
         steps.push(Step::Write("x", Kind::Upsert, patch));
         steps.push(Step::Flush);

@@ -5,9 +5,9 @@ use crate::document::Assembly;
 use crate::machine::{WideRows, tree_of};
 use crate::row::Row;
 use crate::row_write::{Action, What, check_change};
-use crate::schema::{Column, Schema};
+use crate::schema::{Column, Schema, rest_column};
 use crate::tiers::groups_of;
-use crate::{Cell, Change, Error, REST, Result, RowWrite, cell_key};
+use crate::{Cell, Change, Error, Result, RowWrite, cell_key};
 use quire_coprocessor::{Change as RowChange, Trigger};
 use quire_model::{DOCUMENT_BYTES_MAX, DocId, Document};
 use quire_store::Transaction;
@@ -46,8 +46,29 @@ pub(crate) struct Before<'b, 'a> {
     pub(crate) row: Option<&'b (DocId, Row)>,
 }
 
-/// The columns that a trigger sees, by number; all if `None`.
-type Seen = Option<Vec<u32>>;
+/// The columns that a trigger sees; all if `None`.
+type Seen = Option<SeenColumns>;
+
+/// Some columns of a row.
+struct SeenColumns {
+    /// By number.
+    columns: Vec<u32>,
+    /// The undeclared fields of which there is no more in `columns`.
+    undeclared: BTreeSet<String>,
+}
+
+impl SeenColumns {
+    /// The columns that are read.
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        let rest = (!self.undeclared.is_empty()).then(|| rest_column().number);
+        self.columns.iter().copied().chain(rest)
+    }
+
+    fn has(&self, column: u32, member: &str) -> bool {
+        let is_undeclared = column == rest_column().number && self.undeclared.contains(member);
+        is_undeclared || self.columns.contains(&column)
+    }
+}
 
 /// Cells of a row by group, column and member, as documents have them.
 type Cells = BTreeMap<(u8, u32, String), Cell>;
@@ -70,11 +91,9 @@ pub(crate) fn with_triggers(
         .iter()
         .map(|one| seen_by(one, schema))
         .collect();
-    let read: Option<BTreeSet<u32>> = seen
-        .iter()
-        .cloned()
-        .collect::<Option<Vec<_>>>()
-        .map(|all| all.into_iter().flatten().collect());
+    let read: Option<Vec<&SeenColumns>> = seen.iter().map(Option::as_ref).collect();
+    let read: Option<BTreeSet<u32>> =
+        read.map(|all| all.into_iter().flat_map(SeenColumns::numbers).collect());
     let old = before.read(schema, read.as_ref())?;
     let mut new = match write.action {
         Action::Put | Action::Delete => Cells::new(),
@@ -83,11 +102,10 @@ pub(crate) fn with_triggers(
     apply(&write.changes, schema, &mut new)?;
     let document = |cells: &Cells, seen: &Seen| -> Result<Document> {
         let mut assembly = Assembly::new(key_field, &write.key);
-        let is_seen = |column: &u32| seen.as_ref().is_none_or(|seen| seen.contains(column));
-        for ((_, column, member), cell) in
-            cells.iter().filter(|((_, column, _), _)| is_seen(column))
-        {
-            assembly.cell(schema, *column, member, cell)?;
+        for ((_, column, member), cell) in cells {
+            if seen.as_ref().is_none_or(|seen| seen.has(*column, member)) {
+                assembly.cell(schema, *column, member, cell)?;
+            }
         }
         assembly.finish()
     };
@@ -119,13 +137,19 @@ pub(crate) fn with_triggers(
 
 /// The columns that a trigger wants to see. One that is not declared is a field of the rest.
 fn seen_by(trigger: &Trigger, schema: &Schema) -> Seen {
-    let columns = trigger.options().columns.as_ref()?;
-    let number = |name: &String| schema.column(name).or_else(|| schema.column(REST));
-    let numbers = columns
-        .iter()
-        .filter_map(number)
-        .map(|column| column.number);
-    Some(numbers.collect())
+    let names = trigger.options().columns.as_ref()?;
+    let mut seen = SeenColumns {
+        columns: Vec::new(),
+        undeclared: BTreeSet::new(),
+    };
+    for name in names {
+        match schema.declared(name) {
+            Ok(column) => seen.columns.push(column.number),
+            Err(_) if schema.keeps_undeclared() => drop(seen.undeclared.insert(name.clone())),
+            Err(_) => {}
+        }
+    }
+    Some(seen)
 }
 
 /// Makes changes.

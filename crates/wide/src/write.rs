@@ -207,6 +207,7 @@ impl Decider<'_, '_> {
         for change in &write.changes {
             let column = self.schema.declared(&change.column)?;
             check_change(column, change)?;
+            self.check_undeclared(column, change)?;
             let member = change.member.as_deref().unwrap_or_default().as_bytes();
             let is_one = !matches!(change.what, What::RemoveMembers(_));
             if is_one && !named.insert((column.number, &change.member)) {
@@ -225,6 +226,8 @@ impl Decider<'_, '_> {
                     operand.encode(&mut value);
                     (CellOp::Merge, value)
                 }
+                // No member is before it, and a record has "to the last" as an empty name.
+                What::RemoveMembers(Some(to)) if to.is_empty() => continue,
                 What::RemoveMembers(to) => {
                     let to = to.as_deref().unwrap_or_default();
                     (CellOp::DeleteMembers, to.as_bytes().to_vec())
@@ -244,6 +247,21 @@ impl Decider<'_, '_> {
             change.encode(&mut out);
         }
         Ok((out, groups))
+    }
+
+    /// Refuses a member of `_rest` that documents could not show: the key field or a column has its
+    /// name. One that is there can be removed.
+    fn check_undeclared(&self, column: &Column, change: &Change) -> Result<()> {
+        let member = change.member.as_deref().unwrap_or_default();
+        let is_written = matches!(change.what, What::Set(_) | What::Merge(_));
+        let is_taken = || self.schema.is_taken(member, self.triggers.key_field);
+        match column.number == 0 && is_written && is_taken() {
+            true => Err(Error::Invalid(format!(
+                "{}: the key or a column has this name",
+                name_of(change)
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// Refuses an operand by which its cell would become too long: later reads could not merge it.

@@ -31,7 +31,8 @@ impl Repair<'_> {
                 subdir: partition_dir(surveyed.id, partition),
                 identity: survey.identity(surveyed.id, partition),
             };
-            self.wide_partition(&place, &collection, schema, partition)?;
+            let fields = (schema, &*surveyed.settings.key_field);
+            self.wide_partition(&place, &collection, fields, partition)?;
         }
         self.report.documents += collection.count()?;
         Ok(())
@@ -41,12 +42,12 @@ impl Repair<'_> {
         &mut self,
         place: &Place,
         collection: &WideCollection,
-        schema: &Schema,
+        fields: (&Schema, &str),
         partition: u32,
     ) -> Result<()> {
         let name = collection.name().to_string();
         let shared = Arc::clone(&self.shared);
-        let salvage = WideSalvage::begin(&shared, place, schema, &mut |bytes| self.read(bytes))?;
+        let salvage = WideSalvage::begin(&shared, place, fields, &mut |bytes| self.read(bytes))?;
         let known = salvage.position();
         self.report.tables_lost += salvage.tables_lost();
         self.report.ends_unknown += u64::from(salvage.is_all_lost());
