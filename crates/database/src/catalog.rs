@@ -225,13 +225,19 @@ impl Catalog {
     /// Replaces both copies. Durable when it returns.
     ///
     /// # Errors
-    /// `Full` or `Io`: the old catalog or the new one is there.
+    /// `TooLarge`: the old catalog is there. `Full` or `Io`: the old one or the new one is.
     pub fn write(&self, env: &dyn Env, root: &Path) -> Result<()> {
         assert!(
             self.check().is_ok(),
             "a catalog that is written can be read again"
         );
         let bytes = self.encode();
+        if bytes.len() as u64 > CATALOG_BYTES_MAX {
+            return Err(Error::CatalogTooLarge {
+                bytes: bytes.len() as u64,
+                bytes_max: CATALOG_BYTES_MAX,
+            });
+        }
         env.replace(&Catalog::path(root), &bytes)?;
         if !seeded(Bug::CatalogCopyStale) {
             env.replace(&Catalog::copy_path(root), &bytes)?;
@@ -541,6 +547,20 @@ mod tests {
     #[test]
     fn round_trips() {
         assert_eq!(Catalog::decode(&sample().encode()).unwrap(), sample());
+    }
+
+    #[test]
+    fn a_catalog_that_could_not_be_read_again_is_not_written() {
+        let (env, root) = (quire_env::SimEnv::new(1), Path::new("/db"));
+        env.create_dir_all(root).unwrap();
+        sample().write(&*env, root).unwrap();
+        let mut large = sample();
+        large.collections[0].name = "grown".into();
+        let text = "a".repeat(CATALOG_BYTES_MAX as usize);
+        large.templates.insert("large".into(), text.into());
+        let error = large.write(&*env, root).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::TooLarge, "{error}");
+        assert_eq!(Catalog::read(&*env, root).unwrap(), sample());
     }
 
     #[test]

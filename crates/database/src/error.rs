@@ -226,6 +226,17 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// The catalog would be larger than one that can be read again.
+    #[error(
+        "the catalog would have {bytes} bytes, and may have {bytes_max}: drop collections, columns \
+         or templates, or give them shorter names"
+    )]
+    CatalogTooLarge {
+        /// Its length.
+        bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
     /// There is no such coprocessor.
     #[error("no coprocessor {name:?} in this database ({existing})")]
     NoCoprocessor {
@@ -286,7 +297,7 @@ impl Error {
                 partition_kind(quire_collection::ErrorKind::Store(error.kind()))
             }
             Error::Wide(error) => wide_kind(error.kind()),
-            Error::TooManyFields { .. } => ErrorKind::TooLarge,
+            Error::TooManyFields { .. } | Error::CatalogTooLarge { .. } => ErrorKind::TooLarge,
             Error::Frozen(error) => frozen_kind(error.kind()),
             Error::Query(quire_query::Error::Shard(error)) => {
                 if let Some(error) = error.downcast_ref::<quire_frozen::Error>() {

@@ -3,11 +3,16 @@
 use crate::collection::Collection;
 use crate::field_stats::{CollectionFields, FieldStats};
 use crate::frozen_fields::fields_of;
-use crate::view::View;
+use crate::view::{PartView, View};
 use crate::{Error, Result};
 use quire_collection::{FieldFigures, Fields};
+use quire_query::Path;
+use quire_wide::{ColumnType, Schema};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+
+/// Paths with one prefix that are found in rows of a wide collection; a query is about fewer.
+const WIDE_PATHS_MAX: usize = 1_001;
 
 impl Collection {
     /// The fields of its documents, as of now: from the search index if that is complete and has
@@ -56,7 +61,8 @@ impl Collection {
 impl View {
     /// The paths with one of some prefixes that its documents have values at, and perhaps some that
     /// they had. Where the search index does not have them, documents are read; `progress` is shown
-    /// their number from time to time, and can end it.
+    /// their number from time to time, and can end it. Of a wide collection the columns are read
+    /// that objects can be in, until 1,001 paths with one prefix are found.
     ///
     /// # Errors
     /// As of [`Collection::fields_with`].
@@ -71,6 +77,9 @@ impl View {
             let is_below = |path: &String| prefixes.iter().any(|prefix| path.starts_with(prefix));
             return Ok(fields.filter(is_below).collect());
         }
+        if let [PartView::Wide(..), ..] = self.parts()[..] {
+            return self.paths_of_rows(prefixes, progress);
+        }
         for partition in self.partitions()? {
             if let Some(listed) = partition.paths_below(prefixes)? {
                 paths.extend(listed);
@@ -83,6 +92,45 @@ impl View {
                 .extend(read.filter(|path| prefixes.iter().any(|prefix| path.starts_with(prefix))));
         }
         Ok(paths)
+    }
+
+    /// As [`paths_below`](View::paths_below), of a wide collection.
+    fn paths_of_rows(
+        &self,
+        prefixes: &[String],
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<BTreeSet<String>> {
+        let mut found = vec![BTreeSet::new(); prefixes.len()];
+        let mut read = 0;
+        for part in self.parts() {
+            let PartView::Wide(view, _) = part else {
+                continue;
+            };
+            let fields = objects_of(view.schema(), prefixes);
+            if fields.is_empty() {
+                break;
+            }
+            let mut rows = part.rows_of(Some(&fields))?;
+            loop {
+                let batch = rows.next_batch()?;
+                if batch.is_empty() {
+                    break;
+                }
+                for (_, row) in &batch {
+                    Path::each_in(row.document.root(), &mut |path| {
+                        add_below(path, prefixes, &mut found);
+                    });
+                }
+                if found.iter().any(|paths| paths.len() >= WIDE_PATHS_MAX) {
+                    return Ok(found.into_iter().flatten().collect());
+                }
+                read += batch.len() as u64;
+                if progress(read).is_break() {
+                    return Err(Error::Query(quire_query::Error::Stopped));
+                }
+            }
+        }
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// The fields of its documents; of a frozen collection those that were frozen, without
@@ -116,6 +164,29 @@ impl View {
             omitted: all.omitted,
             fields: all.by_path.into_iter().map(stats).collect(),
         })
+    }
+}
+
+/// The columns and undeclared fields that paths with these prefixes may lead into. A field's own
+/// name may have dots in it.
+fn objects_of<'p>(schema: &Schema, prefixes: &'p [String]) -> Vec<&'p str> {
+    let names = prefixes.iter().flat_map(|prefix| {
+        let ends = prefix.match_indices('.');
+        ends.map(move |(end, _)| &prefix[..end])
+    });
+    let may_have_objects = |name: &&str| match schema.column(name) {
+        Some(column) => column.family || column.kind == ColumnType::Json,
+        None => schema.keeps_undeclared(),
+    };
+    names.filter(may_have_objects).collect()
+}
+
+fn add_below(path: &str, prefixes: &[String], found: &mut [BTreeSet<String>]) {
+    for (prefix, paths) in prefixes.iter().zip(found) {
+        let is_new = path.starts_with(prefix) && !paths.contains(path);
+        if is_new && paths.len() < WIDE_PATHS_MAX {
+            paths.insert(path.to_owned());
+        }
     }
 }
 

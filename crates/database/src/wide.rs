@@ -148,6 +148,11 @@ impl WideCollection {
         }
     }
 
+    /// The triggers, in the order in which they run.
+    pub(crate) fn triggers(&self) -> Arc<Vec<Arc<Trigger>>> {
+        self.state.triggers.all()
+    }
+
     /// Takes over the triggers that are in the catalog.
     pub(crate) fn set_triggers(&self, triggers: Vec<Arc<Trigger>>) {
         self.state.triggers.set_of_catalog(triggers);

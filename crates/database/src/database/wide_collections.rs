@@ -63,7 +63,10 @@ impl Database {
         let mut state = self.state()?;
         let entry = self.entry(&state, name)?;
         let collection = self.open_wide_locked(&mut state, &entry)?;
-        let schema = alter((*collection.schema()).clone())?;
+        let before = collection.schema();
+        let schema = alter((*before).clone())?;
+        schema.check_follows(&before)?;
+        check_seen(&collection, &before, &schema)?;
         let settings = CollectionSettings {
             wide: Some(schema.clone()),
             ..entry.settings.clone()
@@ -147,4 +150,23 @@ impl Database {
     pub fn wide_collections(&self) -> Vec<String> {
         self.inner.state.lock().catalog.names(true)
     }
+}
+
+/// Refuses a schema by which triggers would see other columns than those that they name.
+fn check_seen(collection: &WideCollection, before: &Schema, after: &Schema) -> Result<()> {
+    for trigger in collection.triggers().iter() {
+        let mut named = trigger.options().columns.iter().flatten();
+        let is_other = |name: &&String| {
+            let column = before.column(name);
+            column.is_some_and(|column| !column.is_same(after.column(name)))
+        };
+        if let Some(name) = named.find(is_other) {
+            let trigger = trigger.name();
+            return Err(Error::Invalid(format!(
+                "trigger {trigger} names column {name:?}, which can't be renamed or dropped \
+                 meanwhile: detach it first"
+            )));
+        }
+    }
+    Ok(())
 }

@@ -520,3 +520,101 @@ fn triggers_are_kept_listed_replaced_and_detached() {
         );
     }
 }
+
+#[test]
+fn a_trigger_sees_the_undeclared_fields_that_it_names_and_no_others() {
+    let database = open(&SimEnv::new(1)).unwrap();
+    let schema = Schema::new()
+        .keep_undeclared(true)
+        .with_column("n", ColumnType::Int, "meta")
+        .and_then(|one| one.with_column("seen", ColumnType::String, "seen"));
+    let settings = CollectionSettings::default();
+    let wide = database
+        .create_wide_collection("rows", schema.unwrap(), settings)
+        .unwrap();
+    let sees = |name: &'static str, columns: &[&str]| {
+        let code = Code::trigger(name, move |change: &Change<'_>| {
+            let names = |document: &Document| {
+                let names: Vec<_> = document
+                    .fields()
+                    .map(|(name, _)| name.to_string())
+                    .collect();
+                names.join(" ")
+            };
+            let before = change.before.map(names).unwrap_or_default();
+            let after = change.after.map(names).unwrap_or_default();
+            Ok(Some(json(&format!(r#"{{"seen":"{before} | {after}"}}"#))))
+        });
+        let options = TriggerOptions {
+            columns: Some(columns.iter().map(ToString::to_string).collect()),
+            ..TriggerOptions::default()
+        };
+        wide.attach_trigger(&code, options).unwrap();
+    };
+    let seen = || {
+        let document = json(r#"{"n":1,"extra":2,"other":3}"#);
+        wide.put(&Key::from(1), &document).unwrap();
+        let found = wide.get(&Key::from(1)).unwrap().unwrap().document;
+        match found.get("seen") {
+            Some(ValueRef::String(text)) => text.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    sees("one", &["extra"]);
+    assert_eq!(seen(), " | _id extra");
+    assert_eq!(seen(), "_id extra | _id extra");
+    assert!(wide.detach_trigger("one"));
+    sees("two", &["n", "other"]);
+    assert_eq!(seen(), "_id other n | _id other n");
+    assert!(wide.detach_trigger("two"));
+    sees("rest", &["_rest"]);
+    assert_eq!(seen(), "_id extra other | _id extra other");
+}
+
+#[test]
+fn a_column_that_a_trigger_names_keeps_its_name_until_the_trigger_is_detached() {
+    let database = open(&SimEnv::new(1)).unwrap();
+    Which::Wide.create(&database);
+    database.add_coprocessor("stamp", &module()).unwrap();
+    let options = TriggerOptions {
+        columns: Some(vec!["n".into(), "html".into()]),
+        ..TriggerOptions::default()
+    };
+    database.attach_trigger("rows", "stamp", &options).unwrap();
+    let alter = |alter: fn(Schema) -> quire_wide::Result<Schema>| {
+        database.alter_wide_collection("rows", alter).map(drop)
+    };
+    let refused: [fn(Schema) -> quire_wide::Result<Schema>; 3] = [
+        |schema| schema.with_renamed("html", "page"),
+        |schema| schema.without_column("n"),
+        |schema| {
+            let schema = schema.without_column("n")?;
+            schema.with_column("n", ColumnType::Float, "meta")
+        },
+    ];
+    for change in refused {
+        let error = alter(change).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains("stamp"), "{error}");
+    }
+    alter(|schema| schema.with_renamed("twice", "doubled")).unwrap();
+    alter(|schema| schema.with_wider("n", ColumnType::Float)).unwrap();
+    database.detach_trigger("rows", "stamp").unwrap();
+    alter(|schema| schema.with_renamed("html", "page")).unwrap();
+}
+
+#[test]
+fn a_schema_that_was_made_anew_is_no_altered_one() {
+    let database = open(&SimEnv::new(1)).unwrap();
+    Which::Wide.create(&database);
+    Which::Wide
+        .put(&database, 1, r#"{"n":1,"html":"h"}"#)
+        .unwrap();
+    let anew = |_| Schema::new().with_column("html", ColumnType::String, "content");
+    let error = database.alter_wide_collection("rows", anew).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert_eq!(
+        Which::Wide.rows(&database)["1"],
+        value(r#"{"n":1,"html":"h"}"#)
+    );
+}
