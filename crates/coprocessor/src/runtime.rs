@@ -12,6 +12,7 @@ use wasmi::{
 /// What a call of the host costs, beside a unit for each byte that it works through.
 const HOST_CALL_FUEL: u64 = 16;
 
+/// Elements of the table of a module, which has one at most. Each has 4 bytes, beside its memory.
 const TABLE_ELEMENTS_MAX: usize = 100_000;
 
 /// A module that was checked and compiled.
@@ -148,6 +149,7 @@ impl Guest {
             host: Host::new(limits.output_bytes),
             limits: StoreLimitsBuilder::new()
                 .memory_size(limits.memory_bytes)
+                .tables(1)
                 .table_elements(TABLE_ELEMENTS_MAX)
                 .trap_on_grow_failure(true)
                 .build(),

@@ -255,6 +255,23 @@ fn what_goes_wrong_names_code_row_and_reason_and_ends_that_run_alone() {
 
     let grows = filter("(loop $l (drop (memory.grow (i32.const 16))) (br $l)) (i32.const 1)");
     assert_eq!(cause(filtered(&grows, "{}")), Cause::Memory(16 << 20));
+    // Tables are beside the memory: a module has one, of a bounded length.
+    let tables = |count: usize, elements: usize| {
+        let table = format!("(table {elements} funcref)");
+        code(&format!(
+            r#"{} (func (export "quire_1_filter") (result i32) (i32.const 1))"#,
+            table.repeat(count)
+        ))
+    };
+    assert_eq!(filtered(&tables(1, 100_000), "{}"), Ok(true));
+    for (count, elements) in [(1, 100_001), (2, 1), (100, 100_000)] {
+        let started = tables(count, elements).start(None, &Limits::default());
+        match cause(started.map(drop)) {
+            Cause::Memory(_) => {}
+            Cause::Trap(what) => assert!(what.contains("table"), "{what}"),
+            other => panic!("{other}"),
+        }
+    }
 
     let emits = code(
         r#"(func (export "quire_1_map")
