@@ -6,7 +6,7 @@ use quire_collection::{Checked, ErrorKind as CollectionErrorKind, Partition};
 use quire_database::catalog::{Catalog, Entry, FoundCatalog};
 use quire_database::directory::{holds_database, partition_place};
 use quire_database::{Damage, Database, DatabaseOptions, Error, ErrorKind, Result, engine};
-use quire_env::{Env, Volumes};
+use quire_env::{Env, IoClass, IoScope, Volumes};
 use quire_store::{ErrorKind as StoreErrorKind, Inspected, Shared, StoreOptions};
 use quire_wide::WidePartition;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,7 @@ pub fn verify(
     options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VerifyReport> {
+    let _io = IoScope::enter(IoClass::Background);
     let root = &volumes.root().to_path_buf();
     if env.exists(&root.join(quire_kv::MARKER_NAME))? {
         return verify_keys_and_values(env, root, options, progress);
@@ -357,6 +358,7 @@ pub fn verify_open(
     options: &VerifyOptions,
     progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<VerifyReport> {
+    let _io = IoScope::enter(IoClass::Background);
     let mut report = VerifyReport::default();
     let mut limiter = RateLimiter::new(options.rate_bytes);
     let mut total = 0;

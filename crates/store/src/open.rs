@@ -14,7 +14,7 @@ use crate::trees::{RebuiltTrees, Slot, TreeUse, Trees};
 use crate::{
     DerivedTrees, Error, ErrorKind, Machine, Place, Rebuilt, Result, StoreOptions, TreeId,
 };
-use quire_env::{Env, Gate};
+use quire_env::{Env, Gate, IoClass, IoScope};
 use quire_log::{ErrorKind as LogErrorKind, Log, LogIdentity, LogOptions};
 use quire_lsm::{TableFiles, TableMeta, Tree, TreeContext};
 use quire_model::Position;
@@ -162,7 +162,11 @@ impl<M: Machine> Store<M> {
             background_error: Mutex::new(None),
         });
         inner.begin_deriving()?;
-        inner.replay()?;
+        {
+            // Much is read: what users of other partitions read goes first.
+            let _io = IoScope::enter(IoClass::Log);
+            inner.replay()?;
+        }
         let flushable: Weak<dyn Flushable> = inner.me.clone();
         inner.shared.register(flushable);
         inner.schedule_compaction();

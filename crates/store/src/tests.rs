@@ -6,9 +6,10 @@ use crate::{
 };
 use bytes::Bytes;
 use proptest::prelude::*;
-use quire_env::{Env, Fault, JobClass, SimEnv, Volumes};
+use quire_env::{Env, Fault, IoClass, IoScope, JobClass, SimEnv, Volumes};
 use quire_lsm::{BytesMerger, FoldBytes, MergeError, TreeSpec};
 use quire_model::Position;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
@@ -67,6 +68,16 @@ struct Words {
     total: u64,
 }
 
+thread_local! {
+    /// The class of I/O of this thread when it last applied a record.
+    static APPLIED_AS: RefCell<String> = RefCell::default();
+}
+
+/// The class of what this thread reads and writes, as a scope shows it.
+fn io_class() -> String {
+    format!("{:?}", IoScope::enter(IoClass::Read))
+}
+
 const COUNTS: TreeId = TreeId(1);
 const LAST: TreeId = TreeId(2);
 
@@ -108,6 +119,7 @@ impl Machine for Words {
 
     fn apply(&mut self, record: &[u8], trees: &TreeWriter<'_>) -> Result<(), ApplyError> {
         self.total += 1;
+        APPLIED_AS.replace(io_class());
         match record {
             [] => Err(ApplyError::Record("an empty word".into())),
             [b'!', word @ ..] => {
@@ -727,4 +739,17 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn recovery_leaves_the_disk_to_what_users_read() {
+    let env = SimEnv::new(1);
+    let store = open(&env).unwrap();
+    write(&store, &["word"], Durability::Sync).unwrap();
+    drop(store);
+    APPLIED_AS.take();
+    let store = open(&env).unwrap();
+    assert!(APPLIED_AS.take().contains("Log"));
+    assert!(io_class().contains("Read"));
+    store.close().unwrap();
 }

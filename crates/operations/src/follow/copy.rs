@@ -25,7 +25,7 @@ use crate::file_source::{FileSource, MANIFEST_BYTES_MAX, place_partition, spread
 use quire_database::catalog::CATALOG_NAME;
 use quire_database::directory::{RESTORING_NAME, partition_place};
 use quire_database::{Database, Error, Result, engine};
-use quire_env::{Env, ErrorKind as EnvErrorKind, Volumes};
+use quire_env::{Env, ErrorKind as EnvErrorKind, IoClass, IoScope, Volumes};
 use quire_store::{Capture, LogHold};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -55,6 +55,7 @@ pub struct LeaderCopy {
 /// # Errors
 /// As of [`backup`](crate::backup()).
 pub fn copy_for_follower(database: &Database) -> Result<LeaderCopy> {
+    let _io = IoScope::enter(IoClass::Background);
     let holds = hold_logs(database)?;
     let (catalog, captures) = engine::capture(database)?;
     let mut partitions = Vec::new();
@@ -136,6 +137,7 @@ impl LeaderCopy {
         index: usize,
         send: &mut dyn FnMut(Vec<u8>) -> ControlFlow<()>,
     ) -> Result<bool> {
+        let _io = IoScope::enter(IoClass::Background);
         let mut files = self.captures.iter().flat_map(|capture| &capture.files);
         let Some(file) = files.nth(index) else {
             return Ok(false);
@@ -277,6 +279,7 @@ impl IncomingCopy {
         source: &mut dyn Read,
         progress: &dyn Fn(u64) -> ControlFlow<()>,
     ) -> Result<()> {
+        let _io = IoScope::enter(IoClass::Background);
         let unusable =
             |what: &str| Error::Leader(format!("file {index} of the leader's copy: {what}"));
         let (files, file) = self
@@ -331,6 +334,7 @@ impl IncomingCopy {
     /// # Errors
     /// `Corrupt` if one is not there; `Full` or `Io`. A later call continues.
     pub(super) fn finish(&self) -> Result<()> {
+        let _io = IoScope::enter(IoClass::Background);
         let env = &self.env;
         let plan = self.root.join(PLAN);
         if !env.exists(&plan)? {

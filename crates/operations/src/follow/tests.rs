@@ -7,10 +7,11 @@ use quire_database::{
     Alias, AliasChange, Collection, CollectionSettings, Database, DatabaseOptions, Error,
     ErrorKind, Result, WideCollection, engine,
 };
-use quire_env::{Env, Medium, SimEnv, Volumes};
+use quire_env::{Env, IoClass, IoScope, Medium, SimEnv, Volumes};
 use quire_model::{Document, Key, Position};
 use quire_store::Durability;
 use quire_wide::{Cell, Change, ColumnType, Group, GroupTiers, Operand, RowWrite, Schema};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::Continue;
 use std::path::Path;
@@ -677,4 +678,49 @@ fn records_of_a_dropped_collection_are_not_waited_for() {
     replica.apply(Frame::Heads(1, vec![dropped])).unwrap();
     assert_eq!(replica.lag().records, 0);
     assert!(replica.lag().time.is_some());
+}
+
+/// The class of what this thread reads and writes, as a scope shows it.
+fn io_class() -> String {
+    format!("{:?}", IoScope::enter(IoClass::Read))
+}
+
+#[test]
+fn a_copy_and_a_verification_are_background_for_the_disks() {
+    let leader = Leader::new();
+    let database = &leader.database;
+    let songs = database.create_collection("songs", settings(1)).unwrap();
+    put(&songs, 0..20, "x", Durability::Sync);
+    songs.flush().unwrap();
+    let env = SimEnv::new(2);
+    let dir = FollowerDir::open(env, Path::new("/follower")).unwrap();
+    let from = copy_for_follower(database).unwrap();
+    let copy = dir.begin_copy(from.plan().as_bytes()).unwrap();
+    let seen = RefCell::new(Vec::new());
+    let note = || seen.borrow_mut().push(io_class());
+    for index in copy.missing().unwrap() {
+        let mut bytes = Vec::new();
+        let sent = from.send(index, &mut |piece| {
+            note();
+            bytes.extend_from_slice(&piece);
+            Continue(())
+        });
+        assert!(sent.unwrap());
+        let received = copy.receive(index, &mut &bytes[..], &|_| {
+            note();
+            Continue(())
+        });
+        received.unwrap();
+    }
+    let verified = crate::verify_open(database, &Default::default(), &mut |_, _| {
+        note();
+        Continue(())
+    });
+    assert!(verified.unwrap().damage.is_empty());
+    let seen = seen.into_inner();
+    assert!(
+        seen.len() > 3 && seen.iter().all(|class| class.contains("Background")),
+        "{seen:?}"
+    );
+    assert!(io_class().contains("Read"));
 }
