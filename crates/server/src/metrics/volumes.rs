@@ -54,11 +54,8 @@ const QUEUES: [OfClass; 4] = [
     ),
 ];
 
-/// Appends the metrics of the volumes, if there are several.
+/// Appends the metrics of the volumes, and of the queues of those that have one.
 pub(super) fn render(stats: &DatabaseStats, text: &mut Exposition) {
-    if stats.volumes.len() < 2 {
-        return;
-    }
     text.head(LOST);
     for volume in &stats.volumes {
         text.sample(
@@ -77,6 +74,9 @@ pub(super) fn render(stats: &DatabaseStats, text: &mut Exposition) {
         let volumes = stats.volumes.iter();
         volumes.filter_map(|volume| Some((volume.name.as_str(), volume.io.as_ref()?)))
     };
+    if managed().next().is_none() {
+        return;
+    }
     text.head(MERGES);
     for (name, io) in managed() {
         text.sample(MERGES.name, &[("volume", name)], io.merges);
@@ -137,6 +137,25 @@ mod tests {
             .unwrap();
         let mut text = Exposition::default();
         render(&one.stats().unwrap(), &mut text);
-        assert_eq!(text.text(), "");
+        let text = text.text();
+        assert!(
+            text.contains("quire_volume_lost{volume=\"first\"} 0\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("quire_volume_free_bytes{volume=\"first\"} "),
+            "{text}"
+        );
+        assert_eq!(text.matches("# TYPE ").count(), 2, "it has no queue");
+
+        let one = Database::builder("/hdd")
+            .medium(Medium::Hdd)
+            .env(SimEnv::new(3))
+            .open()
+            .unwrap();
+        let mut text = Exposition::default();
+        render(&one.stats().unwrap(), &mut text);
+        let sample = "quire_volume_io_waiting{volume=\"first\",class=\"read\"} 0";
+        assert!(text.text().contains(sample));
     }
 }

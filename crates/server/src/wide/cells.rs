@@ -5,7 +5,7 @@
 use axum::http::StatusCode;
 use bytes::Bytes;
 use quiredb::wide::{Cell, Change, Column, ColumnType, Operand, RowWrite, WideCollection};
-use quiredb::{Document, Key, ValueRef};
+use quiredb::{Document, ErrorKind, Key, ValueRef};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -177,7 +177,7 @@ impl Page<'_> {
 
 /// `PUT /{collection}/_cell/{id}/{column}`: the body is the cell. The row is made if there is none.
 pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
-    write(call, |named, body| {
+    write(call, RowWrite::upsert, |named, body| {
         if named.is_whole_family() {
             let what = "name a member of the column family, as in links[http://a.org/]";
             return Err(Failure::illegal_argument(what));
@@ -190,18 +190,19 @@ pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
 
 /// `POST /{collection}/_cell/{id}/{column}`: changes the cell without reading it.
 pub(crate) async fn merge(call: Call<Engine>) -> Outcome<Answer> {
-    write(call, |named, body| {
+    write(call, RowWrite::upsert, |named, body| {
         let operand = operand_of(named.column.kind, body)?;
         Ok(named.change(Change::merge(&named.column.name, operand)))
     })
     .await
 }
 
-/// `DELETE /{collection}/_cell/{id}/{column}`: of a family all members, or those of a range.
+/// `DELETE /{collection}/_cell/{id}/{column}`: of a family all members, or those of a range. It
+/// makes no row.
 pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let range = |name: &str| call.params.text(name).map(str::to_owned);
     let (from, to) = (range("from"), range("to"));
-    write(call, move |named, _| {
+    write(call, RowWrite::patch, move |named, _| {
         let name = &named.column.name;
         match (from.is_some() || to.is_some(), named.is_whole_family()) {
             (false, _) => Ok(named.change(Change::remove(name))),
@@ -214,9 +215,11 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     .await
 }
 
-/// Writes the change that `change_of` makes of what is named and of the body.
+/// Writes the change that `change_of` makes of what is named and of the body, by a write that
+/// `write_of` makes of the key.
 async fn write(
     call: Call<Engine>,
+    write_of: fn(Key) -> RowWrite,
     change_of: impl FnOnce(&Named, &[u8]) -> Outcome<Change> + Send + 'static,
 ) -> Outcome<Answer> {
     let (engine, index, id) = (call.state.clone(), call.collection(), call.id());
@@ -229,9 +232,12 @@ async fn write(
         let (wide, key) = (collection(engine, &index)?, parse_key(&id)?);
         let named = Named::of(&wide, &text)?;
         let change = change_of(&named, &body.bytes)?;
-        let write = RowWrite::upsert(key).with(change);
+        let write = write_of(key).with(change);
         let written = wide.write(&write.condition(condition_of(condition)?));
-        let written = written.map_err(|error| write_failure(&error, &index, &id))?;
+        let written = written.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure::document_missing(&index, &id),
+            _ => write_failure(&error, &index, &id),
+        })?;
         Ok(acknowledge(
             Ack::put(written).answered_to(&params),
             &index,
@@ -259,6 +265,9 @@ fn value_cell(kind: ColumnType, json: &str) -> Outcome<Cell> {
     let wrapped = format!("{{\"value\":{json}}}");
     let document = Document::from_json(wrapped.as_bytes());
     let document = document.map_err(|error| Failure::parse(error.to_string()))?;
+    if document.fields().count() != 1 {
+        return Err(Failure::parse("the body is more than one JSON value"));
+    }
     let value = document.get("value").unwrap_or(ValueRef::Null);
     match Cell::from_json(kind, value) {
         Ok(Some(cell)) => Ok(cell),

@@ -152,6 +152,47 @@ async fn cells_are_written_and_read_as_they_are() {
 }
 
 #[tokio::test]
+async fn a_cell_that_would_break_its_row_is_refused_and_a_removal_makes_no_row() {
+    let site = pages().await;
+    let at = |column: &str| format!("/pages/_cell/{PAGE}/{column}");
+    let before = source(&site, "").await;
+    // Nothing is before the empty name.
+    let removed = format!("DELETE {}", at("links?to="));
+    site.call(&removed, "").await.done(200);
+    assert_eq!(source(&site, "").await, before);
+
+    for column in ["title", "links%5Bz%5D", "links", "links?from=a"] {
+        let delete = format!("DELETE /pages/_cell/none/{column}");
+        site.call(&delete, "")
+            .await
+            .refused(404, "document_missing_exception");
+        assert_eq!(site.get("/pages/_doc/none").await.done(404)["found"], false);
+    }
+
+    let add = r#"{"add":{"trees":{"type":"object","additionalProperties":{}}}}"#;
+    site.call("POST /pages/_schema", add).await.done(200);
+    let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    let member = format!("PUT {}", at("trees%5Bm%5D"));
+    let refused = site.call(&member, nested(127)).await;
+    refused.refused(400, "illegal_argument_exception");
+    for body in [r#"1,"x":2"#, "1,2"] {
+        assert!(
+            site.call(&member, body).await.text.contains("error"),
+            "{body}"
+        );
+    }
+    assert_eq!(source(&site, "").await, before);
+    site.call(&member, nested(126)).await.done(200);
+    let search = r#"{"query":{"match_all":{}}}"#;
+    let found = site.call("POST /pages/_search", search).await.done(200);
+    assert_eq!(found["hits"]["total"]["value"], 1);
+
+    let numbered = r#"{"add":{"size":{"type":"integer","column":1}}}"#;
+    let refused = site.call("POST /pages/_schema", numbered).await;
+    refused.refused(400, "illegal_argument_exception");
+}
+
+#[tokio::test]
 async fn a_wide_collection_is_searched_counted_and_described() {
     let site = pages().await;
     for number in 0..30 {
@@ -209,6 +250,49 @@ async fn a_wide_collection_is_searched_counted_and_described() {
     site.get("/pages/_doc/1")
         .await
         .refused(404, "index_not_found_exception");
+}
+
+#[tokio::test]
+async fn exists_finds_families_and_objects_in_columns_of_json() {
+    let site = pages().await;
+    for (id, row) in [
+        ("tree", r#"{"tree":{"a":{"b.c":1}}}"#),
+        ("scalar", r#"{"tree":7}"#),
+        ("empty", r#"{"title":"none"}"#),
+    ] {
+        let put = format!("PUT /pages/_doc/{id}");
+        site.call(&put, row).await.done(201);
+    }
+    site.call("PUT /plain/_doc/p", r#"{"links":{"x":1}}"#)
+        .await
+        .done(201);
+    for (index, field, count) in [
+        ("pages", "links", 1),
+        ("pages", "links.z", 1),
+        ("pages", "tree", 2),
+        ("pages", "tree.a", 1),
+        ("pages", "title", 2),
+        ("pages", "html", 1),
+        ("pages", "title.none", 0),
+        ("pages,plain", "links", 2),
+    ] {
+        let query = json!({"query": {"exists": {"field": field}}});
+        let call = format!("POST /{index}/_count");
+        let counted = site.call(&call, query.to_string()).await.done(200);
+        assert_eq!(counted["count"], count, "{field} of {index}");
+        let not = json!({"query": {"bool": {"must_not": {"exists": {"field": field}}}}});
+        let counted = site.call(&call, not.to_string()).await.done(200);
+        let all = if index == "pages" { 4 } else { 5 };
+        assert_eq!(counted["count"], all - count, "without {field} of {index}");
+    }
+
+    let links = (0..1001).map(|number| (format!("m{number}"), json!("x")));
+    let many = json!({"links": serde_json::Map::from_iter(links)});
+    let put = "PUT /pages/_doc/many";
+    site.call(put, many.to_string()).await.done(201);
+    let query = r#"{"query":{"exists":{"field":"links"}}}"#;
+    let refused = site.call("POST /pages/_count", query).await;
+    refused.refused(400, "illegal_argument_exception");
 }
 
 #[tokio::test]
