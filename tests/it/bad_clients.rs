@@ -174,9 +174,10 @@ fn good_clients_are_answered(more: &[&str]) {
         beside("HTTP", kind, http, &[sent], || put("1", "{\"n\":1}"));
     }
     let all: Vec<String> = http_kinds().into_iter().map(|(_, sent)| sent).collect();
-    let search = head("GET /c/_count?q=n:1", 0);
+    let query = "{\"query\":{\"term\":{\"n\":1}}}";
+    let search = head("POST /c/_search", query.len()) + query;
     beside("HTTP", "all of these, beside searches", http, &all, || {
-        good(http, &search, "\"count\":1")
+        good(http, &search, "\"_id\":\"1\"")
     });
     let get = authenticate(TOKEN) + "get c:1\r\n";
     let get = || good(memcached, &get, "END\r\n");

@@ -339,7 +339,13 @@ impl Client {
         }
     }
 
-    /// The socket, to wait for what the client sends. It stays the same file descriptor.
+    /// The socket, to wait for what the client sends. It stays the same file descriptor, which is
+    /// open for as long as anything has the socket.
+    #[expect(
+        deprecated,
+        reason = "a socket that is shared names one descriptor for all its life; the function that \
+                  tokio has instead is unsafe, because not every type does"
+    )]
     fn waiting(&self) -> std::io::Result<AsyncFd<Arc<TcpStream>>> {
         let socket = &self.socket.tcp;
         socket.set_nonblocking(true)?;

@@ -29,7 +29,7 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// answer takes memory.
 const RATE_BYTES_MIN: u64 = 16 << 10;
 
-/// Of so many bytes of an answer a client sends a byte, at the most, to say that it has read them.
+/// A client sends at most one byte for this many bytes of an answer, to say that it has read them.
 const READ_BYTES_A_FRAME_BYTE: usize = 256;
 
 /// A client's socket.

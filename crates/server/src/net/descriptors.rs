@@ -5,8 +5,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
-/// The part of the descriptors that connections leave to everything else: one in this many, up to
-/// so many.
+/// What connections leave to everything else: one descriptor in this many, and a bound of it.
 const LEFT_PART: u64 = 4;
 const LEFT_MAX: u64 = 4096;
 

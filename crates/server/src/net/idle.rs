@@ -27,9 +27,6 @@ const HOLDS_MEMORY_FOR: Duration = Duration::from_secs(5);
 /// The part of all places that is kept from strangers: one in this many.
 pub(crate) const KEPT_PART: usize = 16;
 
-/// Strangers that are told to go at a time because memory is short, beside those that hold much.
-const STRANGERS_PART: usize = 16;
-
 /// How often strangers are told to go because too much of them is unread.
 const TELL_EVERY: Duration = Duration::from_millis(10);
 
@@ -161,26 +158,22 @@ impl IdleConnections {
         }
     }
 
-    /// Says whether more memory is resident than is counted. Then connections are read no further
-    /// than each may be in any case, and strangers go: those that hold much, and some others, in
-    /// the order that they came.
+    /// Says whether more memory is resident than is counted. Then less may be unread, and strangers
+    /// go that hold much.
     pub(crate) fn set_pressed(&self, is_pressed: bool) {
         self.unread.set_pressed(is_pressed);
-        if is_pressed {
-            self.evict_holders(Instant::now(), Duration::ZERO);
-            for _ in 0..STRANGERS_PART {
-                self.evict_stranger();
-            }
+        if self.unread.is_full() {
+            self.make_room(Instant::now());
         }
     }
 
-    /// Tells the strangers to go that have sent much of which nothing was taken, and came this long
-    /// ago.
-    fn evict_holders(&self, now: Instant, ago: Duration) {
+    /// Tells the strangers to go that have sent much of which nothing was taken, but those that may
+    /// be about to be admitted.
+    fn evict_holders(&self, now: Instant) {
         let waiting = &mut *self.waiting.lock();
         for line in [&mut waiting.strangers, &mut waiting.locals] {
             line.retain(|_, (since, seat)| {
-                let goes = seat.unread() > FREE_BYTES && now >= *since + ago;
+                let goes = seat.unread() > FREE_BYTES && now >= *since + STALLED_FOR;
                 if goes {
                     seat.leave.notify_one();
                 }
@@ -194,7 +187,7 @@ impl IdleConnections {
         let told = &mut *self.told.lock();
         if told.is_none_or(|told| now >= told + TELL_EVERY) {
             *told = Some(now);
-            self.evict_holders(now, STALLED_FOR);
+            self.evict_holders(now);
         }
     }
 
@@ -270,7 +263,7 @@ impl Presence {
         }
     }
 
-    /// A request begins, whose head has about so many bytes.
+    /// A request begins, whose head has about `head_bytes`.
     pub(crate) fn serve(self: &Arc<Self>, head_bytes: usize) -> InService {
         self.change(|state| {
             state.requests += 1;
@@ -496,13 +489,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn under_pressure_a_connection_works_on_one_request_and_strangers_go() {
+    async fn under_pressure_a_connection_works_on_one_request() {
         let all = Arc::new(IdleConnections::default());
-        let [client, stranger] = [(); 2].map(|()| all.begin(false));
-        client.admit();
+        let client = all.begin(false);
         drop((client.turn().await, client.turn().await));
         all.set_pressed(true);
-        assert!(is_told(&stranger).await);
         let first = client.turn().await;
         let mut second = pin!(client.turn());
         assert!(poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx).is_pending())).await);

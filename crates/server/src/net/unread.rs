@@ -16,6 +16,9 @@ use tokio::sync::Notify;
 /// Unread bytes of a port, beside those that each connection may have.
 const UNREAD_BYTES_MAX: usize = 4 << 20;
 
+/// The same while memory is short.
+const PRESSED_BYTES_MAX: usize = 1 << 20;
+
 /// Unread bytes that a connection may have whatever the others have.
 pub(crate) const FREE_BYTES: usize = 8 << 10;
 
@@ -27,7 +30,7 @@ const CONNECTION_BYTES_MAX: usize = (1 << 20) + (128 << 10);
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     bytes: AtomicUsize,
-    /// Memory is short: no connection has more than its free bytes.
+    /// Memory is short.
     is_pressed: AtomicBool,
 }
 
@@ -42,7 +45,11 @@ pub(super) struct Seat {
 
 impl Unread {
     pub(super) fn is_full(&self) -> bool {
-        self.is_pressed() || self.bytes.load(Ordering::Relaxed) > UNREAD_BYTES_MAX
+        let most = match self.is_pressed() {
+            true => PRESSED_BYTES_MAX,
+            false => UNREAD_BYTES_MAX,
+        };
+        self.bytes.load(Ordering::Relaxed) > most
     }
 
     pub(super) fn is_pressed(&self) -> bool {
@@ -122,6 +129,8 @@ mod tests {
         assert_eq!(other.room(&all), usize::MAX);
         assert_eq!(all.bytes.load(Ordering::Relaxed), 1_000);
         all.set_pressed(true);
-        assert_eq!((long.room(&all), other.room(&all)), (FREE_BYTES, 7_192));
+        assert_eq!(long.room(&all), usize::MAX);
+        other.received(PRESSED_BYTES_MAX, &all);
+        assert_eq!((long.room(&all), other.room(&all)), (FREE_BYTES, 0));
     }
 }

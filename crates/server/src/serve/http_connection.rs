@@ -143,7 +143,7 @@ fn head_bytes(request: &Request<Incoming>) -> usize {
     fields.sum::<usize>() + path.map_or(0, |path| path.as_str().len()) + FIELD_BYTES
 }
 
-/// The body of a request. A piece of it counts as taken when the next one is asked for.
+/// The body of a request. A piece of it counts as taken when the next one is wanted.
 struct Taken {
     body: Incoming,
     presence: Arc<Presence>,

@@ -525,7 +525,14 @@ async fn a_search_is_answered_beside_bulks_that_stall() {
     site.database
         .collection_or_create("a", Default::default)
         .unwrap();
-    let search = b"GET /a/_search?q=n:2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    let answer = timeout(LONG, site.exchange(search)).await.unwrap();
+    let query = "{\"query\":{\"term\":{\"n\":2}}}";
+    let search = format!(
+        "POST /a/_search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{query}",
+        query.len()
+    );
+    let answer = timeout(LONG, site.exchange(search.as_bytes()))
+        .await
+        .unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
