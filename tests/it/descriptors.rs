@@ -71,12 +71,12 @@ fn the_soft_limit_does_not_bound_the_connections() {
 #[test]
 fn beside_more_idle_clients_than_descriptors_good_ones_are_answered_and_files_opened() {
     let dir = tempfile::tempdir().unwrap();
-    let server = serve("-n 200", dir.path());
+    let server = serve("-n 400", dir.path());
     let idle = [server.address, server.memcached()].map(|address| {
         let idle = (0..300).map(|_| connect(address));
         idle.collect::<Vec<_>>()
     });
-    for n in 0..10 {
+    for n in 0..3 {
         put(&mut connect(server.address), &format!("/c{n}/_doc/1"));
         let set = format!("set k{n} 0 0 7\r\n{{\"n\":1}}\r\n");
         exchange(&mut connect(server.memcached()), &set, "STORED\r\n");
