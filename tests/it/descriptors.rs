@@ -46,7 +46,7 @@ fn exchange(stream: &mut TcpStream, sent: &str, end: &str) {
 }
 
 fn put(stream: &mut TcpStream, path: &str) {
-    let head = format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n");
+    let head = format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n");
     exchange(stream, &(head + "{\"n\":1}"), "\"result\":");
 }
 
