@@ -27,7 +27,8 @@ const ROUNDS: usize = 4;
 
 /// Clients that connect and send nothing, of each port. With the others they are fewer than the
 /// connections that a port takes.
-const IDLE: usize = 1_000;
+const IDLE: usize = 1_100;
+const CONNECTIONS: &str = "1500";
 
 /// What a server may have resident beside `--memory`, and for each connection.
 const BESIDE_BYTES: u64 = 64 << 20;
@@ -430,6 +431,7 @@ const DIFFERENT: &[Act] = &[
 /// client is answered beside them, within its patience, and what was acknowledged is there. Gives
 /// how many answers there were, by kind and status.
 fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act], is_fair: bool) -> Answers {
+    quire::use_all_descriptors();
     let dir = tempfile::tempdir_in(quire::target_dir()).unwrap();
     let cgroup = Cgroup::new(&memory_mib.to_string(), limit_mib << 20);
     let mut command = match &cgroup {
@@ -446,6 +448,7 @@ fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act], is_fair: bool) -> Answer
     command.args(["--listen", "127.0.0.1:0", "--memcached", "127.0.0.1:0"]);
     command.args(["--memcached-collection", "values", "--memcached-field", "v"]);
     command.args(["--memory", &format!("{memory_mib}MiB")]);
+    command.args(["--connections", CONNECTIONS]);
     let mut server = Server::launch(command);
     let pid = server.pid();
     let documents = Documents::new();
@@ -460,7 +463,7 @@ fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act], is_fair: bool) -> Answer
     let idle: Vec<TcpStream> = connect(clients.http)
         .chain(connect(clients.memcached))
         .collect();
-    assert!(idle.len() > IDLE, "{} connections", idle.len());
+    assert_eq!(idle.len(), 2 * IDLE);
     println!("idle: {} MiB", status_bytes(pid, "RssAnon:") >> 20);
     let (is_over, peak, begun) = (AtomicBool::new(false), AtomicU64::new(0), Instant::now());
     thread::scope(|threads| {

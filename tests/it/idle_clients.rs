@@ -78,3 +78,31 @@ fn a_thousand_idle_clients_of_memcached_take_kilobytes_each() {
     drop(clients);
     server.stop();
 }
+
+#[test]
+fn clients_of_memcached_that_are_not_admitted_take_kilobytes_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "a-token-of-more-than-22-characters").unwrap();
+    let arguments = ["--token-file", file.to_str().unwrap(), "--memory", "32MiB"];
+    let server = Server::start_memcached(&dir.path().join("db"), &arguments);
+    // The data of an authentication that does not end, and of one that is too long.
+    let sent = [
+        format!("set auth 0 0 2000\r\n{}", "x".repeat(1_900)),
+        format!("set auth 0 0 1000000\r\n{}", "x".repeat(50_000)),
+    ];
+    let clients: Vec<TcpStream> = (0..CLIENTS)
+        .map(|number| {
+            let mut client = TcpStream::connect(server.memcached()).unwrap();
+            // One that is refused is closed.
+            let _ = client.write_all(sent[number % 2].as_bytes());
+            client
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    let resident = resident_bytes(server.pid());
+    println!("{} MiB resident with {CLIENTS} strangers", resident >> 20);
+    assert!(resident <= RESIDENT_BYTES_MAX, "{resident} bytes resident");
+    drop(clients);
+    server.stop();
+}

@@ -276,6 +276,18 @@ impl Drop for Server {
     }
 }
 
+/// Lets this process open as many connections as the system allows. The soft limit is 1,024 as a
+/// rule.
+pub(crate) fn use_all_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, all).unwrap();
+}
+
 /// Sends a process a signal, by its name.
 pub(crate) fn signal(pid: u32, name: &str) {
     let status = Command::new("kill")

@@ -40,13 +40,13 @@ fn tool(name: &str, arguments: &[&str], input: &str) -> String {
 }
 
 /// A certificate of this machine that signs itself, and its key.
-struct Certificate {
+pub(crate) struct Certificate {
     cert: PathBuf,
     key: PathBuf,
 }
 
 impl Certificate {
-    fn new(dir: &Path, name: &str) -> Certificate {
+    pub(crate) fn new(dir: &Path, name: &str) -> Certificate {
         let certificate = Certificate {
             cert: dir.join(format!("{name}.pem")),
             key: dir.join(format!("{name}.key")),
@@ -61,11 +61,11 @@ impl Certificate {
         certificate
     }
 
-    fn cert(&self) -> &str {
+    pub(crate) fn cert(&self) -> &str {
         self.cert.to_str().unwrap()
     }
 
-    fn key(&self) -> &str {
+    pub(crate) fn key(&self) -> &str {
         self.key.to_str().unwrap()
     }
 

@@ -95,6 +95,7 @@ pub use frozen::refresh_frozen;
 pub use limits::Limit;
 pub use log_file::{LogFileError, LogFileOptions};
 pub use memcached::memcached;
+pub use net::listen::listen;
 pub use net::pem::TlsError;
 pub use net::tls::{Tls, TlsFiles};
 pub use options::{MemcachedOptions, ServerOptions};

@@ -10,6 +10,7 @@ use crate::access::tokens::Tokens;
 use crate::audit::Audit;
 use crate::compat::Compat;
 use crate::limits::Limit;
+use crate::net::descriptors;
 use crate::net::tls::Tls;
 use crate::slow::SlowLog;
 use crate::{Error, Result};
@@ -42,7 +43,8 @@ pub struct ServerOptions {
     /// The largest bulk body in bytes, counted after decompression. Default 100 MiB, as in
     /// OpenSearch. Any other body is one document or a list of keys, and at most 17 MiB.
     pub body_bytes_max: u64,
-    /// Connections open at once. Default 1,024. More wait to be accepted.
+    /// Connections of each port open at once. Default 1,024, and no more than the process has file
+    /// descriptors for. If more come, others are closed for them.
     pub connections_max: usize,
     /// Reads of the database running at once; each holds a thread while it runs. Default 64. More
     /// wait.
@@ -153,6 +155,20 @@ impl ServerOptions {
     /// Who may call.
     pub(crate) fn access(&self) -> Access {
         Access::new(self.token.clone(), self.tokens.clone())
+    }
+
+    /// Bounds the connections by the file descriptors that the process may have.
+    pub(crate) fn fit_descriptors(&mut self) {
+        let ports = 1 + usize::from(self.memcached.is_some());
+        let most = descriptors::connections_max(self.connections_max, ports);
+        if most < self.connections_max {
+            tracing::warn!(
+                wanted = self.connections_max,
+                "a port takes {most} connections: the process may have no more file descriptors \
+                 (ulimit -n)"
+            );
+        }
+        self.connections_max = most;
     }
 
     /// Checks that a server with these options may listen on `address`.

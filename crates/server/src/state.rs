@@ -72,9 +72,10 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(
         database: Database,
-        options: ServerOptions,
+        mut options: ServerOptions,
         following: Option<Arc<FollowStatus>>,
     ) -> Server {
+        options.fit_descriptors();
         let engine = Engine::new(database, &options);
         let database = engine.database();
         let buffers = Buffers::new(database.work(), database.memtables());

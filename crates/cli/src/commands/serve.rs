@@ -21,6 +21,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// 128 random bits in base64 have this length.
 const TOKEN_CHARS_LEAST: usize = 22;
 
+/// Connections of each port, unless another number is given.
+const CONNECTIONS_MAX: u32 = 1024;
+
 /// A longer file is not a token.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
 
@@ -110,6 +113,15 @@ pub(super) struct Serving {
         value_parser = millis::parse
     )]
     slow_request: Duration,
+    /// Connections of each port open at once; each takes up to 16 KiB while it is idle. For one
+    /// more another is closed
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = CONNECTIONS_MAX,
+        value_parser = connections
+    )]
+    connections: u32,
     /// What each client address may take: requests a second, bytes a second, requests running at
     /// once, open connections. As requests=1000,bytes=50MiB,running=32,connections=100, or some of
     /// these [default: anything]
@@ -243,9 +255,11 @@ impl Serve {
     }
 }
 
-/// Starts the threads of a server, which has small pages of memory from then on.
+/// Starts the threads of a server, which has small pages of memory and as many file descriptors as
+/// it may from then on.
 pub(super) fn runtime() -> Result<Runtime> {
     use_small_pages();
+    use_all_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -258,6 +272,23 @@ fn use_small_pages() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::debug!(%error, "huge pages can't be turned off");
+    }
+}
+
+/// Raises the soft limit of file descriptors to the hard one: the soft one is 1,024 as a rule, less
+/// than the connections of two ports.
+fn use_all_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return;
+    }
+    let all = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, all) {
+        tracing::debug!(%error, "the limit of file descriptors can't be raised");
     }
 }
 
@@ -317,6 +348,7 @@ impl Serving {
             address_limit: self.limit_address,
             token_limit: self.limit_token,
             backup_dir: self.backup_dir.clone(),
+            connections_max: self.connections as usize,
             memcached,
             compat: self.compat,
             ..ServerOptions::default()
@@ -364,14 +396,14 @@ impl Serving {
         options: &ServerOptions,
         frozen: Vec<FrozenCollection>,
     ) -> Result<(Listeners, impl Future<Output = ()> + use<>)> {
-        let (http, address) = listen(self.listen).await?;
+        let (http, address) = listen(self.listen)?;
         let memcached = match self.memcached {
-            Some(address) => Some(listen(address).await?),
+            Some(address) => Some(listen(address)?),
             None => None,
         };
         let (memcached, memcached_address) = memcached.unzip();
         let metrics = match self.listen_metrics {
-            Some(address) => Some(listen(address).await?),
+            Some(address) => Some(listen(address)?),
             None => None,
         };
         let (metrics, metrics_address) = metrics.unzip();
@@ -455,10 +487,16 @@ fn address(text: &str) -> std::result::Result<SocketAddr, String> {
     found.ok_or_else(|| "the name has no address".to_owned())
 }
 
+/// A number of connections.
+fn connections(text: &str) -> std::result::Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{text}` is no number over zero"))
+}
+
 /// Listens on an address. Returns the address with the port that the system chose.
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let failed = |error| cannot_listen(address, &error);
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = quire_server::listen(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
 }

@@ -27,8 +27,11 @@ pub(crate) const SMALL_BYTES_MAX: usize = 2 << 20;
 /// The most bytes of a tree for a byte of its text.
 const TREE_FACTOR: usize = 16;
 
-/// Compressed bytes taken at a time. Gzip expands them at most about a thousand times.
-const GZIP_STEP_BYTES: usize = 4 << 10;
+/// The most bytes that decompression takes: its window, and a piece of what it made.
+const GUNZIP_BYTES: usize = 96 << 10;
+
+/// How often a compressed body that does not come looks whether others wait for memory.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A body that has taken longer than the time for one piece must come at least so fast, on average
 /// over the time that the server waited for it.
@@ -54,6 +57,8 @@ pub(crate) struct BodyReader {
     /// None once the body has ended.
     rest: Option<oneshot::Sender<Option<Body>>>,
     gzip: Option<Gunzip>,
+    /// What has arrived and was not returned yet.
+    arrived: Option<Bytes>,
     /// Bytes returned so far.
     bytes: u64,
     bytes_max: u64,
@@ -148,7 +153,7 @@ impl Whole {
     /// large body does not wait, because it holds memory.
     ///
     /// # Errors
-    /// 429 if it is not free.
+    /// 413 if there is never so much, 429 if it is not free.
     pub(crate) async fn make_room(
         &mut self,
         buffers: &Buffers,
@@ -157,12 +162,23 @@ impl Whole {
     ) -> Outcome<()> {
         self.room = None;
         if self.length > LARGE_BYTES {
-            let both = document_bytes.saturating_add(self.length);
-            return self.held.resize_large(buffers, both);
+            return self.held.resize(merged_bytes(document_bytes, self.length));
         }
         self.room = Some(buffers.hold_large(document_bytes, timeout).await?);
         Ok(())
     }
+}
+
+/// The most bytes that a document takes while another is merged into it, and the result is written.
+/// First both and the result, which may be refused as too long; then the other one and the result,
+/// in as many copies as a document that is written.
+fn merged_bytes(document_bytes: u64, other_bytes: u64) -> usize {
+    let both = document_bytes.saturating_add(other_bytes);
+    let written = both.min(DOCUMENT_BYTES_MAX as u64) * COPIES as u64;
+    let most = both
+        .saturating_mul(2)
+        .max(other_bytes.saturating_add(written));
+    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 impl BodyReader {
@@ -180,7 +196,7 @@ impl BodyReader {
         };
         let gzip = match text(header::CONTENT_ENCODING) {
             None | Some("" | "identity") => None,
-            Some("gzip" | "x-gzip") => Some(Gunzip::new()),
+            Some("gzip" | "x-gzip") => Some(Gunzip::default()),
             Some(other) => {
                 let reason = format!(
                     "Content-Encoding [{other}] is not supported; send gzip, or the body \
@@ -198,6 +214,7 @@ impl BodyReader {
             body,
             rest: Some(rest),
             gzip,
+            arrived: None,
             bytes: 0,
             bytes_max: options.body_bytes_max,
             idle_timeout: options.idle_timeout,
@@ -209,52 +226,105 @@ impl BodyReader {
         Ok((reader, Rest(receiver)))
     }
 
+    /// Waits until the body begins to arrive, or has ended. Nothing is decompressed yet.
+    ///
+    /// # Errors
+    /// As [`piece`](Self::piece).
+    pub(crate) async fn arrive(&mut self) -> Outcome<()> {
+        self.arrived = self.receive().await?;
+        Ok(())
+    }
+
     /// The next piece, never empty; none at the end.
     ///
     /// # Errors
     /// 413 past the limit, 408 if nothing arrives for too long, 400 if the client cuts the body or
     /// it is not valid gzip.
     pub(crate) async fn piece(&mut self) -> Outcome<Option<Bytes>> {
-        if self.length.is_some_and(|length| length > self.bytes_max) {
-            return Err(body_too_large(self.bytes_max));
-        }
         loop {
             if let Some(piece) = self.gzip.as_mut().map(Gunzip::step).transpose()?.flatten() {
                 return self.counted(piece);
             }
+            let received = self.receive().await?;
+            match (&mut self.gzip, received) {
+                (Some(gzip), Some(bytes)) => gzip.compressed = bytes,
+                (None, Some(bytes)) => return self.counted(bytes),
+                (_, None) => {
+                    return match self.gzip.take() {
+                        Some(gzip) => gzip.finish()?.map_or(Ok(None), |piece| self.counted(piece)),
+                        None => Ok(None),
+                    };
+                }
+            }
+        }
+    }
+
+    /// The next bytes as the client sends them, never none of them; none at the end.
+    async fn receive(&mut self) -> Outcome<Option<Bytes>> {
+        if let Some(arrived) = self.arrived.take() {
+            return Ok(Some(arrived));
+        }
+        if self.length.is_some_and(|length| length > self.bytes_max) {
+            return Err(body_too_large(self.bytes_max));
+        }
+        loop {
             let begun = Instant::now();
             let frame = tokio::time::timeout(self.patience(), self.body.frame()).await;
             self.waited = self.waited.saturating_add(begun.elapsed());
             let Ok(frame) = frame else {
                 return Err(self.too_slow());
             };
-            if let Some(Ok(frame)) = &frame {
-                let bytes = frame.data_ref().map_or(0, Bytes::len);
-                self.received_bytes = self.received_bytes.saturating_add(bytes as u64);
-            }
-            if !matches!(frame, Some(Ok(_))) {
+            let Some(Ok(frame)) = frame else {
                 self.rest = None;
-            }
-            let piece = match frame {
-                None => {
-                    return match self.gzip.take() {
-                        Some(gzip) => gzip.finish()?.map_or(Ok(None), |piece| self.counted(piece)),
-                        None => Ok(None),
-                    };
-                }
-                Some(Err(_)) => {
-                    return Err(Failure::parse(
+                return match frame {
+                    None => Ok(None),
+                    Some(_) => Err(Failure::parse(
                         "the connection ended before the request body did",
-                    ));
-                }
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                    )),
+                };
             };
-            match &mut self.gzip {
-                _ if piece.is_empty() => {}
-                Some(gzip) => gzip.compressed = piece,
-                None => return self.counted(piece),
+            let bytes = frame.into_data().unwrap_or_default();
+            self.received_bytes = self.received_bytes.saturating_add(bytes.len() as u64);
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
             }
         }
+    }
+
+    /// Bytes of memory that the body takes itself.
+    pub(crate) fn own_bytes(&self) -> usize {
+        match self.gzip {
+            Some(_) => GUNZIP_BYTES,
+            None => 0,
+        }
+    }
+
+    /// The next piece. If the client keeps it waiting, the reservation becomes one of `bytes`, which
+    /// are held, and no more: others can have the room. What decompression takes is theirs too, if
+    /// they wait for it.
+    ///
+    /// # Errors
+    /// As [`piece`](Self::piece); 408 if others wait for what decompression takes.
+    pub(crate) async fn piece_held(
+        &mut self,
+        held: &mut Held,
+        bytes: usize,
+        buffers: &Buffers,
+    ) -> Outcome<Option<Bytes>> {
+        let is_compressed = self.gzip.is_some();
+        let late = {
+            let mut piece = pin!(self.piece());
+            if let Ok(piece) = tokio::time::timeout(STALLED_AFTER, piece.as_mut()).await {
+                return piece;
+            }
+            held.resize(bytes)?;
+            tokio::select! {
+                biased;
+                piece = piece => Some(piece),
+                () = shortage(buffers), if is_compressed => None,
+            }
+        };
+        late.unwrap_or_else(|| Err(self.too_slow_for_others()))
     }
 
     /// How long to wait for the next piece: never longer than for one, and no longer than a body
@@ -334,29 +404,35 @@ impl BodyReader {
         let length = self.length.filter(|_| self.gzip.is_none());
         let length = length.filter(|length| *length > LARGE_BYTES && *length <= max as u64);
         // The first bytes arrive before memory is taken for all.
-        let first = self.piece().await?;
+        self.arrive().await?;
+        let own = self.own_bytes();
         let (mut held, mut all) = match length {
             Some(length) if factor == COPIES => {
                 let held = buffers.hold_large_to_write(length, timeout).await?;
                 (held, Vec::with_capacity(length as usize))
             }
-            _ => (buffers.hold(1, timeout).await?, Vec::new()),
+            _ => (buffers.hold(own.max(1), timeout).await?, Vec::new()),
         };
         let expected = all.capacity();
-        let mut next = first;
+        let mut next = self.piece().await?;
         while let Some(piece) = next {
             let bytes = all.len().saturating_add(piece.len());
             if bytes > max {
                 return Err(body_too_large(max as u64));
             }
             let wanted = bytes.max(expected).saturating_mul(factor);
-            held.resize(wanted.min(buffers.bytes()))?;
+            held.resize(wanted.saturating_add(own))?;
             all.extend_from_slice(&piece);
             drop(piece);
             if self.keeps_others_waiting(&held, buffers) {
                 return Err(self.too_slow_for_others());
             }
-            next = self.piece_held(&mut held, all.len()).await?;
+            let bytes = all.len().saturating_add(own);
+            next = self.piece_held(&mut held, bytes, buffers).await?;
+        }
+        if own > 0 {
+            // Decompression has ended.
+            held.resize(held.bytes().saturating_sub(own))?;
         }
         Ok(Whole {
             length: all.len() as u64,
@@ -365,42 +441,36 @@ impl BodyReader {
             room: None,
         })
     }
+}
 
-    /// The next piece. While the client keeps it waiting, the reservation is for the `bytes` that
-    /// have arrived, and no more: others can have the room.
-    async fn piece_held(&mut self, held: &mut Held, bytes: usize) -> Outcome<Option<Bytes>> {
-        let mut piece = pin!(self.piece());
-        if let Ok(piece) = tokio::time::timeout(STALLED_AFTER, piece.as_mut()).await {
-            return piece;
-        }
-        held.resize(bytes)?;
-        piece.await
+/// Returns when requests wait for memory.
+async fn shortage(buffers: &Buffers) {
+    while !buffers.are_short() {
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
 /// Decompression, a step at a time.
+#[derive(Default)]
 struct Gunzip {
-    decoder: MultiGzDecoder<Vec<u8>>,
+    /// Made when the body begins: it takes memory.
+    decoder: Option<MultiGzDecoder<Vec<u8>>>,
     compressed: Bytes,
 }
 
 impl Gunzip {
-    fn new() -> Gunzip {
-        Gunzip {
-            decoder: MultiGzDecoder::new(Vec::new()),
-            compressed: Bytes::new(),
-        }
-    }
-
     /// Decompresses until there is output; none when all input is used.
     fn step(&mut self) -> Outcome<Option<Bytes>> {
         while !self.compressed.is_empty() {
-            let bytes = self.compressed.len().min(GZIP_STEP_BYTES);
-            self.decoder
-                .write_all(&self.compressed.slice(..bytes))
-                .map_err(not_gzip)?;
+            let new = || MultiGzDecoder::new(Vec::new());
+            let decoder = self.decoder.get_or_insert_with(new);
+            // It takes no more input than its buffer of 32 KiB has room for the output of.
+            let bytes = decoder.write(&self.compressed).map_err(not_gzip)?;
+            if bytes == 0 {
+                return Err(not_gzip(std::io::ErrorKind::WriteZero.into()));
+            }
             self.compressed.advance(bytes);
-            let out = std::mem::take(self.decoder.get_mut());
+            let out = std::mem::take(decoder.get_mut());
             if !out.is_empty() {
                 return Ok(Some(out.into()));
             }
@@ -409,7 +479,10 @@ impl Gunzip {
     }
 
     fn finish(self) -> Outcome<Option<Bytes>> {
-        let out = self.decoder.finish().map_err(not_gzip)?;
+        let decoder = self
+            .decoder
+            .unwrap_or_else(|| MultiGzDecoder::new(Vec::new()));
+        let out = decoder.finish().map_err(not_gzip)?;
         Ok(Some(Bytes::from(out)).filter(|out| !out.is_empty()))
     }
 }
@@ -487,7 +560,7 @@ mod tests {
         let mut reader = reader(bomb, "gzip", 1 << 20);
         let failure = loop {
             match reader.piece().await {
-                Ok(Some(piece)) => assert!(piece.len() <= 8 << 20),
+                Ok(Some(piece)) => assert!(piece.len() <= 64 << 10),
                 Ok(None) => panic!("the limit was not kept"),
                 Err(failure) => break failure,
             }

@@ -113,7 +113,8 @@ impl Buffers {
         }
     }
 
-    /// Has stalled clients of a port cut off while others wait for memory.
+    /// Has stalled clients of a port cut off while others wait for memory, and strangers under
+    /// memory pressure.
     pub(crate) fn watch(&self, clients: &Arc<IdleConnections>) {
         self.clients.write().push(Arc::downgrade(clients));
     }
@@ -121,6 +122,10 @@ impl Buffers {
     /// Whether more memory is resident than is counted.
     pub(crate) fn set_pressed(&self, is_pressed: bool) {
         self.is_pressed.store(is_pressed, Ordering::Relaxed);
+        let clients = self.clients.read();
+        for port in clients.iter().filter_map(Weak::upgrade) {
+            port.set_pressed(is_pressed);
+        }
     }
 
     /// Bytes that can be reserved in all.
@@ -227,7 +232,7 @@ impl Buffers {
     /// Reserves what handling a document of `document_bytes` takes, waiting up to `timeout` for it.
     ///
     /// # Errors
-    /// 429 if it is not free in time.
+    /// 413 if there is never room for them, 429 if it is not free in time.
     pub(crate) async fn hold_large(&self, document_bytes: u64, timeout: Duration) -> Outcome<Held> {
         self.hold(self.large(document_bytes), timeout).await
     }
@@ -235,7 +240,7 @@ impl Buffers {
     /// As [`hold_large`](Self::hold_large), for a document that is written.
     ///
     /// # Errors
-    /// 429 if it is not free in time.
+    /// 413 if there is never room for them, 429 if it is not free in time.
     pub(crate) async fn hold_large_to_write(
         &self,
         document_bytes: u64,
@@ -248,15 +253,20 @@ impl Buffers {
     /// As [`hold_large`](Self::hold_large), if the memory is free.
     ///
     /// # Errors
-    /// 429 if it is not.
+    /// 413 if there is never so much, 429 if it is not free.
     pub(crate) fn hold_large_now(&self, document_bytes: u64) -> Outcome<Held> {
         self.hold_now(self.large(document_bytes))
     }
 
-    /// The bytes that handling a document takes: no more than there are.
+    /// The bytes that handling a document takes, which may be more than there are.
     pub(crate) fn large(&self, document_bytes: u64) -> usize {
         let bytes = usize::try_from(document_bytes).unwrap_or(usize::MAX);
-        bytes.saturating_mul(COPIES).min(self.bytes())
+        bytes.saturating_mul(COPIES)
+    }
+
+    /// The same, no more than there are: for work that can't refuse a document.
+    pub(crate) fn large_at_most(&self, document_bytes: u64) -> usize {
+        self.large(document_bytes).min(self.bytes())
     }
 
     /// Reserves `bytes` if they are free.
@@ -331,14 +341,6 @@ impl Held {
     /// Bytes reserved.
     pub(crate) fn bytes(&self) -> usize {
         usize::try_from(self.0.bytes()).unwrap_or(usize::MAX)
-    }
-
-    /// Changes the reservation to what handling a document of `document_bytes` takes.
-    ///
-    /// # Errors
-    /// As [`resize`](Self::resize).
-    pub(crate) fn resize_large(&mut self, of: &Buffers, document_bytes: u64) -> Outcome<()> {
-        self.resize(of.large(document_bytes))
     }
 
     /// Whether the reservation is as large as what handling one more document of `document_bytes`
@@ -445,8 +447,13 @@ mod tests {
         let large = large.await.unwrap();
         assert_eq!(buffers.used_bytes(), 6 * PIECE_BYTES as u64 + 1);
         drop((large, small));
-        // More than there is in all is as much as there is.
-        drop(buffers.hold_large_now(u64::MAX).unwrap());
+        // More than there is in all is refused, and none of it is taken.
+        for document_bytes in [4 * PIECE_BYTES as u64, u64::MAX] {
+            let never = buffers.hold_large_now(document_bytes).unwrap_err();
+            assert_eq!(never.status, StatusCode::PAYLOAD_TOO_LARGE);
+            let never = buffers.hold_large(document_bytes, Duration::MAX).await;
+            assert_eq!(never.unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
+        }
         assert_eq!(buffers.used_bytes(), 0);
     }
 

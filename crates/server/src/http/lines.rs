@@ -1,13 +1,10 @@
 //! A body split into lines as it arrives. It holds at most one line and one piece of the body. Its
 //! memory reservation always matches what it and its user hold.
 
-use std::pin::pin;
-
 use bytes::{Bytes, BytesMut};
 use quire_model::DOCUMENT_BYTES_MAX;
-use tokio::time::timeout;
 
-use super::body::{BodyReader, STALLED_AFTER};
+use super::body::BodyReader;
 use super::buffers::{Buffers, Held, LARGE_BYTES};
 use super::failure::Outcome;
 
@@ -110,12 +107,9 @@ impl Lines {
                 return Err(self.body.too_slow_for_others());
             }
         }
-        let mut piece = pin!(self.body.piece());
-        if let Ok(piece) = timeout(STALLED_AFTER, piece.as_mut()).await {
-            return piece;
-        }
-        self.held.resize(bytes)?;
-        piece.await
+        self.body
+            .piece_held(&mut self.held, bytes, &self.buffers)
+            .await
     }
 
     fn finish(&mut self, line: BytesMut) -> Line {
@@ -163,7 +157,9 @@ impl Lines {
     fn bytes(&self) -> usize {
         // A buffer that grows may allocate twice what it needs.
         let buffer = self.buffer.len().saturating_mul(2);
-        buffer.saturating_add(self.beside_bytes)
+        buffer
+            .saturating_add(self.beside_bytes)
+            .saturating_add(self.body.own_bytes())
     }
 
     /// The reservation, changed to `bytes`, for what was made of the lines.

@@ -8,23 +8,27 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::io::Read;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::net::TcpListener;
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::connection::{Connection, Run, is_early};
+use super::connection::{Connection, Run};
 use super::port_state::PortState;
 use super::socket::Socket;
 use crate::limits::Connected;
 use crate::net::accept::accept;
 use crate::net::connections::OpenConnection;
-use crate::net::idle::{IdleConnections, Presence};
+use crate::net::idle::{IdleConnections, KEPT_PART, Presence};
 use crate::net::tls::Tls;
+use crate::options::is_loopback;
 
 /// How long a client whose connection is closed may take to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
@@ -77,9 +81,11 @@ struct Sockets {
 impl Port {
     pub(crate) fn new(state: Arc<PortState>) -> Port {
         let slots = state.connections_max;
+        let clients: Arc<Clients> = Arc::default();
+        state.buffers.watch(&clients.idle);
         Port {
             state,
-            clients: Arc::default(),
+            clients,
             slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
         }
     }
@@ -89,7 +95,8 @@ impl Port {
         let mut stop = std::pin::pin!(stop);
         loop {
             let next = async {
-                let (stream, connected) = accept(&listener, &self.state.limits).await;
+                let (stream, connected) =
+                    accept(&listener, &self.state.limits, &self.clients.idle).await;
                 (stream, connected, self.slot().await)
             };
             let (stream, connected, slot) = tokio::select! {
@@ -109,7 +116,10 @@ impl Port {
     /// A slot for a client. If none is free, the client that has been idle for longest is ended for
     /// it.
     async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        let kept = self.state.connections_max / KEPT_PART;
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            let idle = &self.clients.idle;
+            idle.keep_places(self.slots.available_permits(), kept);
             return Ok(slot);
         }
         loop {
@@ -144,7 +154,7 @@ impl Port {
             lingers: false,
             _open: self.state.counters.connections.begin(),
             _place: place,
-            presence: self.clients.idle.begin(),
+            presence: self.clients.idle.begin(address.is_some_and(is_loopback)),
             leaving: Leaving {
                 clients: Arc::clone(&self.clients),
                 id,
@@ -276,7 +286,7 @@ impl Client {
 
     /// Serves the client until it ends, or waits for something: then it is returned. Blocks.
     fn serve(mut self) -> Option<Client> {
-        let in_service = self.presence.serve();
+        let in_service = self.presence.serve(0);
         if self.connection.is_admitted() {
             self.presence.admit();
         }
@@ -312,12 +322,14 @@ impl Client {
         let Ok(socket) = self.waiting() else { return };
         let discard = async {
             let (mut left, mut buffer) = (LINGER_BYTES, [0; 4 << 10]);
-            while left > 0 && socket.readable().await.is_ok() {
-                match socket.try_read(&mut buffer) {
-                    Ok(0) => return,
-                    Ok(bytes) => left = left.saturating_sub(bytes),
-                    Err(error) if is_early(&error) => {}
-                    Err(_) => return,
+            while left > 0
+                && let Ok(mut ready) = socket.readable().await
+            {
+                match ready.try_io(|socket| (&**socket.get_ref()).read(&mut buffer)) {
+                    Ok(Ok(0) | Err(_)) => return,
+                    Ok(Ok(bytes)) => left = left.saturating_sub(bytes),
+                    // There was nothing to read yet.
+                    Err(_) => {}
                 }
             }
         };
@@ -327,11 +339,17 @@ impl Client {
         }
     }
 
-    /// The socket, to wait for what the client sends.
-    fn waiting(&self) -> std::io::Result<tokio::net::TcpStream> {
+    /// The socket, to wait for what the client sends. It stays the same file descriptor, which is
+    /// open for as long as anything has the socket.
+    #[expect(
+        deprecated,
+        reason = "a socket that is shared names one descriptor for all its life; the function that \
+                  tokio has instead is unsafe, because not every type does"
+    )]
+    fn waiting(&self) -> std::io::Result<AsyncFd<Arc<TcpStream>>> {
         let socket = &self.socket.tcp;
         socket.set_nonblocking(true)?;
-        tokio::net::TcpStream::from_std(socket.try_clone()?)
+        AsyncFd::with_interest(Arc::clone(socket), Interest::READABLE)
     }
 }
 

@@ -29,6 +29,9 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// answer takes memory.
 const RATE_BYTES_MIN: u64 = 16 << 10;
 
+/// A client sends at most one byte for this many bytes of an answer, to say that it has read them.
+const READ_BYTES_A_FRAME_BYTE: usize = 256;
+
 /// A client's socket.
 pub(crate) struct ClientIo {
     stream: Stream,
@@ -133,6 +136,7 @@ impl ClientIo {
             match Pin::new(&mut self.stream).poll_read(cx, &mut buf) {
                 Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
                     *left = left.saturating_sub(buf.filled().len());
+                    self.presence.taken(buf.filled().len());
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => return time.as_mut().poll(cx),
@@ -152,6 +156,8 @@ impl ClientIo {
         if let Ok(bytes) = &result {
             self.connections.sent(*bytes as u64);
             self.patience.sent(*bytes as u64);
+            // A client says in frames of its own what it has read.
+            self.presence.taken(*bytes / READ_BYTES_A_FRAME_BYTE);
             self.outflow.set_pending(true);
         }
         Poll::Ready(result)

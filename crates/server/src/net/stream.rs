@@ -6,16 +6,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::gate::Gate;
 use super::tls::TLS_BUFFER_BYTES;
 
 /// A client's connection.
 pub(crate) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Plain(Gate),
+    Tls(Box<TlsStream<Gate>>),
 }
 
 impl Stream {
@@ -25,7 +25,7 @@ impl Stream {
     /// Of the connection; `TimedOut`; `InvalidData` if the client does not speak TLS, or has no
     /// certificate where it must have one.
     pub(crate) async fn accept(
-        stream: TcpStream,
+        stream: Gate,
         tls: Option<TlsAcceptor>,
         timeout: Duration,
     ) -> io::Result<Stream> {

@@ -10,12 +10,12 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, StatusCode};
 use futures_util::future::BoxFuture;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -37,6 +37,12 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Header fields of a request.
 const HEADERS_MAX: usize = 100;
+
+/// What a field of a header has beside its name and its value, at the most.
+const FIELD_BYTES: usize = 16;
+
+/// HTTP/2: the bytes of a header, each field with 32 more. Few bytes may stand for many fields.
+const HTTP2_HEADER_BYTES: u32 = 32 << 10;
 
 /// HTTP/2: requests at once on one connection.
 const STREAMS_MAX: u32 = 64;
@@ -78,7 +84,7 @@ impl Protocols {
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_send_buf_size(BUFFER_BYTES)
-            .max_header_list_size(BUFFER_BYTES as u32);
+            .max_header_list_size(HTTP2_HEADER_BYTES);
         Protocols {
             http1,
             http2,
@@ -102,13 +108,87 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let in_service = Arc::new(self.presence.serve());
+        // HTTP/2 has no bound of its own on their number.
+        if request.headers().len() > HEADERS_MAX {
+            let mut refused = Response::new(Body::empty());
+            *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Box::pin(async { Ok(refused) });
+        }
+        let in_service = Arc::new(self.presence.serve(head_bytes(&request)));
         let extensions = request.extensions_mut();
         extensions.insert(self.lingering.clone());
         extensions.insert(self.peer.clone());
         extensions.insert(Arc::clone(&in_service));
+        let presence = Arc::clone(&self.presence);
+        let request = request.map(|body| Taken {
+            body,
+            presence: Arc::clone(&presence),
+            bytes: 0,
+        });
         let answered = self.router.clone().oneshot(request);
-        Box::pin(async move { Ok(answered.await?.map(|body| until_taken(body, in_service))) })
+        Box::pin(async move {
+            let turn = presence.turn().await;
+            let answer = answered.await?;
+            drop(turn);
+            Ok(answer.map(|body| until_taken(body, in_service)))
+        })
+    }
+}
+
+/// About how many bytes the head of a request has.
+fn head_bytes(request: &Request<Incoming>) -> usize {
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD_BYTES);
+    let path = request.uri().path_and_query();
+    fields.sum::<usize>() + path.map_or(0, |path| path.as_str().len()) + FIELD_BYTES
+}
+
+/// The body of a request. A piece of it counts as taken when the next one is wanted.
+struct Taken {
+    body: Incoming,
+    presence: Arc<Presence>,
+    /// Of the last piece.
+    bytes: usize,
+}
+
+impl Taken {
+    fn take(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        if bytes > 0 {
+            self.presence.taken(bytes);
+        }
+    }
+}
+
+impl http_body::Body for Taken {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        this.take();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            this.bytes = frame.data_ref().map_or(0, Bytes::len);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.take();
     }
 }
 

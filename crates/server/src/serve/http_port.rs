@@ -17,14 +17,13 @@ use crate::limits::{Connected, Limits};
 use crate::net::accept::accept;
 use crate::net::client_io::ClientIo;
 use crate::net::connections::Connections;
-use crate::net::idle::IdleConnections;
+use crate::net::gate::Gate;
+use crate::net::idle::{IdleConnections, KEPT_PART};
 use crate::net::lingering::Lingering;
 use crate::net::stream::Stream;
 use crate::net::tls::Tls;
+use crate::options::is_loopback;
 use crate::state::Server;
-
-/// The part of all places that is kept for admitted clients: one in this many.
-const KEPT_PART: usize = 16;
 
 /// The longest time for a handshake of TLS.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
@@ -80,7 +79,7 @@ impl HttpPort {
         let mut shutdown = pin!(shutdown);
         loop {
             let next = async {
-                let (stream, connected) = accept(&listener, &self.limits).await;
+                let (stream, connected) = accept(&listener, &self.limits, &self.idle).await;
                 (
                     slot(&self.slots, self.kept, &self.idle).await,
                     stream,
@@ -109,7 +108,9 @@ impl HttpPort {
         }
         let (open, counts) = (self.counts.begin(), Arc::clone(&self.counts));
         let (router, protocols) = (self.router.clone(), Arc::clone(&self.protocols));
-        let (idle_timeout, presence) = (self.idle_timeout, self.idle.begin());
+        let address = stream.peer_addr().ok();
+        let presence = self.idle.begin(address.is_some_and(is_loopback));
+        let idle_timeout = self.idle_timeout;
         let acceptor = self.tls.as_ref().map(Tls::http_acceptor);
         let mut is_closing = self.is_closing.subscribe();
         self.tasks.spawn(async move {
@@ -117,9 +118,10 @@ impl HttpPort {
             let requests = Requests {
                 router,
                 lingering: Lingering::default(),
-                peer: Peer::new(stream.peer_addr().ok()),
+                peer: Peer::new(address),
                 presence,
             };
+            let stream = Gate::new(stream, Arc::clone(&requests.presence));
             let accepted = tokio::select! {
                 biased;
                 accepted = Stream::accept(stream, acceptor, HANDSHAKE_TIME.min(idle_timeout)) =>
@@ -176,9 +178,7 @@ async fn slot(
     idle: &IdleConnections,
 ) -> Result<OwnedSemaphorePermit, AcquireError> {
     if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
-        if slots.available_permits() < kept {
-            idle.evict_stranger();
-        }
+        idle.keep_places(slots.available_permits(), kept);
         return Ok(slot);
     }
     loop {

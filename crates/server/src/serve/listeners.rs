@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
 use crate::error::{Error, Result};
+use crate::net;
 use crate::options::ServerOptions;
 
 /// The sockets that a server accepts connections on, as [`bind`] opens them.
@@ -35,13 +36,13 @@ impl From<TcpListener> for Listeners {
 /// As [`serve()`](crate::serve()); [`Error::Io`] if the operating system refuses an address.
 pub async fn bind(options: &ServerOptions) -> Result<Listeners> {
     options.check(options.listen)?;
-    let http = listen(options.listen).await?;
+    let http = listen(options.listen)?;
     let memcached = match &options.memcached {
-        Some(memcached) => Some(listen(memcached.listen).await?),
+        Some(memcached) => Some(listen(memcached.listen)?),
         None => None,
     };
     let metrics = match options.metrics_listen {
-        Some(address) => Some(listen(address).await?),
+        Some(address) => Some(listen(address)?),
         None => None,
     };
     Ok(Listeners {
@@ -51,9 +52,8 @@ pub async fn bind(options: &ServerOptions) -> Result<Listeners> {
     })
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener> {
-    let listener = TcpListener::bind(address).await;
-    listener.map_err(|source| Error::Io {
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    net::listen::listen(address).map_err(|source| Error::Io {
         op: "listen on",
         address,
         source,

@@ -479,3 +479,60 @@ async fn multi_gets_of_large_documents_wait_for_memory_and_are_whole() {
         assert!(answer.len() > 24 << 20, "{} bytes", answer.len());
     }
 }
+
+/// Idle strangers on a port with 64 places: the last ones are kept, so that some are closed although
+/// nobody else has come.
+async fn last_places_are_kept(address: std::net::SocketAddr) {
+    let connect = |_| tokio::net::TcpStream::connect(address);
+    let mut strangers = futures_util::future::try_join_all((0..64).map(connect))
+        .await
+        .unwrap();
+    let ends = strangers.iter_mut().map(|one| Box::pin(read_all(one)));
+    let (answer, ..) = timeout(LONG, futures_util::future::select_all(ends))
+        .await
+        .unwrap();
+    assert_eq!(answer, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_do_not_keep_the_last_places_of_either_port() {
+    let site = Listening::new(ServerOptions {
+        connections_max: 64,
+        memcached: Some(quire_server::MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..quire_server::MemcachedOptions::default()
+        }),
+        ..ServerOptions::default()
+    })
+    .await;
+    last_places_are_kept(site.address).await;
+    last_places_are_kept(site.memcached.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_is_answered_beside_bulks_that_stall() {
+    let site = Listening::new(ServerOptions::default()).await;
+    let mut bulks = Vec::new();
+    for _ in 0..64 {
+        let mut bulk = site.connect().await;
+        let head = "POST /a/_bulk HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
+        bulk.write_all(head.as_bytes()).await.unwrap();
+        bulk.write_all(b"{\"index\":{}}\n{\"n\":1}\n{\"in")
+            .await
+            .unwrap();
+        bulks.push(bulk);
+    }
+    site.database
+        .collection_or_create("a", Default::default)
+        .unwrap();
+    let query = "{\"query\":{\"term\":{\"n\":2}}}";
+    let search = format!(
+        "POST /a/_search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{query}",
+        query.len()
+    );
+    let answer = timeout(LONG, site.exchange(search.as_bytes()))
+        .await
+        .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}

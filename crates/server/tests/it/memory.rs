@@ -43,6 +43,53 @@ async fn a_document_whose_encoding_can_never_have_its_memory_is_refused() {
     assert!(stats.work_peak_bytes <= stats.work_bytes_max, "{stats:?}");
 }
 
+#[tokio::test]
+async fn a_document_that_can_never_have_its_memory_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |memory| {
+        let database = Database::builder(dir.path().join("db"));
+        database.memory(memory).open().unwrap()
+    };
+    // 6 MiB of text, 18 MiB encoded: it is written with more memory than it is read with.
+    let site = Site::over(open(256 << 20), ServerOptions::default());
+    site.collection("c");
+    site.call("PUT /c/_doc/1", numbers(3 << 20)).await.done(201);
+    site.database.close().unwrap();
+    drop(site);
+    let site = Site::over(open(16 << 20), ServerOptions::default());
+    for line in ["GET /c/_doc/1", "GET /c/_source/1"] {
+        let reason = site
+            .call(line, "")
+            .await
+            .refused(413, "circuit_breaking_exception");
+        assert!(reason.contains("--memory"), "{line}: {reason}");
+    }
+    let stats = site.database.stats().unwrap();
+    assert!(stats.work_peak_bytes <= stats.work_bytes_max, "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_merge_that_can_never_have_its_memory_is_refused_before_it_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::builder(dir.path().join("db"));
+    let database = database.memory(16 << 20).open().unwrap();
+    let site = Site::over(database, ServerOptions::default());
+    site.collection("c");
+    let field = |name: &str, mib: usize| format!("{{\"{name}\":\"{}\"}}", "x".repeat(mib << 20));
+    site.call("PUT /c/_doc/1", field("a", 9)).await.done(201);
+    // 14 MiB in the end.
+    let update = |mib| format!("{{\"doc\":{}}}", field("b", mib));
+    // Background work with the document before may have the memory.
+    let done = async { while site.call("POST /c/_update/1", update(5)).await.status == 429 {} };
+    done.await;
+    assert_eq!(site.stored("c", "1").unwrap().len(), (14 << 20) + 15);
+    let reason = site
+        .call("POST /c/_update/1", update(12))
+        .await
+        .refused(413, "circuit_breaking_exception");
+    assert!(reason.contains("--memory"), "{reason}");
+}
+
 /// Sixteen scrolls at once, each of pages of three documents of 12 MiB, with memory for one such
 /// document: none is refused, and each has every document once, unordered or ordered.
 #[tokio::test(flavor = "multi_thread")]

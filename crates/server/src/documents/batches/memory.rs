@@ -83,14 +83,14 @@ impl Turn<'_> {
         );
         move |page, record| {
             // What was read is written once more.
-            record <= LARGE_BYTES || page.saturating_mul(2) + buffers.large(record) <= bytes
+            record <= LARGE_BYTES || page.saturating_mul(2) + buffers.large_at_most(record) <= bytes
         }
     }
 
     /// Waits for the memory of a record; while it waits it holds none. Ends when the task is
     /// cancelled.
     pub(super) async fn grow(&mut self, record: u64, task: &Task) {
-        let wanted = self.memory.buffers.large(record);
+        let wanted = self.memory.buffers.large_at_most(record);
         drop(self.held.take());
         // Nor is memory kept for batches that are not being done.
         self.memory.free.lock().clear();
