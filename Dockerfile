@@ -1,4 +1,4 @@
-# Quire's server: `docker build -t quire . && docker run -v quire:/var/lib/quire -p 127.0.0.1:9200:9200 quire`.
+# Quire's server: docs/INSTALLING.md says how it is built and run.
 FROM rust:1.90-slim-bookworm AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src

@@ -2,6 +2,7 @@
 //! for HTTP, followers and commands that call the server.
 
 use crate::follow::wait_until_level;
+use crate::python::{Client, check};
 use crate::quire::{Server, binary, ok, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -99,5 +100,107 @@ fn tokens_are_made_and_revoked_while_the_server_runs() {
         !listed.contains("reader") && listed.contains("admin"),
         "{listed}"
     );
+    server.stop();
+}
+
+#[test]
+fn clients_of_others_do_what_their_roles_say_and_it_is_noted() {
+    const OPENSEARCH: Client = Client {
+        package: "opensearch-py==3.2.0",
+        module: "opensearchpy",
+    };
+    const PYMEMCACHE: Client = Client {
+        package: "pymemcache==4.0.0",
+        module: "pymemcache",
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (tokens, audit) = (path("tokens"), path("audit.log"));
+    let of_logs = ["--collections", "logs-*", "--role"];
+    let (reader, _) = token(&tokens, "reader", &[&of_logs[..], &["read"]].concat());
+    let (writer, _) = token(&tokens, "writer", &[&of_logs[..], &["write"]].concat());
+    let options = ["--tokens", &tokens, "--audit", &audit];
+    let server = Server::start_memcached(&dir.path().join("db"), &options);
+    let port = server.address.port().to_string();
+    check(&OPENSEARCH, "roles.py", &[&port, &reader, &writer]);
+    let port = server.memcached().port().to_string();
+    check(&PYMEMCACHE, "roles_memcached.py", &[&port, &writer]);
+    server.stop();
+    let audit = std::fs::read_to_string(&audit).unwrap();
+    let count = |words: &[&str]| {
+        let lines = audit.lines();
+        let has_all = |line: &&str| words.iter().all(|word| line.contains(word));
+        lines.filter(has_all).count()
+    };
+    let noted: [(&[&str], usize); 6] = [
+        (&["\"refused\"", "\"http\"", "\"reader\"", "403"], 2),
+        (&["\"refused\"", "\"http\"", "\"writer\"", "403"], 1),
+        (
+            &["\"refused\"", "\"memcached\"", "\"writer\"", "\"cars\""],
+            1,
+        ),
+        (&["\"authentication\"", "\"http\"", "401"], 1),
+        (&["\"authentication\"", "\"memcached\"", "401"], 2),
+        (&["\"admin\"", "\"writer\"", "\"logs-1\""], 1),
+    ];
+    for (words, expected) in noted {
+        assert_eq!(count(words), expected, "{words:?}: {audit}");
+    }
+    assert!(!audit.contains(&reader) && !audit.contains(&writer));
+}
+
+#[test]
+fn backups_and_followers_need_the_role_for_it_and_a_follower_has_tokens_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (tokens, backups) = (path("tokens"), path("backups"));
+    let [reader, writer, manager, follower] = ["read", "write", "manage", "follow"].map(|role| {
+        token(&tokens, role, &["--role", role])
+            .1
+            .display()
+            .to_string()
+    });
+    let options = ["--tokens", &tokens, "--backup-dir", &backups];
+    let server = Server::start(&dir.path().join("db"), &options);
+    let url = format!("http://{}", server.address);
+    let backup = |by: &str| run(&["backup", &url, "one", "--token-file", by]);
+    for by in [&reader, &writer, &follower] {
+        let done = backup(by);
+        assert!(
+            done.code != Some(0) && done.stderr.contains("no permissions"),
+            "{done:?}"
+        );
+    }
+    assert_eq!(backup(&manager).code, Some(0));
+    ok(&["verify", &path("backups/one")]);
+
+    let own = path("own");
+    let (secret, _) = token(&own, "mine", &["--role", "read"]);
+    let follow = |by: &str| {
+        let mut follow = Command::new(binary());
+        follow.arg("follow").arg(path("copy"));
+        follow.args(["--from", &url, "--listen", "127.0.0.1:0", "--tokens", &own]);
+        follow.args(["--from-token-file", by]);
+        follow
+    };
+    for by in [&reader, &writer, &manager] {
+        let output = follow(by).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{said}");
+        assert!(
+            said.contains("403") || said.contains("no permissions"),
+            "{said}"
+        );
+    }
+    let copy = Server::launch(follow(&follower));
+    let begun = Instant::now();
+    while status(&copy, &secret, "/_count") != "200" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "does not follow");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for wrong in ["", std::fs::read_to_string(&manager).unwrap().trim()] {
+        assert_eq!(status(&copy, wrong, "/_count"), "401");
+    }
+    copy.stop();
     server.stop();
 }

@@ -38,6 +38,8 @@ fn the_files_of_the_packages_are_configurations() {
             printed.contains("\ndb = \"/var/lib/quire/db\"\n"),
             "{name}: {printed}"
         );
+        // Where its disk is not mounted, a server fails: it is no new and empty one.
+        assert!(!printed.contains("\ncreate = true"), "{name}: {printed}");
     }
 }
 

@@ -79,7 +79,7 @@ impl ServerAccess {
     /// If there is no token in its file, or the files for TLS can't be used.
     pub(crate) fn remote(&self, context: &Context, url: &str) -> Result<Remote> {
         let url = url.trim_end_matches('/');
-        let remote = Remote::new(&*context.env, url, self.token()?, &self.tls.files());
+        let remote = Remote::new(&context.env, url, self.token()?, &self.tls.files());
         remote.map_err(unreachable)
     }
 

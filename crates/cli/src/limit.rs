@@ -8,7 +8,10 @@ use quire_server::Limit;
 /// # Errors
 /// What is wrong with the text.
 pub(crate) fn of_address(text: &str) -> Result<Limit, String> {
-    parse(text, &["requests", "bytes", "running", "connections"])
+    parse(
+        text,
+        &["requests", "bytes", "running", "searches", "connections"],
+    )
 }
 
 /// What one token may take.
@@ -16,7 +19,7 @@ pub(crate) fn of_address(text: &str) -> Result<Limit, String> {
 /// # Errors
 /// What is wrong with the text.
 pub(crate) fn of_token(text: &str) -> Result<Limit, String> {
-    parse(text, &["requests", "bytes", "running"])
+    parse(text, &["requests", "bytes", "running", "searches"])
 }
 
 fn parse(text: &str, known: &[&str]) -> Result<Limit, String> {
@@ -28,6 +31,7 @@ fn parse(text: &str, known: &[&str]) -> Result<Limit, String> {
             "requests" => Some(&mut limit.requests),
             "bytes" => Some(&mut limit.bytes),
             "running" => Some(&mut limit.running),
+            "searches" => Some(&mut limit.searches),
             "connections" => Some(&mut limit.connections),
             _ => None,
         };
@@ -58,11 +62,12 @@ mod tests {
 
     #[test]
     fn limits_are_read_and_wrong_ones_named() {
-        let limit = of_address("requests=100,bytes=1KiB,connections=9").unwrap();
+        let limit = of_address("requests=100,bytes=1KiB,searches=2,connections=9").unwrap();
         let expected = Limit {
             requests: Some(100),
             bytes: Some(1024),
             running: None,
+            searches: Some(2),
             connections: Some(9),
         };
         assert_eq!(limit, expected);

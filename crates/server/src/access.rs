@@ -7,6 +7,7 @@
 
 pub(crate) mod caller;
 pub(crate) mod grant;
+pub(crate) mod guesses;
 pub(crate) mod lifetime;
 pub(crate) mod named;
 pub(crate) mod pattern;

@@ -1,5 +1,6 @@
 //! Dispatch: admits a request, finds its route, and turns the outcome into a response.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http_body::Body as _;
+use serde_json::{Value, json};
 use tower::util::{MapRequest, MapResponse};
 
 use crate::access::grant::Grant;
@@ -28,20 +30,28 @@ use crate::http::framing;
 use crate::http::metered::Metered;
 use crate::http::params::Params;
 use crate::http::product;
-use crate::limits::{Over, Share};
+use crate::limits::{Caller, Over, Share};
 use crate::net::idle::InService;
 use crate::net::lingering::Lingering;
 use crate::routes::{ROUTES, Route};
 use crate::slow::{CpuTime, SlowRequest};
 use crate::state::Server;
 use crate::tasks::answering::until_sent;
-use crate::tasks::task::Task;
+use crate::tasks::registry::Running;
+use crate::tasks::task::{Scanned, Task};
 
 /// The label of requests that no route serves, in the metrics.
 const NO_ROUTE: &str = "none";
 
 /// The pause before the answer to a wrong token.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
+
+/// The status in the logs of a request whose client went away before it was answered. What it
+/// wanted may be done all the same.
+const CLIENT_GONE: u16 = 499;
+
+/// When a client is to come again for which there was no room.
+const RETRY_SECONDS: u64 = 1;
 
 /// The routes of the port of metrics.
 const MONITORED: [&str; 2] = ["/metrics", "/_cluster/health"];
@@ -154,12 +164,15 @@ async fn answer(
     let is_body_left = !body.is_end_stream() || framing::check(&parts.headers).is_err();
     let mut share = match share(server, &parts) {
         Ok(share) => share,
-        Err(over) => return too_much(&over, &parts, server, is_body_left),
+        Err(over) => {
+            audited::limited(audit(server, guard), &parts, None);
+            return too_much(&over, &parts, server, is_body_left);
+        }
     };
     let admitted = admit(&parts, server, guard);
     let audit = audit(server, guard);
     audited::authentication(audit, &parts, &admitted);
-    slow_down(&admitted, &parts).await;
+    slow_down(&admitted, &parts, server).await;
     let in_service = parts.extensions.get::<Arc<InService>>();
     if let Ok(grant) = &admitted {
         if let Some(in_service) = in_service {
@@ -168,6 +181,7 @@ async fn answer(
         if guard == Guard::Tokens
             && let Err(over) = share.admitted(grant)
         {
+            audited::limited(audit, &parts, Some(grant));
             return too_much(&over, &parts, server, is_body_left);
         }
     }
@@ -182,8 +196,20 @@ async fn answer(
         Err(failure) => return without_body(failure, &parts, server, is_body_left),
     };
     let grant = Arc::new(AuditedGrant::http(grant, audit, &parts));
-    let by = Arc::clone(&grant);
     let running = Arc::new(server.begin_task(&route.endpoint, &parts, &grant));
+    let cpu = CpuTime::default();
+    running.set_cpu(&cpu);
+    let mut noted = Noted {
+        server,
+        route,
+        parts: &parts,
+        audit,
+        by: Arc::clone(&grant),
+        task: Arc::clone(&running),
+        begun,
+        cpu: cpu.clone(),
+        status: None,
+    };
     let call = Call {
         state: (),
         grant,
@@ -195,14 +221,13 @@ async fn answer(
         body_timeout: server.options.request_timeout,
         running: Arc::clone(&running),
     };
-    let cpu = CpuTime::default();
-    running.set_cpu(&cpu);
     let (format, answer) = match checked(server, route, &parts, path, call) {
         Ok(call) => {
             let format = call.format.clone();
+            let caller = Caller::new(running.request.client(), Arc::clone(&share));
             let answer = tokio::select! {
                 biased;
-                answer = cpu.of((route.handler)(server, call)) => answer,
+                answer = caller.of(cpu.of((route.handler)(server, call))) => answer,
                 // Work that the handler has begun ends as when its caller goes away.
                 () = running.cancelled() => Err(Task::failure()),
             };
@@ -211,16 +236,15 @@ async fn answer(
         Err(failure) => (AnswerFormat::default(), Err(failure)),
     };
     if matches!(&answer, Err(failure) if failure.is_forbidden()) {
-        audited::refused(audit, &parts, &by);
+        audited::refused(audit, &parts, &noted.by);
     }
-    let response = answer
+    let mut response = answer
         .unwrap_or_else(Answer::from)
         .into_response(&format, &server.buffers);
-    note_if_slow(server, route, &running, (begun, cpu), response.status());
+    say_when(&mut response);
+    noted.status = Some(response.status());
+    drop(noted);
     let response = until_sent(response, running).map(|body| Metered::body(body, share, None));
-    if route.endpoint.is_audited(&parts.method) {
-        audited::admin(audit, &parts, &by, response.status());
-    }
     match rest.drain().await {
         true => response,
         false => closing(response, &parts),
@@ -230,10 +254,19 @@ async fn answer(
 /// The answer to a request whose body is not read.
 fn without_body(failure: Failure, parts: &Parts, server: &Server, is_body_left: bool) -> Response {
     let answer = Answer::from(failure);
-    let response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+    let mut response = answer.into_response(&AnswerFormat::default(), &server.buffers);
+    say_when(&mut response);
     match is_body_left {
         true => closing(response, parts),
         false => response,
+    }
+}
+
+/// Tells a client for which there was no room when to come again.
+fn say_when(response: &mut Response) {
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        let seconds = HeaderValue::from(RETRY_SECONDS);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
     }
 }
 
@@ -276,40 +309,74 @@ fn checked(
     })
 }
 
-/// Notes a request that took long until its answer began.
-fn note_if_slow(
-    server: &Server,
-    route: &Route,
-    task: &Task,
-    (begun, cpu): (Duration, CpuTime),
-    status: StatusCode,
-) {
-    let Some(log) = &server.options.slow_log else {
-        return;
-    };
-    let now = server.engine.now();
-    let took = now.saturating_sub(begun);
-    if !log.is_slow(took) || route.endpoint.waits() {
-        return;
+/// A request that is noted in the logs once it is answered, or is dropped because its client went
+/// away.
+struct Noted<'a> {
+    server: &'a Server,
+    route: &'a Route,
+    parts: &'a Parts,
+    audit: Option<&'a Audit>,
+    by: Arc<AuditedGrant>,
+    task: Arc<Running>,
+    /// When it began, by the monotonic clock.
+    begun: Duration,
+    cpu: CpuTime,
+    /// None as long as there is no answer.
+    status: Option<StatusCode>,
+}
+
+impl Noted<'_> {
+    /// Notes a request that took long until its answer began, or its client went away.
+    fn note_if_slow(&self, status: StatusCode) {
+        let Some(log) = &self.server.options.slow_log else {
+            return;
+        };
+        let now = self.server.engine.now();
+        let took = now.saturating_sub(self.begun);
+        if !log.is_slow(took) || self.route.endpoint.waits() {
+            return;
+        }
+        let cpu_micros = self.cpu.spent().as_micros();
+        let slow = SlowRequest {
+            protocol: "http",
+            address: self.task.request.address,
+            token: &self.task.request.token,
+            request: self.task.description(),
+            status: Some(status.as_u16()),
+            took_millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            cpu_micros: Some(u64::try_from(cpu_micros).unwrap_or(u64::MAX)),
+            plan: self.plan(),
+        };
+        log.note(&slow, now);
     }
-    let slow = SlowRequest {
-        protocol: "http",
-        address: task.request.address,
-        token: &task.request.token,
-        request: task.description(),
-        status: Some(status.as_u16()),
-        took_millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        cpu_micros: Some(u64::try_from(cpu.spent().as_micros()).unwrap_or(u64::MAX)),
-        plan: task.plan().map(explain_json),
-    };
-    log.note(&slow, now);
+}
+
+impl Noted<'_> {
+    /// How the request found its documents.
+    fn plan(&self) -> Option<Value> {
+        if let Some(plan) = self.task.plan() {
+            return Some(explain_json(&plan));
+        }
+        let Scanned { read, matched } = self.task.scanned()?;
+        Some(json!({"scan": {"order": "_id", "read": read, "matched": matched}}))
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        // The code of nginx for this; each number from 100 to 999 is a status.
+        let gone = StatusCode::from_u16(CLIENT_GONE).unwrap_or_default();
+        let status = self.status.unwrap_or(gone);
+        self.note_if_slow(status);
+        if self.route.endpoint.is_audited(&self.parts.method) {
+            audited::admin(self.audit, self.parts, &self.by, status);
+        }
+    }
 }
 
 /// What the request's client takes is counted from now on.
 fn share(server: &Server, parts: &Parts) -> Result<Share, Over> {
-    let peer = parts.extensions.get::<Peer>();
-    let address = peer.and_then(|peer| peer.address);
-    server.limits.begin(address.map(|address| address.ip()))
+    server.limits.begin(address(parts))
 }
 
 /// The answer to a client over a limit: when it is to come again.
@@ -330,9 +397,31 @@ fn too_much(over: &Over, parts: &Parts, server: &Server, is_body_left: bool) -> 
 fn admit(parts: &Parts, server: &Server, guard: Guard) -> Outcome<Arc<Grant>> {
     framing::check(&parts.headers)?;
     match guard {
-        Guard::Tokens => auth::admit(parts, &server.access),
+        Guard::Tokens => {
+            let admitted = auth::admit(parts, &server.access);
+            let peer = parts.extensions.get::<Peer>();
+            let is_known = match (&admitted, peer) {
+                (Ok(grant), Some(peer)) => peer.has_admitted(&grant.name),
+                _ => false,
+            };
+            let guesses = &server.access.guesses;
+            if auth::has_token(&parts.headers) && !is_known && guesses.are_too_many(address(parts))
+            {
+                // Whether it is right is not told.
+                return Err(Failure::too_many_requests(
+                    "this address sent too many wrong tokens: send it again later",
+                ));
+            }
+            admitted
+        }
         Guard::Open => Ok(Arc::new(Grant::reader())),
     }
+}
+
+/// The address of a request's client; none if the server is called in process.
+fn address(parts: &Parts) -> Option<IpAddr> {
+    let peer = parts.extensions.get::<Peer>();
+    Some(peer?.address?.ip())
 }
 
 /// Where it is noted who was admitted: nobody is on a port that is open.
@@ -342,13 +431,14 @@ fn audit(server: &Server, guard: Guard) -> Option<&Audit> {
 }
 
 /// Waits before the answer to a wrong token, so that tokens can't be tried fast.
-async fn slow_down(admitted: &Outcome<Arc<Grant>>, parts: &Parts) {
+async fn slow_down(admitted: &Outcome<Arc<Grant>>, parts: &Parts, server: &Server) {
     let is_refused = matches!(admitted, Err(failure) if failure.status == StatusCode::UNAUTHORIZED);
     if is_refused && auth::has_token(&parts.headers) {
         tracing::warn!(
             path = parts.uri.path(),
             "a request with a wrong token is refused"
         );
+        let _guess = server.access.guesses.begin(address(parts));
         tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
     }
 }
@@ -393,11 +483,14 @@ async fn refuse(
     let (parts, body) = request.into_parts();
     let _share = match share(&server, &parts) {
         Ok(share) => share,
-        Err(over) => return too_much(&over, &parts, &server, !body.is_end_stream()),
+        Err(over) => {
+            audited::limited(audit(&server, guard), &parts, None);
+            return too_much(&over, &parts, &server, !body.is_end_stream());
+        }
     };
     let admitted = admit(&parts, &server, guard);
     audited::authentication(audit(&server, guard), &parts, &admitted);
-    slow_down(&admitted, &parts).await;
+    slow_down(&admitted, &parts, &server).await;
     let failure = match admitted {
         Ok(_) => failure(&parts.method, &parts.uri),
         Err(failure) => failure,

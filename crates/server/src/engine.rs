@@ -4,8 +4,12 @@
 //! 1. The engine never runs on a thread that drives connections.
 //! 2. Reads, searches and writes each have their own bounded set of threads, so a read never waits
 //!    for a write or a search.
-//! 3. A slot is released when its work ends, not when the caller stops waiting for it. So the
+//! 3. Searches of one client don't make those of another wait: see [`turns`].
+//! 4. A search has its turn before it reserves memory. So those that wait for their turn hold none.
+//! 5. A slot is released when its work ends, not when the caller stops waiting for it. So the
 //!    number of threads stays bounded when requests time out.
+
+mod turns;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,9 +21,11 @@ use quire_model::DOCUMENT_BYTES_MAX;
 use quiredb::{Collection, Database, ErrorKind, FrozenCollection};
 use tokio::sync::Semaphore;
 
+use self::turns::{Turn, Turns};
 use crate::collections::api_settings::{Use, check_use};
 use crate::http::failure::{Failure, Outcome};
 use crate::ids::document_id;
+use crate::limits::{Caller, Searching};
 use crate::options::ServerOptions;
 use crate::search::execute::SEARCH_BYTES_MAX;
 use crate::slow::counted;
@@ -31,10 +37,16 @@ pub(crate) struct Engine(Arc<Inner>);
 /// A handle that does not keep the database open.
 pub(crate) struct WeakEngine(Weak<Inner>);
 
+/// The turn of a search, which counts for its client until this is dropped.
+pub(crate) struct SearchTurn {
+    _turn: Turn,
+    _searching: Searching,
+}
+
 struct Inner {
     served: RwLock<Database>,
     reads: Arc<Semaphore>,
-    searches: Arc<Semaphore>,
+    searches: Arc<Turns>,
     writes: Arc<Semaphore>,
     request_timeout: Duration,
     /// When it began, by the monotonic clock.
@@ -50,7 +62,7 @@ impl Engine {
             begun: database.env().monotonic(),
             served: RwLock::new(database),
             reads: slots(options.reads_max),
-            searches: slots(searches),
+            searches: Turns::new(searches),
             writes: slots(options.writes_max),
             request_timeout: options.request_timeout,
             rejected: Default::default(),
@@ -104,22 +116,56 @@ impl Engine {
         self.run(&self.0.reads, "read", work).await
     }
 
-    /// Runs a search on a thread that may block. Searches have threads of their own because they
-    /// take much longer than reads. The function passed to `work` is true once the caller no
-    /// longer waits; the search should stop then.
+    /// Waits until a search of the present request may run. What the search needs beside a thread
+    /// is reserved afterwards.
     ///
     /// # Errors
-    /// As [`Engine::read`].
-    pub(crate) async fn search<T: Send + 'static>(
+    /// 429 if its client is over its limit of searches, or no thread was free within the request
+    /// timeout.
+    pub(crate) async fn search_turn(&self) -> Outcome<SearchTurn> {
+        let caller = Caller::of_request();
+        let searching = caller.begin_search();
+        let searching = searching.map_err(|over| Failure::too_many_requests(over.to_string()))?;
+        let timeout = self.0.request_timeout;
+        let turn = tokio::time::timeout(timeout, self.0.searches.take(caller.client));
+        match turn.await {
+            Ok(Some(turn)) => Ok(SearchTurn {
+                _turn: turn,
+                _searching: searching,
+            }),
+            _ => Err(self.no_slot("search")),
+        }
+    }
+
+    /// Runs a search, whose turn it is, on a thread that may block. Searches have threads of their
+    /// own because they take much longer than reads. The function passed to `work` is true once the
+    /// caller no longer waits; the search should stop then.
+    ///
+    /// # Errors
+    /// 503 if it took longer than the request timeout.
+    pub(crate) async fn search_in<T: Send + 'static>(
         &self,
+        turn: SearchTurn,
         work: impl FnOnce(&Engine, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
     ) -> Outcome<T> {
         let caller = Arc::new(());
         let waits = Arc::downgrade(&caller);
         let work = move |engine: &Engine| work(engine, &|| waits.strong_count() == 0);
-        let done = self.run(&self.0.searches, "search", work).await;
+        let done = self.run_in(turn, "search", work).await;
         drop(caller);
         done
+    }
+
+    /// Runs a search that needs a thread alone.
+    ///
+    /// # Errors
+    /// As [`Engine::search_turn`] and [`Engine::search_in`].
+    pub(crate) async fn search<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Engine, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        let turn = self.search_turn().await?;
+        self.search_in(turn, work).await
     }
 
     /// Runs a write on a thread that may block. The write is done even if the caller stops waiting.
@@ -158,13 +204,28 @@ impl Engine {
     ) -> Outcome<T> {
         let timeout = self.0.request_timeout;
         let slot = tokio::time::timeout(timeout, Arc::clone(slots).acquire_owned()).await;
-        let Ok(Ok(slot)) = slot else {
-            if let Some(count) = self.rejections(what) {
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-            return Err(no_slot(what, timeout));
-        };
-        let engine = self.clone();
+        match slot {
+            Ok(Ok(slot)) => self.run_in(slot, what, work).await,
+            _ => Err(self.no_slot(what)),
+        }
+    }
+
+    /// Counts and tells that no thread was free in time.
+    fn no_slot(&self, what: &str) -> Failure {
+        if let Some(count) = self.rejections(what) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        no_slot(what, self.0.request_timeout)
+    }
+
+    /// Runs `work` on a thread that may block; `slot` is held until it ends.
+    async fn run_in<T: Send + 'static>(
+        &self,
+        slot: impl Send + 'static,
+        what: &'static str,
+        work: impl FnOnce(&Engine) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        let (engine, timeout) = (self.clone(), self.0.request_timeout);
         let task = tokio::task::spawn_blocking(counted(move || {
             // Released when the work ends, also if the caller no longer waits for it.
             let _slot = slot;
@@ -320,6 +381,7 @@ pub(crate) fn timed_out(what: &str, timeout: Duration) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Client;
 
     #[tokio::test]
     async fn a_search_ends_when_its_caller_goes_away() {
@@ -339,5 +401,29 @@ mod tests {
         assert!(gone.is_err());
         // The only thread for searches is free again.
         engine.search(|_, _| ()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn long_searches_of_one_client_do_not_make_those_of_another_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(dir.path().join("db")).unwrap();
+        let engine = Engine::new(database, &ServerOptions::default());
+        let greedy = Caller::unlimited(Client::of("greedy", None));
+        let modest = Caller::unlimited(Client::of("modest", None));
+        let endless = || {
+            let work = |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+                while !stop() {
+                    std::thread::yield_now();
+                }
+            };
+            let mut endless = Box::pin(greedy.clone().of(engine.search(work)));
+            assert!(futures_util::FutureExt::now_or_never(endless.as_mut()).is_none());
+            endless
+        };
+        // Two have all threads, and the others are before the next one in the line.
+        let _running: Vec<_> = (0..10).map(|_| endless()).collect();
+        for _ in 0..3 {
+            modest.clone().of(engine.search(|_, _| ())).await.unwrap();
+        }
     }
 }

@@ -8,7 +8,11 @@
 
 mod account;
 mod book;
+mod caller;
+mod client;
 mod rule;
 
-pub(crate) use book::{Connected, Limits, Over, Share};
+pub(crate) use book::{Connected, Limits, Over, Searching, Share};
+pub(crate) use caller::Caller;
+pub(crate) use client::Client;
 pub use rule::Limit;

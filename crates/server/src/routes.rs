@@ -1000,15 +1000,15 @@ pub(crate) static ROUTES: &[Route] = routes! {
     Any, DELETES, "/_search/scroll", &[], scroll::close,
         "Release scrolls before their time is over";
     Any, DELETES, "/_search/scroll/{id}", &[], scroll::close,
-        "Release a scroll, or _all";
+        "Release a scroll, or with _all those of the caller";
     Named(Read), POST, "/{collection}/_search/point_in_time", POINT, point::open,
         "Keep collections as they are now for searches";
     Any, DELETES, "/_search/point_in_time", &[], point::close,
         "Release points in time before their time is over";
     Whole(Read), GET, "/_search/point_in_time/_all", &[], point::list,
         "Points in time that are open";
-    Whole(Read), DELETES, "/_search/point_in_time/_all", &[], point::close_all,
-        "Release all points in time";
+    Any, DELETES, "/_search/point_in_time/_all", &[], point::close_all,
+        "Release the caller's points in time; of others too if it may manage all collections";
     Any, GET_POST, "/_analyze", &[], analyze::analyze,
         "The tokens that an analyzer makes of a text";
     Named(Read), GET_POST, "/{collection}/_analyze", &[], analyze::analyze,

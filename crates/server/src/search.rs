@@ -46,6 +46,7 @@ use self::hits::Search;
 use self::limit::limit_to;
 use self::objects::find_objects;
 use self::request::{Request, parse};
+use self::scroll_calls::Begin;
 use self::searching::Searching;
 use self::state::SearchState;
 use self::terms_lookup::{has_lookup, look_up};
@@ -70,7 +71,8 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
     let (params, state) = (call.params.clone(), call.state.clone());
     let grant = Arc::clone(&call.grant);
-    let noted = state.notes_plans.then(|| Arc::clone(&call.running));
+    let running = Arc::clone(&call.running);
+    let noted = state.notes_plans.then(|| Arc::clone(&running));
     let names_collection = call.path_param("collection").is_some();
     let body = call.take_small_body().await?;
     let parsed = looked_up(parse(&body.bytes)?, &engine, &buffers, &grant).await?;
@@ -78,6 +80,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     request.noted = noted;
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
+    let turn = engine.search_turn().await?;
     let held = hold(&buffers, timeout).await?;
     let point = request.point.clone();
     let views = match &point {
@@ -110,7 +113,14 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
         }
     };
     if let Some(lease) = request.scroll {
-        return scroll_calls::begin(state, views, request, lease, held, begun).await;
+        let begin = Begin {
+            views,
+            request,
+            lease,
+            running,
+            begun,
+        };
+        return scroll_calls::begin(state, begin, turn, held).await;
     }
     let of = buffers.clone();
     let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
@@ -119,7 +129,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
         let first = search.next_piece(false)?;
         Ok((search, first))
     };
-    let (mut search, first) = engine.search(work).await??;
+    let (mut search, first) = engine.search_in(turn, work).await??;
     if is_filtered {
         let whole = move |_: &_| search.whole(first, &buffers);
         let (whole, held) = engine.read(whole).await??;
@@ -221,6 +231,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         };
         return engine.read(work).await?;
     }
+    let turn = engine.search_turn().await?;
     let held = hold(&buffers, timeout).await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let _held = held;
@@ -240,7 +251,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         }
         Ok(counted(answer.count.unwrap_or_default(), &collections))
     };
-    engine.search(work).await?
+    engine.search_in(turn, work).await?
 }
 
 /// A body with values in the place of terms lookups.

@@ -88,6 +88,11 @@ impl Server {
                 .token_limit
                 .filter(|_| access.without_token().is_none()),
         ));
+        if let (Some(tokens), Some(audit)) = (&options.tokens, &options.audit) {
+            tokens.note_changes(audit);
+        }
+        let contexts = Contexts::default();
+        buffers.share_with(contexts.keeper());
         let tasks: Arc<Tasks> = Arc::default();
         let memcached = PortState::new(
             &options,
@@ -112,7 +117,7 @@ impl Server {
             copies: Arc::default(),
             backups: Arc::default(),
             verifications: Arc::default(),
-            contexts: Contexts::default(),
+            contexts,
             tasks,
             limits,
             cluster_settings: Arc::default(),

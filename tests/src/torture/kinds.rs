@@ -9,6 +9,7 @@ mod repair;
 mod rot;
 mod slow;
 mod space;
+mod tail;
 
 use super::client::Style;
 use super::disk::FileSystem;
@@ -26,7 +27,7 @@ pub(crate) struct Kind {
 }
 
 /// All of them, in the order in which they take turns.
-pub(crate) const KINDS: [Kind; 10] = [
+pub(crate) const KINDS: [Kind; 11] = [
     Kind {
         name: "kill",
         about: "servers, loaders and recoveries killed by SIGKILL",
@@ -56,6 +57,11 @@ pub(crate) const KINDS: [Kind; 10] = [
         name: "rot",
         about: "bits that flip on disk",
         run: rot::run,
+    },
+    Kind {
+        name: "tail",
+        about: "bits that flip in the newest bytes of a log, and in the catalog, after SIGKILL",
+        run: tail::run,
     },
     Kind {
         name: "repair",

@@ -122,13 +122,14 @@ pub(super) struct Serving {
         value_parser = connections
     )]
     connections: u32,
-    /// What each client address may take: requests a second, bytes a second, requests running at
-    /// once, open connections. As requests=1000,bytes=50MiB,running=32,connections=100, or some of
-    /// these [default: anything]
+    /// What each client address may take: requests a second, bytes a second, requests and searches
+    /// running at once, open connections. As
+    /// requests=1000,bytes=50MiB,running=32,searches=2,connections=100, or some of these
+    /// [default: anything]
     #[arg(long, value_name = "LIMITS", value_parser = limit::of_address)]
     limit_address: Option<Limit>,
-    /// What each token may take, as requests=1000,bytes=50MiB,running=32, or some of these
-    /// [default: anything]
+    /// What each token may take, as requests=1000,bytes=50MiB,running=32,searches=2, or some of
+    /// these [default: anything]
     #[arg(long, value_name = "LIMITS", value_parser = limit::of_token)]
     limit_token: Option<Limit>,
     /// The certificate of this server (PEM), then those of its issuers: every port speaks TLS

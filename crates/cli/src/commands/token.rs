@@ -73,8 +73,8 @@ struct Create {
     /// How long it lives: 90m, 12h, 30d or never
     #[arg(long, value_name = "TIME", default_value = "never")]
     expires: String,
-    /// What its holders may take together, as requests=1000,bytes=50MiB,running=32, or some of
-    /// these [default: what `quire serve --limit-token` says]
+    /// What its holders may take together, as requests=1000,bytes=50MiB,running=32,searches=2, or
+    /// some of these [default: what `quire serve --limit-token` says]
     #[arg(long, value_name = "LIMITS", value_parser = limit::of_token)]
     limit: Option<Limit>,
 }
@@ -224,5 +224,25 @@ fn failed(error: TokensError) -> Error {
     match error {
         TokensError::Invalid(reason) => Error::Usage(reason),
         error => Error::Failed(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_listed_with_how_long_it_lives() {
+        let listed = |expires: Value| {
+            let token = json!({
+                "name": "n", "role": "read", "collections": ["a", "b-*"],
+                "expires_micros": expires, "limit": {"searches": 2},
+            });
+            line(&token, 5_000_000)
+        };
+        let text = |life: &str| format!("n: read on a,b-*; {life}; at most searches=2");
+        assert_eq!(listed(Value::Null), text("does not expire"));
+        assert_eq!(listed(json!(7_500_000)), text("expires in 2 s"));
+        assert_eq!(listed(json!(5_000_000)), text("expired"));
     }
 }

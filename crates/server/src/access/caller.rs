@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use super::grant::Grant;
+use super::guesses::Guesses;
 use super::tokens::Tokens;
 
 /// Who may call.
@@ -11,6 +12,7 @@ pub(crate) struct Access {
     /// The token of the server, with which everything is allowed.
     token: Option<String>,
     pub(crate) tokens: Option<Tokens>,
+    pub(crate) guesses: Guesses,
     everything: Arc<Grant>,
 }
 
@@ -19,6 +21,7 @@ impl Access {
         Access {
             token,
             tokens,
+            guesses: Guesses::default(),
             everything: Arc::new(Grant::everything()),
         }
     }

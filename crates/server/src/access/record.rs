@@ -127,8 +127,8 @@ impl TokenRecord {
             && (!limit.is_possible() || limit.connections.is_some())
         {
             return Err(format!(
-                "the limit of the token `{name}` must be requests, bytes or running, over zero: \
-                 connections are limited by address"
+                "the limit of the token `{name}` must be requests, bytes, running or searches, \
+                 over zero: connections are limited by address"
             ));
         }
         match Hash::parse(&self.sha256) {

@@ -7,10 +7,10 @@
 //! 2. The file is changed under a lock (`FILE.lock`), from what is in it at that moment, and is
 //!    replaced whole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -20,6 +20,7 @@ use super::grant::Grant;
 use super::record::{TOKENS_MAX, TokenRecord, decode, encode};
 use super::role::Role;
 use super::secret::{Hash, new_secret};
+use crate::audit::{Audit, Event};
 use crate::limits::Limit;
 
 /// The largest file that is read.
@@ -76,6 +77,8 @@ pub struct Tokens {
     env: Arc<dyn Env>,
     path: Arc<PathBuf>,
     state: Arc<RwLock<State>>,
+    /// Where changes that others made in the file are noted.
+    audit: Arc<OnceLock<Audit>>,
 }
 
 /// The tokens as they were read last.
@@ -109,6 +112,7 @@ impl Tokens {
         Ok(Tokens {
             path: Arc::new(path.to_path_buf()),
             state: Arc::new(RwLock::new(state)),
+            audit: Arc::default(),
             env,
         })
     }
@@ -125,6 +129,36 @@ impl Tokens {
             made.map_err(|error| failed(path, &error))?;
         }
         Tokens::open(env, path)
+    }
+
+    /// Notes from now on what others change in the file, such as commands.
+    pub(crate) fn note_changes(&self, audit: &Audit) {
+        // Those who open it twice mean the same log.
+        let _ = self.audit.set(audit.clone());
+    }
+
+    /// Notes the difference of what was read before and what is in the file now.
+    fn note(&self, before: &[TokenRecord], now: &[TokenRecord]) {
+        let Some(audit) = self.audit.get() else {
+            return;
+        };
+        let changes = [("DELETE", before, now), ("PUT", now, before)];
+        for (method, with, without) in changes {
+            let known: HashSet<_> = without.iter().map(|one| (&one.name, &one.sha256)).collect();
+            let changed = with
+                .iter()
+                .filter(|one| !known.contains(&(&one.name, &one.sha256)));
+            for record in changed {
+                audit.note(&Event {
+                    event: "admin",
+                    protocol: "file",
+                    method: Some(method),
+                    path: Some(&format!("/_quire/tokens/{}", record.name)),
+                    status: 200,
+                    ..Event::default()
+                });
+            }
+        }
     }
 
     /// Makes a token. Returns its secret, which can't be had again.
@@ -215,7 +249,10 @@ impl Tokens {
             return;
         }
         match read(&*self.env, &self.path) {
-            Ok(records) => *state = State::new(records, stamp, now),
+            Ok(records) => {
+                self.note(&state.records, &records);
+                *state = State::new(records, stamp, now);
+            }
             Err(error) => {
                 tracing::warn!("{error}; the tokens that were read before stay in force");
                 state.stamp = stamp;
@@ -243,12 +280,15 @@ impl Tokens {
             }
         };
         let mut records = read(&*self.env, path)?;
+        let found = records.clone();
         change(&mut records)?;
         let bytes = encode(&records).map_err(TokensError::Invalid)?;
         let replaced = self.env.replace(path, &bytes);
         replaced.map_err(|error| failed(path, &error))?;
         let stamp = stamp(&*self.env, path);
-        *self.state.write() = State::new(records, stamp, self.env.monotonic());
+        let mut state = self.state.write();
+        self.note(&state.records, &found);
+        *state = State::new(records, stamp, self.env.monotonic());
         Ok(())
     }
 }

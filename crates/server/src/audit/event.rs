@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -29,12 +30,27 @@ pub(crate) struct Event<'a> {
     pub(crate) status: u16,
 }
 
+impl Event<'_> {
+    /// A client that has no certificate, where each needs one, or failed otherwise to begin TLS.
+    pub(crate) fn no_handshake(protocol: &'static str, address: Option<SocketAddr>) -> Self {
+        Event {
+            event: "authentication",
+            protocol,
+            address,
+            status: 401,
+            ..Event::default()
+        }
+    }
+}
+
 /// The client of a connection. In the extensions of each of its requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub(crate) address: Option<SocketAddr>,
     /// The token that was admitted last.
     admitted: Arc<Mutex<Option<String>>>,
+    /// Whether a request of it was over a limit.
+    was_limited: Arc<AtomicBool>,
 }
 
 impl Peer {
@@ -42,7 +58,18 @@ impl Peer {
         Peer {
             address,
             admitted: Arc::default(),
+            was_limited: Arc::default(),
         }
+    }
+
+    /// Whether this token is the one that was admitted last on this connection.
+    pub(crate) fn has_admitted(&self, token: &str) -> bool {
+        self.admitted.lock().as_deref() == Some(token)
+    }
+
+    /// Whether a request of this connection is over a limit for the first time.
+    pub(crate) fn is_newly_limited(&self) -> bool {
+        !self.was_limited.swap(true, Ordering::Relaxed)
     }
 
     /// Whether this token is admitted for the first time on this connection.

@@ -78,18 +78,31 @@ impl AuditedGrant {
         let Some(notes) = &self.notes else { return };
         let mut refused = notes.refused.lock();
         if refused.len() < NOTED_MAX && refused.insert(named.to_owned()) {
-            self.note(notes, "refused", named, StatusCode::FORBIDDEN);
+            self.note(notes, "refused", Some(named), StatusCode::FORBIDDEN);
         }
     }
 
     /// Notes that the first write to a collection created it.
     pub(crate) fn note_created(&self, collection: &str) {
         if let Some(notes) = &self.notes {
-            self.note(notes, "admin", collection, StatusCode::OK);
+            self.note(notes, "admin", Some(collection), StatusCode::OK);
         }
     }
 
-    fn note(&self, notes: &Notes, event: &'static str, collection: &str, status: StatusCode) {
+    /// Notes that the request changed what belongs to others.
+    pub(crate) fn note_admin(&self) {
+        if let Some(notes) = &self.notes {
+            self.note(notes, "admin", None, StatusCode::OK);
+        }
+    }
+
+    fn note(
+        &self,
+        notes: &Notes,
+        event: &'static str,
+        collection: Option<&str>,
+        status: StatusCode,
+    ) {
         let request = notes.request.as_ref();
         notes.audit.note(&Event {
             event,
@@ -98,7 +111,7 @@ impl AuditedGrant {
             token: Some(&self.grant.name),
             method: request.map(|(method, _)| method.as_str()),
             path: request.map(|(_, path)| path.as_str()),
-            collection: Some(collection),
+            collection,
             status: status.as_u16(),
         });
     }

@@ -38,6 +38,7 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     let refused = |error: &dyn std::fmt::Display| Failure::illegal_argument(error.to_string());
     let query = text.query().map_err(|error| refused(&error))?;
     let query = query.prepare().map_err(|error| refused(&error))?;
+    let turn = state.engine.search_turn().await?;
     let held = state.buffers.hold(memory_of(&text), state.memory_timeout);
     let mut held = held.await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
@@ -61,7 +62,7 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
             _held: held,
         })
     };
-    let produced = state.engine.search(work).await??;
+    let produced = state.engine.search_in(turn, work).await??;
     stream::answer(state, produced).await
 }
 

@@ -2,20 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
-use quiredb::{CollectionSettings, Database, Env, OsEnv};
+use quiredb::{CollectionSettings, Database, Document, Env, OsEnv};
 use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
 use super::router;
+use crate::access::guesses::GUESSES_MAX;
 use crate::access::role::Role;
 use crate::access::tokens::{NewToken, Tokens};
-use crate::audit::Audit;
+use crate::audit::{Audit, Peer};
+use crate::limits::Limit;
 use crate::log_file::LogFileOptions;
 use crate::options::ServerOptions;
 use crate::routes::ROUTES;
@@ -161,6 +164,7 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
         "DELETE /other/_quire/triggers/n",
         "POST /_backup/n",
         "POST /_verify",
+        "DELETE /_search/point_in_time/_all",
         "POST /_follow",
         "POST /_follow/copy/1",
         "DELETE /_follow/copy/1",
@@ -413,4 +417,139 @@ async fn coprocessors_are_kept_run_and_dropped_by_roles() {
     assert_eq!(site.send("DELETE", drop, reader, "").await.0, 403);
     assert_eq!(site.send("DELETE", drop, root, "").await.0, 200);
     assert_eq!(site.send("GET", put, root, "").await.0, 404);
+}
+
+#[tokio::test]
+async fn wrong_tokens_are_slowed_and_an_address_that_sends_many_is_refused_unseen() {
+    let site = Site::new();
+    let send = |peer: &Peer, token: &str| {
+        let request = Request::get("/").extension(peer.clone());
+        let request = request.header("authorization", format!("Bearer {token}"));
+        site.router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+    };
+    let status =
+        async |peer: &Peer, token: &str| send(peer, token).await.unwrap().status().as_u16();
+    let peer = |address: &str| Peer::new(Some(address.parse().unwrap()));
+    let known = peer("10.0.0.1:1");
+    assert_eq!(status(&known, "root").await, 200);
+    let begun = tokio::time::Instant::now();
+    assert_eq!(status(&peer("10.0.0.1:2"), "wrong").await, 401);
+    assert!(begun.elapsed() >= super::WRONG_TOKEN_PAUSE);
+
+    let guesser = peer("10.0.0.1:3");
+    let mut guesses: Vec<_> = (0..GUESSES_MAX)
+        .map(|_| Box::pin(send(&guesser, "no")))
+        .collect();
+    for guess in &mut guesses {
+        assert!(futures_util::FutureExt::now_or_never(guess.as_mut()).is_none());
+    }
+    // Their pauses last until they are polled again. Whether the next one is right is not told.
+    for token in ["no", "root"] {
+        let refused = send(&guesser, token).await.unwrap();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert!(refused.headers().contains_key("retry-after"));
+    }
+    assert_eq!(status(&known, "root").await, 200);
+    assert_eq!(status(&peer("10.0.0.2:1"), "root").await, 200);
+    for guess in guesses {
+        assert_eq!(guess.await.unwrap().status(), StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(status(&guesser, "root").await, 200);
+}
+
+#[tokio::test]
+async fn searches_of_a_token_over_its_limit_are_refused_and_those_of_others_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::open(dir.path().join("db")).unwrap();
+    let settings = CollectionSettings::default();
+    database.create_collection("cars", settings).unwrap();
+    let tokens = Tokens::open_or_create(OsEnv::new().unwrap(), &dir.path().join("tokens"));
+    let tokens = tokens.unwrap();
+    let [one, other] = ["one", "other"].map(|name| {
+        let new = NewToken {
+            name: name.to_owned(),
+            role: Role::Read,
+            collections: vec!["*".to_owned()],
+            lifetime: None,
+            limit: None,
+        };
+        tokens.create(new).unwrap()
+    });
+    let options = ServerOptions {
+        tokens: Some(tokens),
+        token_limit: Some(Limit {
+            searches: Some(1),
+            ..Limit::default()
+        }),
+        ..ServerOptions::default()
+    };
+    let server = Server::new(database, options, None);
+    let buffers = server.buffers.clone();
+    let router = router(Arc::new(server));
+    let search = |token: &str| {
+        let request = Request::post("/cars/_search");
+        let request = request.header("authorization", format!("Bearer {token}"));
+        router
+            .clone()
+            .oneshot(request.body(Body::from("{}")).unwrap())
+    };
+    // Searches have their turn, and then wait for memory; their bodies need little.
+    let all = buffers.hold_now(buffers.bytes() - (1 << 20)).unwrap();
+    let searches = [&one, &one, &other].map(|token| tokio::spawn(search(token)));
+    let [mut first, mut second, third] = searches;
+    let refused = tokio::select! {
+        refused = &mut first => refused,
+        refused = &mut second => refused,
+    };
+    let refused = refused.unwrap().unwrap();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let text = refused.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.contains("searches at once of this token"), "{text}");
+    drop(all);
+    assert_eq!(third.await.unwrap().unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_sorted_scroll_gives_its_memory_to_those_that_wait_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::open(dir.path().join("db")).unwrap();
+    let settings = CollectionSettings::default();
+    let cars = database.create_collection("cars", settings).unwrap();
+    for n in 0..100 {
+        let document = Document::from_json(format!("{{\"_id\":\"{n}\",\"n\":{n}}}").as_bytes());
+        cars.put(&document.unwrap()).unwrap();
+    }
+    let server = Server::new(database, ServerOptions::default(), None);
+    let buffers = server.buffers.clone();
+    let router = router(Arc::new(server));
+    let call = async |path: &str, body: String| -> Value {
+        let request = Request::post(path).body(Body::from(body)).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&bytes).unwrap()
+    };
+    let numbers = |page: &Value| -> Vec<u64> {
+        let hits = page["hits"]["hits"].as_array().unwrap().iter();
+        hits.map(|hit| hit["_source"]["n"].as_u64().unwrap())
+            .collect()
+    };
+    let sorted = r#"{"size":10,"sort":[{"n":"desc"}]}"#.to_owned();
+    let mut page = call("/cars/_search?scroll=5m", sorted).await;
+    let mut found = numbers(&page);
+    // The places of 90 hits are more than this leaves, and those of the next page are not.
+    assert!(buffers.used_bytes() > 400, "{}", buffers.used_bytes());
+    let most = buffers.bytes() - 400;
+    drop(buffers.hold(most, Duration::from_secs(60)).await.unwrap());
+    assert!(buffers.used_bytes() < 200, "{}", buffers.used_bytes());
+    while !numbers(&page).is_empty() {
+        let next = format!("{{\"scroll_id\":{}}}", page["_scroll_id"]);
+        page = call("/_search/scroll", next).await;
+        found.extend(numbers(&page));
+    }
+    assert_eq!(found, (0..100).rev().collect::<Vec<_>>());
 }

@@ -41,7 +41,7 @@ use crate::search::limit::limit_to;
 use crate::search::objects::find_objects;
 use crate::tasks::listed::id_of;
 use crate::tasks::registry::Running;
-use crate::tasks::task::Task;
+use crate::tasks::task::{Scanned, Task};
 
 /// The work, in slices that are done side by side.
 pub(super) struct Work {
@@ -118,6 +118,7 @@ impl Work {
                 after: None,
                 most: share(manner.most, u64::from(slice), filled),
                 report: Report::default(),
+                scanned: Scanned::default(),
             }
         });
         Ok(Work {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiredb::Env;
@@ -78,7 +79,7 @@ impl Remote {
     /// # Errors
     /// If the URL is no such address; for https, if the files can't be used.
     pub fn new(
-        env: &dyn Env,
+        env: &Arc<dyn Env>,
         url: &str,
         token: Option<String>,
         files: &ClientTlsFiles,

@@ -101,7 +101,7 @@ impl Follower {
     /// directory holds something else; `Locked` if another process uses the directory; `Corrupt`,
     /// `Full` or `Io`.
     pub fn open(env: Arc<dyn Env>, options: FollowOptions) -> Result<Follower> {
-        let leader = Remote::new(&*env, &options.leader, options.token, &options.tls)
+        let leader = Remote::new(&env, &options.leader, options.token, &options.tls)
             .map_err(|error| Error::Invalid(error.to_string()))?;
         let dir = FollowerDir::open(Arc::clone(&env), &options.dir)?;
         let mut follower = Follower {

@@ -29,6 +29,22 @@ pub(crate) fn refused(audit: Option<&Audit>, parts: &Parts, grant: &Grant) {
     }
 }
 
+/// Notes that a caller is over a limit, once for each connection.
+pub(crate) fn limited(audit: Option<&Audit>, parts: &Parts, grant: Option<&Grant>) {
+    let peer = parts.extensions.get::<Peer>();
+    if let Some(audit) = audit
+        && peer.is_none_or(Peer::is_newly_limited)
+    {
+        note(
+            audit,
+            "refused",
+            parts,
+            grant,
+            StatusCode::TOO_MANY_REQUESTS,
+        );
+    }
+}
+
 /// Notes that a caller changed something other than documents, or tried to.
 pub(crate) fn admin(audit: Option<&Audit>, parts: &Parts, grant: &Grant, status: StatusCode) {
     if let Some(audit) = audit {

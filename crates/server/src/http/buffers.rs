@@ -6,8 +6,8 @@
 //! 1. The bytes of all [`Held`] together never exceed the bound.
 //! 2. A request waits for memory only while it holds none. A reservation grows at once or not at
 //!    all. So requests never wait for each other in a circle (no deadlock).
-//! 3. While requests wait, clients that have stalled for long are cut off: what they hold is not
-//!    waited for.
+//! 3. While requests wait, clients that have stalled for long are cut off, and what is kept between
+//!    requests is given back: neither is waited for.
 //! 4. A request that has waited long is next: no other heavy one takes memory before it.
 //! 5. A heavy request leaves some memory to light ones, if there is ever so much.
 //! 6. Under memory pressure one heavy request at a time takes memory.
@@ -78,7 +78,18 @@ pub(crate) struct Buffers {
     is_pressed: Arc<AtomicBool>,
     /// Those who may hold memory and not take what they hold it for.
     clients: Arc<RwLock<Vec<Weak<IdleConnections>>>>,
+    /// Those who keep memory between requests.
+    keepers: Arc<RwLock<Keepers>>,
 }
+
+/// One who keeps memory between requests, and can do without.
+pub(crate) trait Keeper: Send + Sync {
+    /// Requests wait for memory: gives back what is not used now. Called often.
+    fn give_back(&self);
+}
+
+#[derive(Default)]
+struct Keepers(Vec<Weak<dyn Keeper>>);
 
 /// Who waits for memory.
 #[derive(Debug, Default)]
@@ -110,6 +121,7 @@ impl Buffers {
             heavy_turn: Arc::new(Semaphore::new(1)),
             is_pressed: Arc::default(),
             clients: Arc::default(),
+            keepers: Arc::default(),
         }
     }
 
@@ -117,6 +129,11 @@ impl Buffers {
     /// memory pressure.
     pub(crate) fn watch(&self, clients: &Arc<IdleConnections>) {
         self.clients.write().push(Arc::downgrade(clients));
+    }
+
+    /// Has memory given back that is kept between requests while others wait for memory.
+    pub(crate) fn share_with(&self, keeper: Weak<dyn Keeper>) {
+        self.keepers.write().0.push(keeper);
     }
 
     /// Whether more memory is resident than is counted.
@@ -287,6 +304,15 @@ impl Buffers {
         for port in clients.iter().filter_map(Weak::upgrade) {
             port.evict_stalled();
         }
+        for keeper in self.keepers.read().0.iter().filter_map(Weak::upgrade) {
+            keeper.give_back();
+        }
+    }
+}
+
+impl std::fmt::Debug for Keepers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} keepers", self.0.len())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What one client has taken: two clocks that run ahead of time, and two counts.
+//! What one client has taken: two clocks that run ahead of time, and three counts.
 //!
 //! A clock is set forward by what each request costs, and stands still at the present. A client
 //! whose clock is more than [`BURST`] ahead has taken more than its rate.
@@ -13,7 +13,7 @@ use super::rule::Limit;
 const BURST: Duration = Duration::from_secs(1);
 
 /// How long one who has too much running is to wait: it is not known when one of these ends.
-const RUNNING_WAIT: Duration = Duration::from_secs(1);
+pub(super) const RUNNING_WAIT: Duration = Duration::from_secs(1);
 
 /// What one client has taken.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,7 @@ pub(super) struct Account {
     requests_due: Duration,
     bytes_due: Duration,
     pub(super) running: u64,
+    pub(super) searches: u64,
     pub(super) connections: u64,
 }
 
@@ -54,7 +55,7 @@ impl Account {
     /// Whether it is as a new one.
     pub(super) fn is_settled(&self, now: Duration) -> bool {
         let is_past = self.requests_due <= now && self.bytes_due <= now;
-        is_past && self.running == 0 && self.connections == 0
+        is_past && self.running == 0 && self.searches == 0 && self.connections == 0
     }
 }
 
@@ -72,6 +73,7 @@ mod tests {
         requests: Some(10),
         bytes: Some(1000),
         running: Some(2),
+        searches: None,
         connections: None,
     };
 

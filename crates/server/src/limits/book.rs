@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use quiredb::Env;
 
-use super::account::Account;
+use super::account::{Account, RUNNING_WAIT};
+use super::client::network;
 use super::rule::Limit;
 use crate::access::grant::Grant;
 
@@ -52,6 +53,10 @@ pub(crate) struct Share {
     /// Whether it counts among the requests that run at once.
     is_request: bool,
 }
+
+/// A search that counts as running until this is dropped; by default for nobody.
+#[derive(Default)]
+pub(crate) struct Searching(Option<Arc<Share>>);
 
 /// A connection that counts as open until this is dropped.
 pub(crate) struct Connected {
@@ -253,6 +258,37 @@ impl Share {
         }
     }
 
+    /// Counts a search of the request.
+    ///
+    /// # Errors
+    /// If too many of the client's searches run or wait.
+    pub(crate) fn begin_search(self: &Arc<Self>) -> Result<Searching, Over> {
+        let has_no_address = self.limits.addresses.limit.is_none();
+        let mut whose = ["address", "token"]
+            .into_iter()
+            .skip(usize::from(has_no_address));
+        let mut over = None;
+        self.with(|limit, account| {
+            let is_over = limit.searches.is_some_and(|most| account.searches >= most);
+            // Counted for both, since both are released.
+            account.searches += 1;
+            let whose = whose.next().filter(|_| is_over);
+            over = over.or(whose);
+        });
+        let searching = Searching(Some(Arc::clone(self)));
+        match over {
+            None => Ok(searching),
+            Some(whose) => {
+                self.limits.refused.fetch_add(1, Ordering::Relaxed);
+                Err(Over {
+                    what: "searches at once",
+                    whose,
+                    wait: RUNNING_WAIT,
+                })
+            }
+        }
+    }
+
     /// Counts bytes that were received or sent.
     pub(crate) fn passed(&self, bytes: u64) {
         let now = self.limits.clock.monotonic();
@@ -288,23 +324,20 @@ impl Drop for Share {
     }
 }
 
+impl Drop for Searching {
+    fn drop(&mut self) {
+        if let Some(share) = &self.0 {
+            share.with(|_, account| account.searches = account.searches.saturating_sub(1));
+        }
+    }
+}
+
 impl Drop for Connected {
     fn drop(&mut self) {
         let addresses = &self.limits.addresses;
         addresses.with(addresses.limit.as_ref(), &self.address, |_, account| {
             account.connections = account.connections.saturating_sub(1);
         });
-    }
-}
-
-/// Whose account an address has: one with IPv6 can choose any address of its network of 64 bits.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => {
-            let bits = address.to_bits() >> 64 << 64;
-            Ipv6Addr::from_bits(bits).into()
-        }
     }
 }
 
@@ -349,6 +382,44 @@ mod tests {
         assert_eq!(share.rest(9), Duration::ZERO);
         let rest = share.rest(10).as_millis();
         assert!((900..=1000).contains(&rest), "{rest} ms");
+    }
+
+    #[test]
+    fn searches_are_counted_until_they_end_for_the_address_and_the_token() {
+        let limit = Limit {
+            searches: Some(1),
+            ..Limit::default()
+        };
+        let limits = limits(limit);
+        let share = |address| Arc::new(limits.begin(ip(address)).unwrap_or_else(|_| panic!()));
+        let (one, same, other) = (share("10.0.0.1"), share("10.0.0.1"), share("10.0.0.2"));
+        let searching = one.begin_search().unwrap_or_else(|_| panic!());
+        for _ in 0..2 {
+            let over = same.begin_search().err().map(|over| over.to_string());
+            assert!(over.is_some_and(|over| over.contains("searches at once of this address")));
+        }
+        assert!(other.begin_search().is_ok());
+        drop(searching);
+        assert!(same.begin_search().is_ok());
+
+        let mut of_token = limits.begin(ip("10.0.0.3")).unwrap_or_else(|_| panic!());
+        let grant = Grant {
+            name: "t".to_owned(),
+            limit: Some(limit),
+            ..Grant::everything()
+        };
+        assert!(of_token.admitted(&grant).is_ok());
+        let mut elsewhere = limits.begin(ip("10.0.0.4")).unwrap_or_else(|_| panic!());
+        assert!(elsewhere.admitted(&grant).is_ok());
+        let _searching = Arc::new(of_token)
+            .begin_search()
+            .unwrap_or_else(|_| panic!());
+        let over = Arc::new(elsewhere)
+            .begin_search()
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(over.contains("searches at once of this token"), "{over}");
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub struct Limit {
     /// Requests over HTTP that run at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<u64>,
+    /// Searches over HTTP that run, or wait for their turn, at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searches: Option<u64>,
     /// Connections that are open at once. Of addresses alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
@@ -23,7 +26,13 @@ pub struct Limit {
 impl Limit {
     /// Whether each bound that is set can be kept: none is zero.
     pub(crate) fn is_possible(&self) -> bool {
-        let bounds = [self.requests, self.bytes, self.running, self.connections];
+        let bounds = [
+            self.requests,
+            self.bytes,
+            self.running,
+            self.searches,
+            self.connections,
+        ];
         !bounds.contains(&Some(0))
     }
 }

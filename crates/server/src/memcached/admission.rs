@@ -1,6 +1,7 @@
 //! Who may call, as memcached authenticates over its text protocol: if the server has tokens, the
 //! first request must be a `set` of any key with the value `<any name> <token>`.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::outcome::line;
 use super::request::{Change, Request};
 use crate::access::caller::Access;
 use crate::access::grant::Grant;
+use crate::access::guesses::Guess;
 
 /// The longest value that a client may send before it is admitted.
 const VALUE_BYTES_MAX: usize = 1024;
@@ -22,11 +24,16 @@ pub(crate) struct Admission {
     access: Arc<Access>,
     /// What the client may do; none as long as it has to send a token.
     grant: Option<Arc<Grant>>,
+    address: Option<IpAddr>,
+    /// Its wrong token, which waits for its answer.
+    guess: Option<Guess>,
 }
 
 impl Admission {
-    pub(crate) fn new(access: &Arc<Access>) -> Admission {
+    pub(crate) fn new(access: &Arc<Access>, address: Option<IpAddr>) -> Admission {
         Admission {
+            address,
+            guess: None,
             grant: access.without_token(),
             access: Arc::clone(access),
         }
@@ -70,12 +77,18 @@ impl Admission {
             line("CLIENT_ERROR unauthenticated", out);
             return Flow::Close;
         };
+        let guesses = &self.access.guesses;
+        if guesses.are_too_many(self.address) {
+            line("SERVER_ERROR too many wrong tokens of this address", out);
+            return Flow::Close;
+        }
         let sent = sent.splitn(2, |byte| *byte == b' ').nth(1);
         self.grant = sent.and_then(|sent| self.access.grant(sent));
         if self.is_admitted() {
             line("STORED", out);
             return Flow::Continue;
         }
+        self.guess = Some(self.access.guesses.begin(self.address));
         tracing::warn!("a memcached client with a wrong token is refused");
         line("CLIENT_ERROR authentication failure", out);
         Flow::CloseLater

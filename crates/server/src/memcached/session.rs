@@ -80,7 +80,7 @@ pub(crate) struct Session {
 impl Session {
     /// The session of a new client, with its parser. The client may have to authenticate first.
     pub(crate) fn new(state: Arc<PortState>, address: Option<SocketAddr>) -> (Session, Parser) {
-        let admission = Admission::new(&state.access);
+        let admission = Admission::new(&state.access, address.map(|address| address.ip()));
         let nothing = Arc::new(Grant::nothing());
         let grant = AuditedGrant::memcached(nothing, state.audit.as_ref(), address);
         let session = Session {
@@ -254,6 +254,7 @@ impl Session {
             Request::Stats | Request::StatsReset
                 if self.keyspace.grant.check_all(Action::Read).is_err() =>
             {
+                self.keyspace.grant.note_refused("*");
                 line("CLIENT_ERROR no permissions for statistics", out);
             }
             Request::Stats => stats::write(&self.state, out),

@@ -10,7 +10,8 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::connection::is_early;
 use super::port_state::PortState;
-use crate::net::tls::TLS_BUFFER_BYTES;
+use crate::audit::Event;
+use crate::net::tls::{TLS_BUFFER_BYTES, Tls};
 
 /// A client that sends nothing for this long gives up its thread and its buffers: as a rule, and
 /// while others wait for a thread.
@@ -78,8 +79,29 @@ impl Read for Socket {
             self.patience = patience;
         }
         match &self.tls {
-            Some(tls) => rustls::Stream::new(&mut *tls.lock(), &mut &*self.tcp).read(buffer),
+            Some(tls) => {
+                let tls = &mut *tls.lock();
+                let was_new = tls.is_handshaking();
+                let read = rustls::Stream::new(tls, &mut &*self.tcp).read(buffer);
+                if let Err(error) = &read
+                    && was_new
+                    && !is_early(error)
+                {
+                    self.note_no_handshake();
+                }
+                read
+            }
             None => (&*self.tcp).read(buffer),
+        }
+    }
+}
+
+impl Socket {
+    /// Notes a client that has no certificate, if clients need one.
+    fn note_no_handshake(&self) {
+        let is_mutual = self.state.tls.as_ref().is_some_and(Tls::is_mutual);
+        if let Some(audit) = self.state.audit.as_ref().filter(|_| is_mutual) {
+            audit.note(&Event::no_handshake("memcached", self.tcp.peer_addr().ok()));
         }
     }
 }

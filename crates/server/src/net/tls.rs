@@ -117,6 +117,11 @@ impl Tls {
         self.reload().map(|()| true)
     }
 
+    /// Whether clients need a certificate.
+    pub(crate) fn is_mutual(&self) -> bool {
+        self.files.client_ca.is_some()
+    }
+
     /// Accepts connections of HTTP with the files read last.
     pub(crate) fn http_acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.configs.read().http))

@@ -7,6 +7,7 @@ use std::ops::Bound;
 
 use super::execute::failed;
 use crate::http::failure::Outcome;
+use crate::tasks::task::Scanned;
 
 /// The most bytes of the documents of a page, if they are more than one.
 pub(crate) const PAGE_BYTES_MAX: usize = 8 << 20;
@@ -21,6 +22,18 @@ pub(crate) struct PageByKey {
     pub(crate) is_last: bool,
     /// The bytes of the next record, if the page ends before it for want of memory.
     pub(crate) wants: Option<u64>,
+    /// Documents that were read for it.
+    pub(crate) read: u64,
+}
+
+impl PageByKey {
+    /// What was read for it.
+    pub(crate) fn scanned(&self) -> Scanned {
+        Scanned {
+            read: self.read,
+            matched: self.found.len() as u64,
+        }
+    }
 }
 
 /// The first `size` documents after a key that match, or fewer: those that fit in
@@ -44,6 +57,7 @@ pub(crate) fn page_by_key(
         found: Vec::new(),
         is_last: false,
         wants: None,
+        read: 0,
     };
     let (mut bytes, is_about_id) = (0, query.is_about(ID));
     let range = (from, Bound::Unbounded);
@@ -69,6 +83,7 @@ pub(crate) fn page_by_key(
             break;
         };
         let found = found.map_err(failed)?;
+        page.read = read;
         let is_match = match is_about_id {
             true => {
                 let seen = found.clone().document_with_key();

@@ -47,8 +47,9 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
     let body = call.take_small_body().await?;
     let searches = searches(&body.bytes)?;
     drop(body);
-    let mut held = hold(&state.buffers, state.memory_timeout).await?;
     let engine = state.engine.clone();
+    let turn = engine.search_turn().await?;
+    let mut held = hold(&state.buffers, state.memory_timeout).await?;
     let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut out = Vec::new();
         for search in searches {
@@ -84,7 +85,7 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
         held.resize(out.capacity())?;
         Ok((out, held))
     };
-    let (out, held) = engine.search(work).await??;
+    let (out, held) = engine.search_in(turn, work).await??;
     let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let head = format!("{{\"took\":{took},\"responses\":[");
     let parts = vec![

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::contexts::{Context, Contexts, missing};
 use super::lease::lease;
 use super::request::parse;
-use super::scroll_calls::{close_ids, ids};
+use super::scroll_calls::{Closer, ids};
 use super::searching::Searching;
 use super::state::SearchState;
 use crate::collections::selection::{Selection, searched_shards, views};
@@ -21,6 +21,7 @@ use crate::http::failure::{Failure, Outcome};
 /// `POST /{collection}/_search/point_in_time`
 pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
     let selection = Selection::of(&call)?;
+    let opener = call.running.request.client();
     let SearchState {
         engine, contexts, ..
     } = call.state;
@@ -41,7 +42,7 @@ pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
     let (views, shards, micros) = engine.read(work).await??;
     Searching::begin(&views, Use::Point).end(1);
     let id = format!("point-{}", engine.new_id());
-    contexts.open(&id, Context::Point(Arc::new(views)), lease)?;
+    contexts.open(&id, Context::Point(Arc::new(views)), lease, opener)?;
     Ok(Answer::ok(&json!({
         "pit_id": id,
         "_shards": shards,
@@ -51,10 +52,10 @@ pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
 
 /// `DELETE /_search/point_in_time`
 pub(crate) async fn close(call: Call<SearchState>) -> Outcome<Answer> {
-    let contexts = call.state.contexts.clone();
+    let closer = Closer::of(&call);
     let body = call.take_small_body().await?;
     let ids = ids(&parse(&body.bytes)?, "pit_id")?;
-    let closed = close_ids(&contexts, &ids, Context::is_point);
+    let closed = closer.close(&ids, Context::is_point);
     let state = |id: &String| json!({"successful": closed.contains(id), "pit_id": id});
     let pits: Vec<_> = ids.iter().map(state).collect();
     Ok(Answer::ok(&json!({"pits": pits})))
@@ -62,7 +63,7 @@ pub(crate) async fn close(call: Call<SearchState>) -> Outcome<Answer> {
 
 /// `DELETE /_search/point_in_time/_all`
 pub(crate) async fn close_all(call: Call<SearchState>) -> Outcome<Answer> {
-    let closed = call.state.contexts.close_all(Context::is_point);
+    let closed = Closer::of(&call).close_all(Context::is_point);
     let closed = closed
         .iter()
         .map(|id| json!({"successful": true, "pit_id": id}));

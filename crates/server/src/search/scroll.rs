@@ -5,7 +5,8 @@
 //! the next one still.
 //!
 //! Without an order, pages are found as they are read, in the order of keys. With one, the hits are
-//! found at the beginning, and kept as places.
+//! found at the beginning, and kept as places. If others wait for the memory of these, those of the
+//! next page alone are kept, and the rest is found again when it is its turn.
 
 use quiredb::query::{Hit, Prepared, Query, find};
 use quiredb::{Key, Use, View};
@@ -20,6 +21,8 @@ use super::request::Request;
 use super::searching::Searching;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::failure::{Failure, Outcome};
+use crate::tasks::registry::Running;
+use crate::tasks::task::Task;
 
 /// Hits that are read at a time.
 const READ_AT_ONCE: usize = 64;
@@ -34,8 +37,6 @@ pub(crate) struct Scroll {
     rest: Rest,
     /// What the first page has behind its hits; none once it is made.
     first_tail: Option<Vec<u8>>,
-    /// The memory of the places.
-    _held: Option<Held>,
 }
 
 /// The hits of pages to come.
@@ -45,7 +46,21 @@ enum Rest {
         query: Box<Prepared>,
         next: NextKey,
     },
-    Places(std::vec::IntoIter<Hit>),
+    Places(Places),
+}
+
+/// Hits that were found at the beginning.
+struct Places {
+    /// Those of pages to come; all of them, unless they were cut.
+    hits: std::vec::IntoIter<Hit>,
+    /// How many earlier pages had.
+    done: usize,
+    /// Whether only those of the next page are left.
+    is_cut: bool,
+    /// How they are found.
+    request: Box<Request>,
+    /// Their memory.
+    held: Held,
 }
 
 /// Where a page by key begins.
@@ -62,6 +77,8 @@ pub(crate) enum Page {
     /// It begins with a document of this many bytes, and was given less memory than that takes.
     /// Nothing of it was made.
     Wants(u64),
+    /// Its places are to be found again: [`Scroll::find`].
+    Finds,
 }
 
 impl Scroll {
@@ -88,27 +105,88 @@ impl Scroll {
             answer,
             query,
         } = find_hits(&views, &request, stop, begun, None)?;
-        let (rest, of_places) = match has_places {
+        let writer = HitWriter {
+            orders: query.order,
+            ..writer_of(&request)
+        };
+        let (count, total_as_int) = (answer.count, request.total_as_int);
+        let is_partial = answer.is_partial;
+        let first_tail = Some(tail(&views, &request, answer)?);
+        let rest = match has_places {
             true => {
                 let hits = hits.into_places();
                 held.resize(size_of_val(hits.as_slice()))?;
-                (Rest::Places(hits), Some(held))
+                // The request is over before these are found again, and its totals are answered.
+                request.noted = None;
+                if !is_partial {
+                    request.limits.timeout = None;
+                }
+                request.query.count = false;
+                request.query.facets = Vec::new();
+                Rest::Places(Places {
+                    hits,
+                    done: 0,
+                    is_cut: false,
+                    request: Box::new(request),
+                    held,
+                })
             }
-            false => (Rest::of_keys(find(query.filter))?, None),
+            false => Rest::of_keys(find(query.filter))?,
         };
         Ok(Scroll {
-            writer: HitWriter {
-                orders: query.order,
-                ..writer_of(&request)
-            },
+            writer,
             size,
-            count: answer.count,
-            total_as_int: request.total_as_int,
+            count,
+            total_as_int,
             rest,
-            first_tail: Some(tail(&views, &request, answer)?),
+            first_tail,
             views,
-            _held: of_places,
         })
+    }
+
+    /// Gives memory back: keeps the places of the next page alone. False if the others could not be
+    /// found again: then it gives nothing back.
+    pub(crate) fn give_back(&mut self) -> bool {
+        let Rest::Places(places) = &mut self.rest else {
+            return true;
+        };
+        if let Some(next) = places.hits.as_slice().get(..self.size)
+            && next.len() < places.hits.len()
+        {
+            // What a search finds until its time is over differs from one time to the next.
+            if places.request.limits.timeout.is_some() {
+                return false;
+            }
+            places.hits = Vec::from(next).into_iter();
+            places.is_cut = true;
+            let bytes = size_of_val(places.hits.as_slice());
+            // A reservation can always become smaller.
+            let _ = places.held.resize(bytes);
+        }
+        true
+    }
+
+    /// Finds the places of the next pages again. `held` is the memory for finding them; `noted` is
+    /// told how they were found. Blocks.
+    pub(crate) fn find(
+        &mut self,
+        stop: &(dyn Fn() -> bool + Sync),
+        mut held: Held,
+        noted: Option<Arc<Running>>,
+    ) -> Outcome<()> {
+        let Rest::Places(places) = &mut self.rest else {
+            return Ok(());
+        };
+        places.request.noted = noted;
+        let found = find_hits(&self.views, &places.request, stop, Instant::now(), None);
+        places.request.noted = None;
+        let mut hits = found?.hits.into_places();
+        held.resize(size_of_val(hits.as_slice()))?;
+        hits.by_ref().take(places.done).for_each(drop);
+        places.hits = hits;
+        places.is_cut = false;
+        places.held = held;
+        Ok(())
     }
 
     /// The next page, whole, within the memory that is held, and more for further large documents:
@@ -116,7 +194,7 @@ impl Scroll {
     /// Blocks.
     pub(crate) fn page(
         &mut self,
-        id: &str,
+        (id, task): (&str, &Task),
         stop: &(dyn Fn() -> bool + Sync),
         held: Held,
         buffers: &Buffers,
@@ -124,7 +202,7 @@ impl Scroll {
     ) -> Outcome<Page> {
         let views = Arc::clone(&self.views);
         let searching = Searching::begin(&views, Use::Scroll);
-        let page = self.page_of(id, stop, held, buffers, begun);
+        let page = self.page_of((id, task), stop, held, buffers, begun);
         if matches!(page, Ok(Page::Made(..))) {
             searching.end(1);
         }
@@ -133,7 +211,7 @@ impl Scroll {
 
     fn page_of(
         &mut self,
-        id: &str,
+        (id, task): (&str, &Task),
         stop: &(dyn Fn() -> bool + Sync),
         mut held: Held,
         buffers: &Buffers,
@@ -146,8 +224,11 @@ impl Scroll {
         };
         let (mut out, next) = match &self.rest {
             Rest::Places(places) => {
+                let hits = places.hits.as_slice();
+                if places.is_cut && hits.is_empty() {
+                    return Ok(Page::Finds);
+                }
                 let mut out = begin(false);
-                let hits = places.as_slice();
                 let hits = hits.get(..self.size.min(hits.len())).unwrap_or_default();
                 match self.write_places(hits, &mut out, &mut held, buffers)? {
                     Written::Wants(bytes) => return Ok(Page::Wants(bytes)),
@@ -164,6 +245,7 @@ impl Scroll {
                     let written = out.capacity();
                     let has_room = |_, bytes| held.has_large(buffers, written, bytes);
                     let page = page_by_key(of, None, query, after, left, &has_room, stop)?;
+                    task.add_scanned(page.scanned());
                     if let Some(bytes) = page.wants.filter(|_| out.is_empty())
                         && page.found.is_empty()
                     {
@@ -208,7 +290,8 @@ impl Scroll {
         self.first_tail = None;
         match (&mut self.rest, next) {
             (Rest::Places(places), Next::Place(count)) => {
-                places.by_ref().take(count).for_each(drop)
+                places.hits.by_ref().take(count).for_each(drop);
+                places.done += count;
             }
             (Rest::Keys { next, .. }, Next::Key(then)) => *next = then,
             _ => {}

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::http_connection::{HttpConnection, Protocols, Requests, closing};
-use crate::audit::Peer;
+use crate::audit::{Audit, Event, Peer};
 use crate::limits::{Connected, Limits};
 use crate::net::accept::accept;
 use crate::net::client_io::ClientIo;
@@ -39,6 +39,8 @@ pub(super) struct HttpPort {
     idle_timeout: Duration,
     counts: Arc<Connections>,
     limits: Arc<Limits>,
+    /// Where it is noted who has no certificate, if clients need one.
+    audit: Option<Audit>,
     idle: Arc<IdleConnections>,
     slots: Arc<Semaphore>,
     /// Places of these that strangers do not hold for long.
@@ -62,6 +64,10 @@ impl HttpPort {
             idle_timeout: options.idle_timeout,
             counts: Arc::clone(&server.connections),
             limits: Arc::clone(&server.limits),
+            audit: options
+                .audit
+                .clone()
+                .filter(|_| options.tls.as_ref().is_some_and(Tls::is_mutual)),
             idle,
             slots: Arc::new(Semaphore::new(slots)),
             kept: slots / KEPT_PART,
@@ -112,6 +118,7 @@ impl HttpPort {
         let presence = self.idle.begin(address.is_some_and(is_loopback));
         let idle_timeout = self.idle_timeout;
         let acceptor = self.tls.as_ref().map(Tls::http_acceptor);
+        let audit = self.audit.clone();
         let mut is_closing = self.is_closing.subscribe();
         self.tasks.spawn(async move {
             let _held_while_open = (place, open);
@@ -133,6 +140,9 @@ impl HttpPort {
                 Ok(stream) => stream,
                 Err(error) => {
                     tracing::debug!(%error, "a TLS handshake failed");
+                    if let Some(audit) = audit {
+                        audit.note(&Event::no_handshake("http", requests.peer.address));
+                    }
                     return;
                 }
             };

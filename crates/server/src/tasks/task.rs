@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode, Uri};
+use parking_lot::Mutex;
 use quiredb::query::Explain;
 use tokio::sync::Notify;
 
 use super::action;
 use crate::http::failure::Failure;
+use crate::limits::Client;
 use crate::slow::CpuTime;
 
 /// The longest text of a body that is listed.
@@ -32,7 +34,9 @@ pub(crate) struct Task {
     /// The beginning of the body, once it was read.
     body: OnceLock<String>,
     /// How its search was executed, if that was noted.
-    plan: OnceLock<Box<Explain>>,
+    plan: Mutex<Option<Box<Explain>>>,
+    /// The documents that it read in the order of their keys, and how many of them matched.
+    scanned: Mutex<Option<Scanned>>,
     /// The CPU time of its threads, if that is measured.
     cpu: OnceLock<CpuTime>,
     /// The documents a second that it may do, as the bits of a float; infinite without a limit.
@@ -51,6 +55,20 @@ pub(crate) struct Origin {
     pub(crate) address: Option<SocketAddr>,
     /// The header by which a client names its requests.
     pub(crate) opaque_id: Option<String>,
+}
+
+/// Documents that were read in the order of their keys, each tested against the query.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Scanned {
+    pub(crate) read: u64,
+    pub(crate) matched: u64,
+}
+
+impl Origin {
+    /// Who sent it.
+    pub(crate) fn client(&self) -> Client {
+        Client::of(&self.token, self.address.map(|address| address.ip()))
+    }
 }
 
 /// What was sent.
@@ -83,7 +101,8 @@ impl Task {
             begun: now.1,
             is_cancellable: parent.is_some() || action::is_cancellable(action),
             body: OnceLock::new(),
-            plan: OnceLock::new(),
+            plan: Mutex::default(),
+            scanned: Mutex::default(),
             cpu: OnceLock::new(),
             rate: AtomicU64::new(f64::INFINITY.to_bits()),
             is_cancelled: AtomicBool::new(false),
@@ -111,15 +130,34 @@ impl Task {
         self.cpu.get()
     }
 
-    /// Keeps how its search was executed. Of several searches, that of the first.
+    /// Keeps how its search was executed. Of several searches, that of the longest.
     pub(crate) fn set_plan(&self, plan: Box<Explain>) {
-        // Nothing is lost that should be kept if it was set.
-        let _ = self.plan.set(plan);
+        let took =
+            |plan: &Explain| plan.planning + plan.filtering + plan.ordering + plan.aggregating;
+        let mut kept = self.plan.lock();
+        if kept.as_ref().is_none_or(|kept| took(kept) < took(&plan)) {
+            *kept = Some(plan);
+        }
     }
 
     /// How its search was executed, if that was noted.
-    pub(crate) fn plan(&self) -> Option<&Explain> {
-        self.plan.get().map(|plan| &**plan)
+    pub(crate) fn plan(&self) -> Option<Box<Explain>> {
+        self.plan.lock().clone()
+    }
+
+    /// Counts documents that it read in the order of their keys.
+    pub(crate) fn add_scanned(&self, scanned: Scanned) {
+        let kept = &mut *self.scanned.lock();
+        let before = kept.unwrap_or_default();
+        *kept = Some(Scanned {
+            read: before.read + scanned.read,
+            matched: before.matched + scanned.matched,
+        });
+    }
+
+    /// The documents that it read in the order of their keys, if it did.
+    pub(crate) fn scanned(&self) -> Option<Scanned> {
+        *self.scanned.lock()
     }
 
     /// What it does, for people: the request, and the beginning of its body.

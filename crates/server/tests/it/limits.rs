@@ -14,6 +14,7 @@ const RARELY: Limit = Limit {
     requests: None,
     bytes: Some(1),
     running: None,
+    searches: None,
     connections: None,
 };
 

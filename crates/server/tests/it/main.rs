@@ -8,6 +8,8 @@ mod admin;
 mod aggregations;
 #[cfg(test)]
 mod aliases;
+#[cfg(test)]
+mod audit;
 mod backup;
 #[cfg(test)]
 mod bulk;

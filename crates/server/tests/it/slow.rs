@@ -1,8 +1,11 @@
 //! The log of slow requests: what it says of each.
 #![allow(clippy::disallowed_methods, reason = "reads the log as its readers do")]
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
+use futures_util::FutureExt as _;
 use quire_server::{LogFileOptions, ServerOptions, SlowLog};
 use quiredb::OsEnv;
 use serde_json::Value;
@@ -102,4 +105,60 @@ async fn a_fast_request_is_not_noted() {
     let (site, log, dir) = site(Duration::from_secs(600));
     site.get("/").await.done(200);
     assert_eq!(lines(&log, &dir), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn what_is_read_in_the_order_of_keys_has_a_plan_too() {
+    let (site, log, dir) = site(Duration::ZERO);
+    site.collection("jobs");
+    site.collection("copies");
+    let bulk: String = (0..30)
+        .map(|n| format!("{{\"index\":{{\"_id\":\"{n}\"}}}}\n{{\"n\":{n}}}\n"))
+        .collect();
+    site.call("POST /jobs/_bulk", bulk).await.done(200);
+    let query = "{\"query\":{\"range\":{\"n\":{\"gte\":10}}}}";
+    let scroll = site
+        .call("POST /jobs/_search?scroll=1m&size=5", query)
+        .await
+        .done(200);
+    let next = format!("{{\"scroll_id\":{}}}", scroll["_scroll_id"]);
+    site.call("POST /_search/scroll", next).await.done(200);
+    let copy = "{\"source\":{\"index\":\"jobs\"},\"dest\":{\"index\":\"copies\"}}";
+    site.call("POST /_reindex", copy).await.done(200);
+    site.call("POST /jobs/_update_by_query", query)
+        .await
+        .done(200);
+    site.call("POST /jobs/_delete_by_query", query)
+        .await
+        .done(200);
+    let all = "{\"index\":\"jobs\"}\n{}\n{\"index\":\"jobs\"}\n{\"size\":0}\n";
+    site.call("POST /_msearch", all).await.done(200);
+    let lines = lines(&log, &dir);
+    let of = |request: &str| {
+        let starts = |line: &&Value| line["request"].as_str().unwrap().starts_with(request);
+        let line = lines.iter().find(starts).unwrap();
+        line["plan"].clone()
+    };
+    assert_eq!(of("POST /_search/scroll")["scan"]["matched"], 5);
+    for (request, read, matched) in [
+        ("POST /_reindex", 30, 30),
+        ("POST /jobs/_update_by_query", 30, 20),
+        ("POST /jobs/_delete_by_query", 30, 20),
+    ] {
+        let scan = serde_json::json!({"order": "_id", "read": read, "matched": matched});
+        assert_eq!(of(request)["scan"], scan, "{request}");
+    }
+    assert!(of("POST /_msearch")["documents"].is_number());
+}
+
+#[tokio::test]
+async fn a_request_whose_client_went_away_is_noted() {
+    let (site, log, dir) = site(Duration::ZERO);
+    let body = Body::from_stream(futures_util::stream::pending::<Result<Bytes, Infallible>>());
+    let answer = site.call("PUT /jobs/_doc/1", body).now_or_never();
+    assert!(answer.is_none(), "the body never arrives: {answer:?}");
+    let lines = lines(&log, &dir);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(lines[0]["request"], "PUT /jobs/_doc/1");
+    assert_eq!(lines[0]["status"], 499, "{}", lines[0]);
 }

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quire_server::{ClientTlsFiles, MemcachedOptions, Remote, ServerOptions, Tls, TlsFiles};
+use quire_server::{
+    Audit, ClientTlsFiles, LogFileOptions, MemcachedOptions, Remote, ServerOptions, Tls, TlsFiles,
+};
 use quiredb::{Env, OsEnv};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -101,7 +103,7 @@ async fn call(
     body: &'static str,
 ) -> Result<(u16, String), String> {
     let url = format!("https://localhost:{}", address.port());
-    let remote = Remote::new(&*env(), &url, None, &files).map_err(|error| error.to_string())?;
+    let remote = Remote::new(&env(), &url, None, &files).map_err(|error| error.to_string())?;
     let calling = tokio::task::spawn_blocking(move || {
         let response = remote.request(method, path, body.as_bytes(), LONG)?;
         Ok((response.status, response.text(8 << 20)?))
@@ -240,33 +242,125 @@ async fn memcached_is_served_over_tls() {
     let site = Listening::new(options).await;
     let (address, ca) = (site.memcached.unwrap(), authority.ca());
     let value = "v".repeat(200 << 10);
+    let length = value.len();
+    let lines = format!("set a 0 0 {length}\r\n{value}\r\nget a\r\nquit\r\n");
+    let answer = memcached(address, trusting(&ca, None), lines)
+        .await
+        .unwrap();
+    assert!(answer == format!("STORED\r\nVALUE a 0 {length}\r\n{value}\r\nEND\r\n"));
+}
+
+/// Sends lines to the memcached port over TLS; the answer up to the end of the connection.
+async fn memcached(
+    address: SocketAddr,
+    files: ClientTlsFiles,
+    lines: String,
+) -> std::io::Result<String> {
     let talk = tokio::task::spawn_blocking(move || {
         let mut roots = rustls::RootCertStore::empty();
-        roots
-            .add(CertificateDer::from_pem_file(ca).unwrap())
-            .unwrap();
+        let ca = CertificateDer::from_pem_file(files.ca.unwrap()).unwrap();
+        roots.add(ca).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match (files.certificate, files.key) {
+            (Some(certificate), Some(key)) => {
+                let chain = vec![CertificateDer::from_pem_file(certificate).unwrap()];
+                let key = PrivateKeyDer::from_pem_file(key).unwrap();
+                config.with_client_auth_cert(chain, key).unwrap()
+            }
+            _ => config.with_no_client_auth(),
+        };
         let name = ServerName::try_from("localhost").unwrap();
         let client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
         let socket = std::net::TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(LONG)).unwrap();
         let mut stream = rustls::StreamOwned::new(client, socket);
-        write!(
-            stream,
-            "set a 0 0 {}\r\n{value}\r\nget a\r\nquit\r\n",
-            value.len()
-        )
-        .unwrap();
+        stream.write_all(lines.as_bytes())?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer == format!("STORED\r\nVALUE a 0 {}\r\n{value}\r\nEND\r\n", value.len()));
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     });
-    timeout(LONG, talk).await.unwrap().unwrap();
+    timeout(LONG, talk).await.unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_client_authority_every_port_needs_a_certificate_and_notes_who_has_none() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let path = authority.ca().with_file_name("audit.log");
+    let audit = Audit::open(env(), LogFileOptions::new(&path)).unwrap();
+    let options = ServerOptions {
+        memcached: Some(MemcachedOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            ..MemcachedOptions::default()
+        }),
+        metrics_listen: Some("127.0.0.1:0".parse().unwrap()),
+        audit: Some(audit.clone()),
+        ..with_tls(&tls(&authority.sign("server"), Some(clients.ca())))
+    };
+    let site = Listening::new(options).await;
+    let (metrics, port) = (site.metrics.unwrap(), site.memcached.unwrap());
+    let own = clients.sign("client");
+    let trust = |own| trusting(&authority.ca(), own);
+    let answer = call(metrics, trust(Some(&own)), "GET", "/metrics", "").await;
+    assert_eq!(answer.unwrap().0, 200);
+    let version = || "version\r\nquit\r\n".to_owned();
+    let answer = memcached(port, trust(Some(&own)), version()).await.unwrap();
+    assert!(answer.starts_with("VERSION"), "{answer}");
+    let text = || {
+        audit.flush();
+        std::fs::read_to_string(&path).unwrap()
+    };
+    assert!(!text().contains("401"), "{}", text());
+
+    for address in [site.address, metrics] {
+        let answer = call(address, trust(None), "GET", "/metrics", "").await;
+        assert!(answer.is_err(), "{answer:?}");
+    }
+    let answer = memcached(port, trust(None), version()).await;
+    assert!(!answer.is_ok_and(|answer| answer.contains("VERSION")));
+    let noted = |protocol: &str| {
+        let text = text();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let refused = lines.filter(|line: &serde_json::Value| {
+            line["event"] == "authentication" && line["status"] == 401
+        });
+        let refused = refused.filter(|line| line["protocol"] == protocol);
+        refused.filter(|line| line["address"].is_string()).count()
+    };
+    let all = async {
+        while (noted("http"), noted("memcached")) != (2, 1) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, all)
+        .await
+        .unwrap_or_else(|_| panic!("{}", text()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_reads_its_certificate_again_when_it_has_changed() {
+    let (authority, before, after) = (Authority::new(), Authority::new(), Authority::new());
+    let tls = tls(&authority.sign("server"), Some(after.ca()));
+    let site = Listening::new(with_tls(&tls)).await;
+    let own = before.sign("client");
+    let url = format!("https://localhost:{}", site.address.port());
+    let files = trusting(&authority.ca(), Some(&own));
+    let remote = Remote::new(&env(), &url, None, &files).unwrap();
+    let is_answered = async || {
+        let remote = remote.clone();
+        let calling = move || remote.request("GET", "/", b"", LONG).is_ok();
+        tokio::task::spawn_blocking(calling).await.unwrap()
+    };
+    assert!(!is_answered().await);
+    let new = after.sign("client");
+    // A certificate without its key can't be used; that is no reason to end.
+    std::fs::copy(&new.certificate, &own.certificate).unwrap();
+    assert!(!is_answered().await);
+    std::fs::copy(&new.key, &own.key).unwrap();
+    assert!(is_answered().await);
 }
 
 #[test]
@@ -325,7 +419,7 @@ fn files_that_cannot_be_used_are_named_with_what_to_do() {
 fn a_server_with_https_is_called_only_with_certificates_to_trust() {
     let none = ClientTlsFiles::default();
     let new = |url: &str, files: &ClientTlsFiles| {
-        let remote = Remote::new(&*env(), url, None, files);
+        let remote = Remote::new(&env(), url, None, files);
         remote.map(|_| ()).map_err(|error| error.to_string())
     };
     assert!(new("https://db:9200", &none).unwrap_err().contains("trust"));

@@ -101,7 +101,7 @@ fn read_all(
 }
 
 /// Copies a directory, and returns the files of the copy, in order.
-fn copy(from: &Path, to: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn copy(from: &Path, to: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir(to).during(to.display())?;
     let entries = std::fs::read_dir(from).during(from.display())?;
     let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -120,7 +120,7 @@ fn copy(from: &Path, to: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Flips one bit in one of the files, small ones as likely as large ones. Returns which.
-fn flip(random: &mut Random, files: &[PathBuf]) -> Result<String> {
+pub(super) fn flip(random: &mut Random, files: &[PathBuf]) -> Result<String> {
     let length = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
     let files: Vec<_> = files.iter().filter(|path| length(path) > 0).collect();
     let path = random.pick(&files);
@@ -131,7 +131,11 @@ fn flip(random: &mut Random, files: &[PathBuf]) -> Result<String> {
         1 => length - 1 - random.below(length.min(64)),
         _ => random.below(length),
     };
-    let bit = random.below(8);
+    flip_at(path, offset, random.below(8))
+}
+
+/// Flips this bit of this byte. Returns which.
+pub(super) fn flip_at(path: &Path, offset: u64, bit: u64) -> Result<String> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -13,7 +13,7 @@ use super::report::Report;
 use crate::engine::Engine;
 use crate::http::failure::Outcome;
 use crate::search::by_key::page_by_key;
-use crate::tasks::task::Task;
+use crate::tasks::task::{Scanned, Task};
 
 /// The longest pause that a rate can lead to, after one batch.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -52,6 +52,8 @@ pub(super) struct Slice {
     /// The most documents.
     pub(super) most: u64,
     pub(super) report: Report,
+    /// What was read since the task was told.
+    pub(super) scanned: Scanned,
 }
 
 /// The documents of a collection, or of one partition of it.
@@ -98,6 +100,7 @@ impl Slice {
                 }
             }
             drop(turn);
+            task.add_scanned(std::mem::take(&mut self.scanned));
             let (count, took) = (self.report.total - before, begun.elapsed());
             let mut paused = Duration::ZERO;
             while !self.is_done() && !task.is_cancelled() {
@@ -141,6 +144,8 @@ impl Slice {
         if let Some(record) = page.wants.filter(|_| page.found.is_empty()) {
             return Ok(Some(record));
         }
+        self.scanned.read += page.read;
+        self.scanned.matched += page.found.len() as u64;
         let (page, is_last) = (page.found, page.is_last);
         if !page.is_empty() {
             let writes = page.iter().map(|found| act.write(found));
