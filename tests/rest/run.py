@@ -12,7 +12,7 @@ A case that does not pass is run once more, alone. It has one of these outcomes:
   differs  it is wrong or refused, and differs.json says why Quire answers otherwise
 
 The status is 1 if a case is wrong or an error, if fewer pass than are demanded, or if a case that
-differs.json lists passes or is not there any more.
+differs.json lists, and not as one that differs `sometimes`, passes or is not there any more.
 """
 
 import argparse
@@ -152,9 +152,10 @@ def run_all(options: argparse.Namespace, folder: Path) -> int:
     total = collections.Counter(one["outcome"] for one in results)
     print(f"{'all':32}" + "".join(f"{total[kind]:9}" for kind in kinds))
     outcomes = {(one["file"], one["case"]): one["outcome"] for one in results}
-    idle = [listed for listed in differs if outcomes.get(listed) not in ("differs", "error")]
+    idle = [(one["file"], one["case"]) for one in listed if not one.get("sometimes")]
+    idle = [case for case in idle if outcomes.get(case) not in ("differs", "error")]
     if options.only or options.case:
-        idle = [listed for listed in idle if listed in outcomes]
+        idle = [case for case in idle if case in outcomes]
     for path, name in idle:
         print(f"differs.json lists {path}: {name}, which is {outcomes.get((path, name), 'absent')}")
     is_good = total["passed"] >= options.passed and not total["wrong"] and not total["error"]
