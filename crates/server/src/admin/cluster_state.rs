@@ -130,8 +130,8 @@ pub(super) fn state(
     Ok(shown)
 }
 
-/// The most shards that OpenSearch splits so many into by factors of two: at most 1,024, or as many
-/// as there are, where no other number is given.
+/// The most shards that OpenSearch splits a collection into by factors of two, where no number is
+/// given: at most 1,024, or twice as many as there are.
 fn routing_shards(collection: &Collection) -> u32 {
     let settings = collection.settings();
     let given = settings.api.settings.get("index.number_of_routing_shards");
