@@ -123,9 +123,11 @@ fn the_debian_package_is_installed_used_upgraded_and_removed() {
         eprintln!("the package is not tried: a scratch root needs root and mounts of its own");
         return;
     }
-    let target = target_dir();
+    let is_release = binary().parent().unwrap().ends_with("release");
     let done = Command::new(root().join("scripts/test-package.sh"))
-        .arg(target)
+        .arg(target_dir())
+        .arg(if is_release { "release" } else { "test" })
+        .env("QUIRE_BUILT", "1")
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
