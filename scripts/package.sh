@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the Debian package of the server, with its manual and completions: scripts/package.sh TARGET [PROFILE] [VERSION]
 # TARGET is cargo's directory for output, PROFILE the one to build (default: dist). Prints the path of the package.
+# With QUIRE_BUILT in the environment the program that is there is packaged.
 set -eu
 
 target=$1
@@ -13,7 +14,7 @@ if [ ! -x "$tools/bin/cargo-deb" ]; then
     echo "package: building cargo-deb into $tools; this takes some minutes, once" >&2
     cargo install --quiet --locked --root "$tools" --no-default-features --features gzip --version 3.8.0 cargo-deb
 fi
-cargo build --locked --profile "$profile" --package quire-cli >&2
+[ -n "${QUIRE_BUILT:-}" ] || cargo build --locked --profile "$profile" --package quire-cli >&2
 # Cargo puts `test` beside `dev`, and cargo-deb knows only the latter.
 case $profile in
     dev | test) built=$target/debug packaged=dev fast=--fast ;;

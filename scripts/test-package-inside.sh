@@ -40,7 +40,7 @@ expect quire "$(inside stat -c %U /var/lib/quire/db)"
 start
 expect '"result":"created"' "$(curl -s -X PUT "$url/papers/_doc/1?refresh=true" -H 'Content-Type: application/json' \
     -d '{"title":"log-structured merge trees"}')"
-expect '"value":1' "$(curl -s "$url/papers/_search?q=title:*")$(curl -s "$url/papers/_search")"
+expect '"value":1' "$(curl -s "$url/papers/_search")"
 stop
 
 echo '# changed by hand' >> "$root/etc/quire/quire.toml"

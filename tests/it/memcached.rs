@@ -95,6 +95,20 @@ fn pymemcache_works_without_a_shim() {
     server.stop();
 }
 
+const PYLIBMC: Client = Client {
+    package: "pylibmc==1.6.3",
+    module: "pylibmc",
+};
+
+#[test]
+fn pylibmc_works_without_a_shim() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_memcached(&dir.path().join("db"), FIELD);
+    let port = server.memcached().port().to_string();
+    check(&PYLIBMC, "pylibmc_client.py", &[&port]);
+    server.stop();
+}
+
 #[test]
 fn the_tools_of_libmemcached_work() {
     let dir = tempfile::tempdir().unwrap();

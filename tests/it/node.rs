@@ -1,7 +1,10 @@
 //! Real clients for Node.js, unchanged, from npm: opensearch-js and elasticdump.
 
 use crate::quire::{Server, ok, root, target_dir};
-use std::fmt::Write;
+use quiredb::{CollectionSettings, Database, Document, Key};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -115,4 +118,66 @@ fn elasticdump_copies_key_for_key_and_byte_for_byte() {
     assert_eq!(cars.lines().count(), 706);
     assert_eq!(scan("copy"), cars);
     assert_eq!(scan("direct"), cars);
+}
+
+#[test]
+fn elasticdump_copies_what_every_face_has_written() {
+    let packages = installed(ELASTICDUMP, "elasticdump");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("database");
+    let database = Database::open(&path).unwrap();
+    let made = database.create_collection("c", CollectionSettings::default());
+    let made = made.unwrap();
+    let document = |json: &str| Document::from_json(json.as_bytes()).unwrap();
+    made.put(&document(r#"{"title":"Rust","_id":"rust-1"}"#))
+        .unwrap();
+    made.put_at(&Key::parse("rust-2").unwrap(), &document(r#"{"a":{}}"#))
+        .unwrap();
+    drop(made);
+    database.close().unwrap();
+    let server = Server::start_memcached(&path, &[]);
+    for (method, path, body) in [
+        ("PUT", "/c/_doc/http-1", r#"{"title":"put"}"#),
+        (
+            "POST",
+            "/c/_doc",
+            r#"{"_id":"http-2","title":"its own id"}"#,
+        ),
+        ("POST", "/c/_doc", r#"{"title":"a new id"}"#),
+        ("POST", "/c/_update/http-1", r#"{"doc":{"more":[1,null]}}"#),
+        (
+            "POST",
+            "/c/_bulk",
+            "{\"index\":{\"_id\":7}}\n{\"_id\":7,\"n\":1.5}\n",
+        ),
+    ] {
+        let (status, answer) = server.request(method, path, body);
+        assert!(status < 300 && answer["errors"] != true, "{path}: {answer}");
+    }
+    let mut stream = TcpStream::connect(server.memcached()).unwrap();
+    stream
+        .write_all(b"set c:mem 0 0 9\r\n{\"m\":\"c\"}\r\nquit\r\n")
+        .unwrap();
+    let mut stored = String::new();
+    stream.read_to_string(&mut stored).unwrap();
+    assert_eq!(stored, "STORED\r\n");
+    let url = |name: &str| format!("http://{}/{name}", server.address);
+    let lines = dir.path().join("lines.ndjson");
+    std::fs::write(&lines, "{\"_id\":\"command\",\"x\":[{}]}\n").unwrap();
+    let address = format!("http://{}", server.address);
+    ok(&["load", &address, "c", lines.to_str().unwrap()]);
+    let file = dir.path().join("c.json");
+    let file = file.to_str().unwrap();
+    for (input, output) in [(url("c").as_str(), file), (file, &url("copy"))] {
+        run(Command::new("node")
+            .arg(packages.join("node_modules/.bin/elasticdump"))
+            .arg(format!("--input={input}"))
+            .arg(format!("--output={output}"))
+            .args(["--type=data", "--quiet"]));
+    }
+    server.stop();
+    let scan = |name: &str| ok(&["scan", path.to_str().unwrap(), name]);
+    let written = scan("c");
+    assert_eq!(written.lines().count(), 8, "{written}");
+    assert_eq!(scan("copy"), written);
 }

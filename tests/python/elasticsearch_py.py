@@ -56,4 +56,49 @@ assert [bucket["key"] for bucket in found["aggregations"]["makes"]["buckets"]] =
 assert client.count(index="cars")["count"] == 1999
 helpers.reindex(client, "cars", "copies")
 assert client.count(index="copies")["count"] == 1999
+
+# More of single documents.
+def with_body(members):
+    return members if major == 8 else {"body": members}
+
+
+def document(members):
+    return {"document": members} if major == 8 else {"body": members}
+
+
+assert client.create(index="cars", id="new", **document({"n": 5000}))["result"] == "created"
+expect(elasticsearch.ConflictError, lambda: client.create(index="cars", id="new", **document({})))
+assert client.exists(index="cars", id="new") and client.get_source(index="cars", id="new") == {"n": 5000}
+seen = client.get(index="cars", id="new")
+place = {"if_seq_no": seen["_seq_no"], "if_primary_term": seen["_primary_term"]}
+assert client.index(index="cars", id="new", **document({"n": 5001}), **place)["result"] == "updated"
+expect(elasticsearch.ConflictError, lambda: client.index(index="cars", id="new", **document({}), **place))
+external = {"version": 7, "version_type": "external"}
+assert client.index(index="cars", id="old", **document({"n": 1}), **external)["_version"] == 7
+several = client.mget(index="cars", **with_body({"ids": ["new", "none"]}))["docs"]
+assert [one["found"] for one in several] == [True, False], several
+
+# Searches together, fields, tables, templates, aliases.
+searches = [{"index": "cars"}, {"size": 0}, {"index": "copies"}, {"query": {"term": {"n": 70}}}]
+both = client.msearch(**({"searches": searches} if major == 8 else {"body": searches}))["responses"]
+assert [one["hits"]["total"]["value"] for one in both] == [2001, 2], both
+assert list(client.field_caps(index="cars", fields="make")["fields"]["make"]) == ["keyword"]
+assert [row["index"] for row in client.cat.indices(format="json", s="index")] == ["cars", "copies"]
+template = {"index_patterns": ["boats-*"], "template": {"mappings": mappings}}
+assert client.indices.put_index_template(name="boats", **with_body(template))["acknowledged"]
+assert client.indices.exists_index_template(name="boats")
+assert client.indices.put_alias(index="copies", name="vehicles")["acknowledged"]
+assert list(client.indices.get_alias(name="vehicles")) == ["copies"]
+
+# Copies and changes by query, and the task of one.
+copying = {"source": {"index": "vehicles"}, "dest": {"index": "boats-1"}}
+task = client.reindex(**with_body(copying), wait_for_completion=False, slices=2)["task"]
+while not (shown := client.tasks.get(task_id=task))["completed"]:
+    pass
+assert shown["response"]["created"] == 1999 and len(shown["response"]["slices"]) == 2, shown
+query = {"query": {"term": {"make": "VW"}}}
+assert client.update_by_query(index="boats-1", **with_body(query))["updated"] == 1000
+assert client.delete_by_query(index="boats-1", **with_body(query))["deleted"] == 1000
+assert client.indices.stats(index="boats-1")["_all"]["primaries"]["docs"]["count"] == 999
+assert client.nodes.stats()["_nodes"]["successful"] == 1
 assert client.indices.delete(index="cars")["acknowledged"]

@@ -112,6 +112,53 @@ assert client.delete_by_query(index="vehicles", body={"query": {"match_all": {}}
 for other in ("by-server", "by-client"):
     assert client.indices.delete(index=other)["acknowledged"]
 
+# Templates, mappings, and what can be done with fields.
+template = {"index_patterns": ["boats-*"], "template": {"mappings": {"properties": {"n": {"type": "long"}}}}}
+assert client.indices.put_index_template(name="boats", body=template)["acknowledged"]
+assert client.indices.exists_index_template(name="boats")
+client.indices.create(index="boats-1")
+client.indices.put_mapping(index="boats-1", body={"properties": {"name": {"type": "keyword"}}})
+fields = client.indices.get_mapping(index="boats-1")["boats-1"]["mappings"]["properties"]
+assert fields == {"n": {"type": "long"}, "name": {"type": "keyword"}}, fields
+
+# External versions must grow.
+external = {"version": 5, "version_type": "external"}
+assert client.index(index="boats-1", id="ida", body={"n": 1, "name": "Ida"}, **external)["_version"] == 5
+expect(ConflictError, lambda: client.index(index="boats-1", id="ida", body={"n": 2}, **external))
+caps = client.field_caps(index="boats-1", fields="n*")["fields"]
+assert list(caps["n"]) == ["long"] and list(caps["name"]) == ["keyword"], caps
+
+# Searches together, and a point in time page by page.
+searches = [{"index": "boats-1"}, {"query": {"term": {"name": "Ida"}}}, {"index": "cars"}, {"size": 0}]
+both = client.msearch(body=searches)["responses"]
+assert [one["hits"]["total"]["value"] for one in both] == [1, len(copy)], both
+point = client.create_pit(index="cars", params={"keep_alive": "1m"})["pit_id"]
+client.index(index="cars", id="later", body={"n": -1})
+seen, after = [], {}
+while True:
+    page = {"pit": {"id": point, "keep_alive": "1m"}, "size": 900, "sort": [{"_id": "asc"}], "track_total_hits": False, **after}
+    hits = client.search(body=page)["hits"]["hits"]
+    if not hits:
+        break
+    seen += [hit["_id"] for hit in hits]
+    after = {"search_after": hits[-1]["sort"]}
+assert seen == sorted(copy), len(seen)
+assert client.delete_pit(body={"pit_id": [point]})["pits"][0]["successful"]
+client.delete(index="cars", id="later")
+
+# A copy that nobody waits for is a task, in slices.
+copying = {"source": {"index": "cars"}, "dest": {"index": "boats-2"}}
+task = client.reindex(body=copying, params={"wait_for_completion": "false", "slices": 2})["task"]
+while not (shown := client.tasks.get(task_id=task))["completed"]:
+    pass
+assert shown["response"]["total"] == len(copy) and len(shown["response"]["slices"]) == 2, shown
+assert shown["task"]["status"]["created"] == len(copy), shown
+stats = client.indices.stats(index="boats-2")["indices"]["boats-2"]["primaries"]
+assert stats["docs"]["count"] == len(copy), stats
+assert client.nodes.stats()["_nodes"]["successful"] == 1
+client.indices.delete(index="boats-1,boats-2")
+assert client.indices.delete_index_template(name="boats")["acknowledged"]
+
 # What cannot be done says so.
 refused = expect(RequestError, lambda: client.search(index="cars", body={"query": {"match": {"tags": "a"}}}))
 assert refused.status_code == 400 and "[match]" in refused.info["error"]["reason"], refused

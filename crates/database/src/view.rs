@@ -208,11 +208,11 @@ impl View {
             Kind::Plain {
                 collection,
                 partitions,
-            } => {
+            } if partitions.len() == collection.partitions.len() => {
                 let get = |partition: usize, keys: &[&Key]| partitions[partition].get_many(keys);
                 collection.get_many(keys, || None, get)
             }
-            Kind::Wide(_) | Kind::Frozen { .. } => keys.iter().map(|key| self.get(key)).collect(),
+            _ => keys.iter().map(|key| self.get(key)).collect(),
         }
     }
 
@@ -229,17 +229,23 @@ impl View {
         Ok(Scan::new(scans))
     }
 
-    /// As [`scan`](Self::scan), the documents of one partition: those of all partitions are all
-    /// documents, each once.
+    /// The view of one partition: those of all partitions are all documents, each once.
     ///
     /// # Errors
-    /// As [`scan`](Self::scan).
+    /// `Invalid` of a wide and of a frozen collection.
     ///
     /// # Panics
     /// If there is no such partition.
-    pub fn scan_partition(&self, number: u32, range: impl RangeBounds<Key>) -> Result<Scan> {
-        let partition = &self.partitions()?[number as usize];
-        let scan = partition.scan(range.start_bound(), range.end_bound())?;
-        Ok(Scan::new(vec![scan]))
+    pub fn partition(&self, number: u32) -> Result<View> {
+        match &self.0 {
+            Kind::Plain {
+                collection,
+                partitions,
+            } => Ok(View(Kind::Plain {
+                collection: Arc::clone(collection),
+                partitions: vec![partitions[number as usize].clone()],
+            })),
+            Kind::Wide(_) | Kind::Frozen { .. } => self.partitions().map(|_| self.clone()),
+        }
     }
 }

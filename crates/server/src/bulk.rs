@@ -22,6 +22,7 @@ use crate::access::role::Action as AccessAction;
 use crate::audit::AuditedGrant;
 use crate::documents::ack::wants_refresh;
 use crate::documents::conditions::check_write;
+use crate::documents::source::Source as Shown;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::{LARGE_BYTES, written_bytes};
@@ -31,6 +32,7 @@ use crate::http::lines::{Line, Lines};
 use action::{Action, Op};
 use item::{Item, Source};
 use report::Report;
+use rounds::SHOWN_BYTES_MAX;
 
 pub(crate) use action::Id;
 pub(crate) use state::BulkState;
@@ -41,6 +43,9 @@ const BATCH_BYTES: usize = 2 << 20;
 /// Memory that a bulk request waits for at its start: a batch, and its documents parsed.
 const HELD_BYTES_LEAST: usize = 2 * BATCH_BYTES;
 
+/// Updates of a batch whose documents the answer shows.
+const SHOWN_MAX: usize = 32;
+
 /// Memory of an item beside its lines, estimated.
 const ITEM_BYTES: usize = 256;
 
@@ -49,6 +54,10 @@ pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
     check_write(&call.params)?;
     let begun = call.state.engine.now();
     let default_index = call.path_param("collection").map(Arc::from);
+    let names = ["_source", "_source_includes", "_source_excludes"];
+    let is_shown = names.iter().any(|name| call.params.text(name).is_some());
+    let shows = is_shown.then(|| Shown::of(&call.params)).transpose()?;
+    let shows = shows.map(Arc::new);
     let BulkState {
         buffers,
         memory_timeout,
@@ -67,6 +76,8 @@ pub(crate) async fn bulk(call: Call<BulkState>) -> Outcome<Answer> {
         report: Report::new(call.format.filter),
         wants_refresh: wants_refresh(&call.params),
         requires_alias: call.params.flag("require_alias")?.unwrap_or(false),
+        shows,
+        showing: 0,
         state: call.state,
     };
     if let Err(failure) = bulk.run().await {
@@ -102,6 +113,10 @@ struct Bulk {
     wants_refresh: bool,
     /// Of the items that do not say.
     requires_alias: bool,
+    /// What the answer shows of the documents of updates that do not say.
+    shows: Option<Arc<Shown>>,
+    /// Updates among `items` whose documents the answer shows.
+    showing: usize,
 }
 
 impl Bulk {
@@ -128,10 +143,11 @@ impl Bulk {
                 self.apply().await?;
             }
             self.items_bytes += line.len() + ITEM_BYTES + bytes;
+            self.showing += usize::from(item.op == Op::Update && item.shows.is_some());
             self.items.push(item);
             self.lines
                 .hold_beside(self.items_bytes + self.report.bytes())?;
-            if self.items_bytes >= BATCH_BYTES {
+            if self.items_bytes >= BATCH_BYTES || self.showing >= SHOWN_MAX {
                 self.apply().await?;
             }
         }
@@ -151,6 +167,7 @@ impl Bulk {
             condition,
             retries,
             requires_alias,
+            shows,
         } = action;
         let index = match (index, &self.default_index) {
             (Some(index), Some(default)) if index == **default => Arc::clone(default),
@@ -186,6 +203,7 @@ impl Bulk {
             retries,
             requires_alias: requires_alias.unwrap_or(self.requires_alias),
             source,
+            shows: shows.map(Arc::new).or_else(|| self.shows.clone()),
         })
     }
 
@@ -196,6 +214,10 @@ impl Bulk {
         }
         let items = std::mem::take(&mut self.items);
         self.items_bytes = 0;
+        if std::mem::take(&mut self.showing) > 0 {
+            let bytes = self.report.bytes() + SHOWN_BYTES_MAX;
+            self.lines.hold_beside(bytes)?;
+        }
         self.in_doubt = items.len();
         let filter = Arc::clone(&self.report.filter);
         let wants_refresh = self.wants_refresh;

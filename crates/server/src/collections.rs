@@ -30,7 +30,7 @@ use quiredb::wide::WideCollection;
 use quiredb::{Collection, ErrorKind, FrozenCollection};
 use serde_json::{Map, Value, json};
 
-use self::api_settings::{Block, Use};
+use self::api_settings::{Block, Use, set_created};
 use self::selection::{Searched, Selection, searched_shards, shards};
 use self::states::States;
 use crate::access::role::Action;
@@ -48,7 +48,8 @@ pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
     let grant = Arc::clone(&call.grant);
     let body = call.take_small_body().await?;
     let template = templates::applied(&engine.database().templates(), &index);
-    let (settings, aliases) = settings::parse(&body.bytes, &template)?;
+    let (mut settings, aliases) = settings::parse(&body.bytes, &template)?;
+    set_created(&mut settings.api, engine.now_millis());
     for alias in aliases.keys() {
         let allowed = grant.check(Action::Manage, alias);
         allowed.map_err(Failure::forbidden)?;
@@ -88,6 +89,7 @@ pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
 /// `GET /{collection}`
 pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
+    let is_human = call.params.flag("human")?.unwrap_or(false);
     call.params.only(
         "include_defaults",
         &["false"],
@@ -98,7 +100,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         let (mut all, aliases) = (Map::new(), engine.database().aliases());
         for collection in selection.searched(engine)?.0 {
             let shown = match &collection {
-                Searched::Plain(plain) => settings::describe(plain, &aliases, is_flat),
+                Searched::Plain(plain) => settings::describe(plain, &aliases, is_flat, is_human),
                 Searched::Wide(wide) => schema::describe(wide),
                 Searched::Frozen(frozen) => describe_frozen(frozen),
             };

@@ -113,6 +113,9 @@ const DELETE_CELL: &[&str] = &[
     "to",
 ];
 const BULK: &[&str] = &[
+    "_source",
+    "_source_excludes",
+    "_source_includes",
     "pipeline",
     "refresh",
     "require_alias",
@@ -323,6 +326,7 @@ const BY_QUERY: &[&str] = &[
     "refresh",
     "request_cache",
     "requests_per_second",
+    "routing",
     "scroll",
     "scroll_size",
     "search_timeout",

@@ -24,7 +24,7 @@ mod scroll;
 pub(crate) mod scroll_calls;
 pub(crate) mod searching;
 mod shown_fields;
-mod sort;
+pub(crate) mod sort;
 pub(crate) mod state;
 mod terms_lookup;
 pub(crate) mod validate;

@@ -19,6 +19,7 @@ use crate::admin::transient::ClusterSettings;
 use crate::audit::Peer;
 use crate::bulk::BulkState;
 use crate::documents::changes::ChangesState;
+use crate::documents::resize::discard_unfinished;
 use crate::engine::Engine;
 use crate::follow::leader::{LeaderCopies, LeaderState};
 use crate::follow::status::FollowStatus;
@@ -77,6 +78,9 @@ impl Server {
     ) -> Server {
         options.fit_descriptors();
         let engine = Engine::new(database, &options);
+        if following.is_none() {
+            discard_unfinished(&engine);
+        }
         let database = engine.database();
         let buffers = Buffers::new(database.work(), database.memtables());
         let refusal = following.as_ref().map(|following| following.refusal());

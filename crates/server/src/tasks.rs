@@ -12,6 +12,7 @@ pub(crate) mod answering;
 pub(crate) mod calls;
 pub(crate) mod listed;
 pub(crate) mod pools;
+pub(crate) mod progress;
 pub(crate) mod registry;
 pub(crate) mod table;
 pub(crate) mod task;

@@ -46,6 +46,38 @@ fn keys(quire: &Quire, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn a_field_with_a_dot_and_a_field_of_an_object_have_one_path() {
+    let quire = Quire::new();
+    quire.ok(&["create", "db", "c", "--partitions", "2"]);
+    let lines = concat!(
+        r#"{"_id":"1","service.name":"web","n":1}"#,
+        "\n",
+        r#"{"_id":"2","service":{"name":"web"},"n":2}"#,
+        "\n",
+        r#"{"_id":"3","service":{"name":"db"},"n":3}"#,
+        "\n",
+        r#"{"_id":"4","n":4}"#,
+        "\n",
+    );
+    let file = quire.file("services.ndjson", lines);
+    quire.ok(&["load", "db", "c", file.to_str().unwrap()]);
+    quire.ok(&["freeze", "db", "c", "c.quire"]);
+    quire.ok(&["freeze", "db", "c", "frozen", "--by-partition"]);
+    let by_number = ["--order", "n"];
+    for (filter, found) in [
+        ("service.name = 'web'", &["1", "2"][..]),
+        ("service.name IS NOT NULL", &["1", "2", "3"]),
+        ("service.name IS NULL", &["4"]),
+        ("service.name LIKE 'd%'", &["3"]),
+    ] {
+        let arguments = [&["--where", filter], &by_number[..]].concat();
+        assert_eq!(keys(&quire, &arguments), found, "{filter}");
+    }
+    let by_name = ["--where", "n < 4", "--order", "service.name, n"];
+    assert_eq!(keys(&quire, &by_name), ["3", "1", "2"]);
+}
+
+#[test]
 fn documents_are_found_by_their_fields_in_the_requested_order() {
     let quire = cars();
     let order = ["--order", "price desc"];
@@ -55,6 +87,8 @@ fn documents_are_found_by_their_fields_in_the_requested_order() {
         ("price BETWEEN 1.5 AND 500", &["b", "c"]),
         ("tags IN ('red', 'blue')", &["a", "b"]),
         ("at.city LIKE 'U%' OR sold = TRUE", &["a", "c", "d"]),
+        ("mark ILIKE 'AUD%' OR at.city ILIKE 'ULM'", &["a", "c", "d"]),
+        ("mark LIKE 'AUD%'", &[]),
         ("\"odd name\" = NULL", &["d"]),
         ("price IS NULL OR NOT at.city IS NOT NULL", &["b", "d"]),
         ("nowhere = 1", &[]),

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::cluster::status;
+use crate::collections::api_settings::{created, date_text};
 use crate::collections::selection::{Searched, Selection};
 use crate::collections::states::States;
 use crate::engine::Engine;
@@ -28,6 +29,12 @@ const INDICES: &[Column] = &[
     ("docs.deleted", "dd,docsDeleted", "0"),
     ("store.size", "ss,storeSize", "bytes on disk"),
     ("pri.store.size", "pri.store.size", "bytes on disk"),
+    (
+        "creation.date",
+        "cd",
+        "when it was made over HTTP: milliseconds since 1970 UTC",
+    ),
+    ("creation.date.string", "cds", "the same as text"),
 ];
 
 const ALIASES: &[Column] = &[
@@ -77,7 +84,8 @@ const HEALTH: &[Column] = &[
 
 /// `GET /_cat/indices`
 pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
-    let format = TableFormat::of(&call.params, INDICES)?;
+    let is_default = |name: &str| !name.starts_with("creation.date");
+    let format = TableFormat::with(&call.params, INDICES, is_default)?;
     let why = "it is green, yellow or red";
     call.params
         .only("health", &["green", "yellow", "red"], why)?;
@@ -92,6 +100,7 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
             let stats = collection.stats()?;
             let plain = collection.plain();
             let is_closed = plain.is_some_and(|plain| plain.settings().api.closed);
+            let created = plain.and_then(|plain| created(&plain.settings().api));
             let of_open = |cell| if is_closed { Cell::text("") } else { cell };
             rows.push(vec![
                 Cell::text("green"),
@@ -104,6 +113,10 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
                 of_open(Cell::Number(0)),
                 of_open(Cell::Bytes(stats.disk_bytes)),
                 of_open(Cell::Bytes(stats.disk_bytes)),
+                created.map_or(Cell::Unknown, |created| {
+                    Cell::Number(u64::try_from(created).unwrap_or(0))
+                }),
+                created.map_or(Cell::Unknown, |created| Cell::text(date_text(created))),
             ]);
         }
         Ok(format.answer(rows))

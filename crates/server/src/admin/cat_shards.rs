@@ -443,6 +443,7 @@ async fn by_partition(
     let wanted = Wanted {
         parts: Parts::all(),
         shown: Shown::default(),
+        has_closed_segments: false,
     };
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();

@@ -11,6 +11,9 @@ use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::known;
 use crate::search::request::parse;
 
+/// A setting that there is not; a wrong value of it is refused as such.
+const BACKPRESSURE: &str = "search_backpressure.mode";
+
 /// `GET /_cluster/settings`
 pub(crate) async fn get(call: Call<ClusterState>) -> Outcome<Answer> {
     let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
@@ -40,6 +43,9 @@ pub(crate) async fn put(call: Call<ClusterState>) -> Outcome<Answer> {
             continue;
         };
         for (name, value) in flat(group) {
+            if name == BACKPRESSURE {
+                check_backpressure(&value)?;
+            }
             if name != BY_NAME {
                 return Err(Failure::illegal_argument(format!(
                     "{kind} setting [{name}], not recognized"
@@ -62,6 +68,17 @@ pub(crate) async fn put(call: Call<ClusterState>) -> Outcome<Answer> {
     Ok(Answer::ok(
         &json!({"acknowledged": true, "persistent": {}, "transient": transient}),
     ))
+}
+
+/// Refuses what is no mode of back-pressure at all.
+fn check_backpressure(mode: &Value) -> Outcome<()> {
+    let text = mode.as_str().unwrap_or_default();
+    match mode.is_null() || ["monitor_only", "enforced", "disabled"].contains(&text) {
+        true => Ok(()),
+        false => Err(Failure::illegal_argument(format!(
+            "Invalid SearchBackpressureMode: {text}"
+        ))),
+    }
 }
 
 /// The value of a switch; none for null, which is its default.

@@ -98,7 +98,7 @@ pub(super) fn state(
     if has("metadata") {
         let (mut indices, aliases) = (Map::new(), engine.database().aliases());
         for collection in &collections {
-            let mut one = settings::describe(collection, &aliases, is_flat);
+            let mut one = settings::describe(collection, &aliases, is_flat, false);
             let aliases = one["aliases"].as_object().into_iter().flatten();
             let aliases: Vec<String> = aliases.map(|(name, _)| name.clone()).collect();
             one["aliases"] = aliases.into();
@@ -106,6 +106,7 @@ pub(super) fn state(
                 true => "close".into(),
                 false => "open".into(),
             };
+            one["routing_num_shards"] = routing_shards(collection).into();
             indices.insert(collection.name().to_owned(), one);
         }
         shown["metadata"] = json!({
@@ -127,6 +128,24 @@ pub(super) fn state(
         shown["routing_nodes"] = placement::of_nodes(&collections);
     }
     Ok(shown)
+}
+
+/// The most shards that OpenSearch splits a collection into by factors of two, where no number is
+/// given: at most 1,024, or twice as many as there are.
+fn routing_shards(collection: &Collection) -> u32 {
+    let settings = collection.settings();
+    let given = settings.api.settings.get("index.number_of_routing_shards");
+    let given = given.and_then(Value::as_str);
+    if let Some(given) = given.and_then(|given| given.parse().ok()) {
+        return given;
+    }
+    let partitions = settings.partitions;
+    let log = u32::BITS - partitions.saturating_sub(1).leading_zeros();
+    partitions
+        << 10_u32
+            .saturating_sub(log)
+            .max(1)
+            .min(partitions.leading_zeros())
 }
 
 /// The blocks of collections; that one is closed is a block too.

@@ -8,6 +8,7 @@ use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
 use crate::documents::conditions::{external, version_condition};
+use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::{Failure, Outcome};
 
 /// What an item does.
@@ -41,6 +42,8 @@ pub(crate) struct Action {
     pub(crate) retries: Option<u32>,
     /// Whether the item says that its collection must be an alias.
     pub(crate) requires_alias: Option<bool>,
+    /// Which part of an updated document the answer shows, if the item says that.
+    pub(crate) shows: Option<Source>,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +86,8 @@ struct Meta<'a> {
     version: Option<i64>,
     #[serde(borrow, alias = "_version_type")]
     version_type: Option<Cow<'a, str>>,
+    #[serde(rename = "_source")]
+    source: Option<SourceBody>,
 }
 
 /// An id, which may be written as a number.
@@ -147,6 +152,11 @@ impl Action {
             (Op::Index | Op::Create, Some("create")) => Op::Create,
             (_, Some(_)) => return Err(malformed(&"op_type must be [index] or [create]")),
         };
+        let mut meta = meta;
+        let source = meta.source.take().map(SourceBody::source);
+        let shows = source
+            .transpose()
+            .map_err(|failure| malformed(&failure.cause()))?;
         let condition = check(op, &meta).and_then(|()| condition(op, &meta));
         Ok(Action {
             op,
@@ -155,6 +165,7 @@ impl Action {
             condition,
             retries: meta.retry_on_conflict,
             requires_alias: meta.require_alias,
+            shows,
         })
     }
 }

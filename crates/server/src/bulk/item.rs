@@ -2,6 +2,7 @@
 
 use super::action::Op;
 use crate::documents::ack::Ack;
+use crate::documents::source::Source as Shown;
 use crate::http::failure::Outcome;
 use bytes::Bytes;
 use quiredb::Condition;
@@ -19,6 +20,8 @@ pub(crate) struct Item {
     /// Whether `index` must be an alias.
     pub(crate) requires_alias: bool,
     pub(crate) source: Source,
+    /// Which part of an updated document the answer shows, if the item or the request says that.
+    pub(crate) shows: Option<Arc<Shown>>,
 }
 
 /// What follows an action line.
@@ -39,4 +42,6 @@ pub(crate) struct Done {
     /// None if the item had none and got none.
     pub(crate) id: Option<String>,
     pub(crate) outcome: Outcome<Ack>,
+    /// The part of an updated document that the answer shows, as JSON.
+    pub(crate) shown: Option<Vec<u8>>,
 }

@@ -103,6 +103,7 @@ pub(super) fn prepare(engine: &Engine, by: &AuditedGrant, items: Vec<Item>) -> P
             index,
             id,
             outcome,
+            shown: None,
         });
     }
     prepared
@@ -155,7 +156,7 @@ fn prepare_item(
                 _ => None,
             };
             let update = Update::parse(text, version, item.retries)?;
-            update.check_no_source()?;
+            let update = update.or_showing(item.shows.as_deref());
             let open = || update.collection(engine, index, by);
             let (name, _) = collections.open(index, open)?;
             Ok((name, key, Work::Update(Box::new(update))))

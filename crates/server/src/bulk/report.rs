@@ -93,11 +93,19 @@ fn write_item(done: &Done, out: &mut Vec<u8>) {
         index,
         id,
         outcome,
+        shown,
     } = done;
     out.extend_from_slice(format!("{{\"{}\":{{", op.name()).as_bytes());
     match outcome {
         Ok(ack) => {
             ack.write(index, id.as_deref().unwrap_or_default(), out);
+            if let Some(shown) = shown {
+                out.extend_from_slice(b",\"get\":{");
+                ack.write_place(out);
+                out.extend_from_slice(b",\"found\":true,\"_source\":");
+                out.extend_from_slice(shown);
+                out.push(b'}');
+            }
             out.extend_from_slice(format!(",\"status\":{}}}}}", ack.status().as_u16()).as_bytes());
         }
         Err(failure) => {

@@ -16,14 +16,17 @@ use crate::documents::tally;
 use crate::documents::update::{Plan, Update};
 use crate::engine::Engine;
 use crate::http::buffers::{Buffers, Held};
-use crate::http::failure::Outcome;
+use crate::http::failure::{Failure, Outcome};
 use quire_pipeline::{Grouper, write_groups};
-use quiredb::{Collection, ErrorKind, Key, Usage, Use, Write, Written};
+use quiredb::{Action, Collection, ErrorKind, Key, Usage, Use, Write, Written};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// Bytes of merged documents that one round holds; the updates after them wait for the next.
 const MERGED_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of documents that the answer to one batch shows.
+pub(super) const SHOWN_BYTES_MAX: usize = 4 << 20;
 
 /// Applies items. Returns the outcome of each, in their order. Blocks.
 pub(super) fn apply(
@@ -37,11 +40,14 @@ pub(super) fn apply(
         mut tasks,
         collections,
     } = prepare(engine, by, items);
-    let mut outcomes = Outcomes(done);
+    let mut outcomes = Outcomes {
+        done,
+        shown_bytes: 0,
+    };
     while !tasks.is_empty() {
         tasks = round(&collections, buffers, tasks, &mut outcomes);
     }
-    outcomes.0
+    outcomes.done
 }
 
 /// Does what can be done now, and returns the rest. The first task is always done, or loses a
@@ -59,7 +65,11 @@ fn round(
     } in now
     {
         if let Work::Write(write) = work {
-            let origin = Origin { item, update: None };
+            let origin = Origin {
+                item,
+                update: None,
+                shown: None,
+            };
             writes.push(index, write, origin);
         }
     }
@@ -84,12 +94,25 @@ fn round(
             });
             continue;
         }
-        match plan(collections, buffers, &mut rooms, &index, &key, &update) {
-            Ok(Plan::Write(write)) => {
+        let planned = plan(collections, buffers, &mut rooms, &index, &key, &update);
+        let planned = planned.and_then(|(plan, shown)| {
+            outcomes.make_room(shown.as_deref())?;
+            Ok((plan, shown))
+        });
+        match planned {
+            Ok((Plan::Write(write), shown)) => {
                 let update = Some((key, update));
-                merged_bytes += writes.push(index, write, Origin { item, update });
+                let origin = Origin {
+                    item,
+                    update,
+                    shown,
+                };
+                merged_bytes += writes.push(index, write, origin);
             }
-            Ok(Plan::Noop(ack)) => outcomes.set_counted(item, Ok(ack), collections.get(&index)),
+            Ok((Plan::Noop(ack), shown)) => {
+                outcomes.show(item, shown);
+                outcomes.set_counted(item, Ok(ack), collections.get(&index));
+            }
             Err(failure) => outcomes.set_counted(item, Err(failure), collections.get(&index)),
         }
     }
@@ -99,7 +122,8 @@ fn round(
     later
 }
 
-/// What an update does to the document as it is now. The memory for a large one goes to `rooms`.
+/// What an update does to the document as it is now, and what the answer shows of it then. The
+/// memory for a large one goes to `rooms`.
 fn plan(
     collections: &Collections,
     buffers: &Buffers,
@@ -107,12 +131,21 @@ fn plan(
     index: &Arc<str>,
     key: &Key,
     update: &Update,
-) -> Outcome<Plan> {
+) -> Outcome<(Plan, Option<Vec<u8>>)> {
     let collection = collections.get(index).ok_or_else(not_done)?;
     let current = get_held_now(collection, buffers, key)?;
     let (current, room) = current.map_or((None, None), |(found, room)| (Some(found), room));
     rooms.extend(room);
-    update.plan(index, key, current.as_ref())
+    let plan = update.plan(index, key, current.as_ref())?;
+    let document = match (&plan, &current) {
+        (Plan::Write(write), _) => match &write.action {
+            Action::Put(document) => Some(document),
+            _ => None,
+        },
+        (Plan::Noop(_), current) => current.as_ref().map(|found| &found.document),
+    };
+    let shown = document.and_then(|document| update.shown(document));
+    Ok((plan, shown))
 }
 
 /// Where a write comes from.
@@ -120,6 +153,8 @@ struct Origin {
     item: usize,
     /// The update that made the write, and its key.
     update: Option<(Key, Box<Update>)>,
+    /// What the answer shows of the document once it is written.
+    shown: Option<Vec<u8>>,
 }
 
 /// The writes of a round, grouped by collection and partition.
@@ -156,14 +191,18 @@ impl<'a> RoundWrites<'a> {
             };
             let usage = collection.usage();
             let (using, mut indexed, mut deleted) = (usage.begin(Use::Index), 0, 0);
-            for (Origin { item, update }, result) in
-                write_groups(collection, grouper.finish(), None)
-            {
+            for (origin, result) in write_groups(collection, grouper.finish(), None) {
+                let Origin {
+                    item,
+                    update,
+                    shown,
+                } = origin;
                 match (result, update) {
                     (Err(error), Some((key, mut update)))
                         if error.kind() == ErrorKind::Conflict && update.retries > 0 =>
                     {
                         update.retries -= 1;
+                        outcomes.shown_bytes -= shown.map_or(0, |shown| shown.len());
                         later.push(Task {
                             item,
                             index: Arc::clone(&index),
@@ -172,6 +211,9 @@ impl<'a> RoundWrites<'a> {
                         });
                     }
                     (result, _) => {
+                        if result.is_ok() {
+                            outcomes.show(item, shown);
+                        }
                         outcomes.set_written(item, result);
                         match outcomes.count(item, usage) {
                             Some(Use::Delete) => deleted += 1,
@@ -186,12 +228,40 @@ impl<'a> RoundWrites<'a> {
     }
 }
 
-/// The outcomes of a batch, by item.
-struct Outcomes(Vec<Done>);
+/// The outcomes of a batch.
+struct Outcomes {
+    /// By item.
+    done: Vec<Done>,
+    /// The bytes of the documents that the answer shows.
+    shown_bytes: usize,
+}
 
 impl Outcomes {
+    /// Counts the bytes of a document that the answer is to show.
+    ///
+    /// # Errors
+    /// 413 if they are too many for one batch.
+    fn make_room(&mut self, shown: Option<&[u8]>) -> Outcome<()> {
+        let bytes = self.shown_bytes + shown.map_or(0, <[u8]>::len);
+        if bytes > SHOWN_BYTES_MAX {
+            return Err(Failure::too_large(format!(
+                "the documents that the answer shows take more than {SHOWN_BYTES_MAX} bytes: \
+                 update without [_source], or fewer at a time"
+            )));
+        }
+        self.shown_bytes = bytes;
+        Ok(())
+    }
+
+    /// Has the answer show a document.
+    fn show(&mut self, item: usize, shown: Option<Vec<u8>>) {
+        if let Some(done) = self.done.get_mut(item) {
+            done.shown = shown;
+        }
+    }
+
     fn set(&mut self, item: usize, outcome: Outcome<Ack>) {
-        if let Some(done) = self.0.get_mut(item) {
+        if let Some(done) = self.done.get_mut(item) {
             done.outcome = outcome;
         }
     }
@@ -206,7 +276,7 @@ impl Outcomes {
 
     /// Counts the outcome of an item: what was written, if something was.
     fn count(&self, item: usize, usage: &Usage) -> Option<Use> {
-        let done = self.0.get(item)?;
+        let done = self.done.get(item)?;
         let what = match done.op {
             Op::Delete => Use::Delete,
             _ => Use::Index,
@@ -215,7 +285,7 @@ impl Outcomes {
     }
 
     fn set_written(&mut self, item: usize, result: quiredb::Result<Written>) {
-        let Some(done) = self.0.get_mut(item) else {
+        let Some(done) = self.done.get_mut(item) else {
             return;
         };
         done.outcome = match result {

@@ -4,10 +4,12 @@
 //! others change no answer here.
 
 use axum::http::StatusCode;
+use jiff::tz::TimeZone;
 use quiredb::ApiSettings;
 use serde_json::Value;
 
 use crate::http::failure::{Failure, Outcome};
+use crate::search::dates::DateFormat;
 
 /// Settings that are kept, without `index.`; those with a dot at the end stand for all below them.
 const KEPT: [&str; 26] = [
@@ -38,6 +40,45 @@ const KEPT: [&str; 26] = [
     "warmer.enabled",
     "write.wait_for_active_shards",
 ];
+
+/// When a collection was made, in milliseconds since 1970 UTC; as text. Nobody can set it.
+const CREATED: &str = "index.creation_date";
+
+/// Says that a collection is a copy that is not whole. Nobody can set it.
+const UNFINISHED: &str = "index.resize.unfinished";
+
+/// Marks a collection as a copy that is not whole, or as one that is.
+pub(crate) fn set_unfinished(settings: &mut ApiSettings, is_unfinished: bool) {
+    match is_unfinished {
+        true => drop(
+            settings
+                .settings
+                .insert(UNFINISHED.to_owned(), "true".into()),
+        ),
+        false => drop(settings.settings.remove(UNFINISHED)),
+    }
+}
+
+/// Whether a collection is a copy that is not whole.
+pub(crate) fn is_unfinished(settings: &ApiSettings) -> bool {
+    is_true(settings, UNFINISHED)
+}
+
+/// Notes that a collection is made at this time, in milliseconds since 1970 UTC.
+pub(crate) fn set_created(settings: &mut ApiSettings, millis: i64) {
+    let millis = millis.to_string();
+    settings.settings.insert(CREATED.to_owned(), millis.into());
+}
+
+/// When a collection was made over HTTP, in milliseconds since 1970 UTC.
+pub(crate) fn created(settings: &ApiSettings) -> Option<i64> {
+    settings.settings.get(CREATED)?.as_str()?.parse().ok()
+}
+
+/// A time for people, as OpenSearch writes it.
+pub(crate) fn date_text(millis: i64) -> String {
+    DateFormat::Iso.write(millis, &TimeZone::UTC)
+}
 
 /// The most tokens that a collection can allow an answer: they are in memory together.
 const TOKENS_MAX: u32 = 100_000;

@@ -115,11 +115,14 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
     let body = call.take_small_body().await?;
     let body = parse(&body.bytes)?;
     known(&body, "_field_caps", &["fields"])?;
-    let in_body = body.get("fields").and_then(Value::as_array);
-    let in_body = in_body.map(|names| {
-        let names = names.iter().filter_map(Value::as_str);
-        names.map(str::to_owned).collect()
-    });
+    let in_body = match body.get("fields") {
+        Some(Value::String(names)) => Some(patterns(names)),
+        Some(Value::Array(names)) => {
+            let names = names.iter().filter_map(Value::as_str);
+            Some(names.map(str::to_owned).collect())
+        }
+        _ => None,
+    };
     let Some(named) = named.or(in_body) else {
         return Err(Failure::illegal_argument(
             "specified fields can't be null or empty",

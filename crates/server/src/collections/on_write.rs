@@ -2,6 +2,7 @@
 
 use quiredb::{Collection, ErrorKind};
 
+use super::api_settings::set_created;
 use super::settings;
 use super::templates::applied;
 use crate::audit::AuditedGrant;
@@ -24,7 +25,9 @@ pub(crate) fn collection_or_create(
         found => return found,
     }
     let database = engine.database();
-    let (settings, aliases) = settings::parse(b"", &applied(&database.templates(), name))?;
+    let template = applied(&database.templates(), name);
+    let (mut settings, aliases) = settings::parse(b"", &template)?;
+    set_created(&mut settings.api, engine.now_millis());
     match database.create_with_aliases(name, settings, aliases) {
         Ok(made) => {
             by.note_created(name);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quiredb::{Alias, AliasChange, Collection, ErrorKind};
 use serde_json::{Map, Value, json};
 
-use super::api_settings::Use;
+use super::api_settings::{Use, created, set_created};
 use super::{settings, templates};
 use crate::access::role::Action;
 use crate::engine::Engine;
@@ -22,12 +22,14 @@ enum Condition {
     Documents(u64),
     /// This number of bytes of them, before compression.
     Bytes(u64),
+    /// It was made this number of milliseconds ago.
+    Age(u64),
 }
 
 impl Condition {
     /// The conditions, each with the words that an answer has for it.
     fn parse(given: &Map<String, Value>) -> Outcome<Vec<(String, Condition)>> {
-        known(given, "conditions", &["max_docs", "max_size"])?;
+        known(given, "conditions", &["max_age", "max_docs", "max_size"])?;
         let one = |(name, value): (&String, &Value)| {
             let text = match value {
                 Value::String(text) => text.clone(),
@@ -40,6 +42,10 @@ impl Condition {
             let condition = match name.as_str() {
                 "max_docs" if suffix.is_empty() => Condition::Documents(number),
                 "max_docs" => return Err(wrong()),
+                "max_age" => {
+                    let millis = millis(suffix).ok_or_else(wrong)?;
+                    Condition::Age(number.checked_mul(millis).ok_or_else(wrong)?)
+                }
                 _ => {
                     let unit = unit(&suffix.to_ascii_lowercase())?.ok_or_else(wrong)?;
                     Condition::Bytes(number.checked_mul(unit).ok_or_else(wrong)?)
@@ -50,7 +56,11 @@ impl Condition {
         given.iter().map(one).collect()
     }
 
-    fn is_met(&self, collection: &Collection) -> Outcome<bool> {
+    /// `now` is the time, in milliseconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// 400 for the age of a collection that was not made over HTTP: it is not known.
+    fn is_met(&self, collection: &Collection, now: i64) -> Outcome<bool> {
         let failed = |error: quiredb::Error| Failure::engine(&error, Some(collection.name()));
         Ok(match self {
             Condition::Documents(least) => collection.count().map_err(failed)? >= *least,
@@ -58,8 +68,30 @@ impl Condition {
                 let stats = collection.stats().map_err(failed)?;
                 stats.documents > 0 && stats.log_live_bytes >= *least
             }
+            Condition::Age(least) => {
+                let created = created(&collection.settings().api).ok_or_else(|| {
+                    Failure::illegal_argument(format!(
+                        "[max_age] of [{}] is not known: it was not made over HTTP",
+                        collection.name()
+                    ))
+                })?;
+                // A clock may have been set back.
+                u64::try_from(now - created).unwrap_or(0) >= *least
+            }
         })
     }
+}
+
+/// The milliseconds of a unit of time.
+fn millis(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "d" => 86_400_000,
+        "h" => 3_600_000,
+        "m" => 60_000,
+        "s" => 1000,
+        "ms" => 1,
+        _ => return None,
+    })
 }
 
 /// `POST /{collection}/_rollover`, `/{collection}/_rollover/{name}`: the path's collection is an
@@ -90,7 +122,9 @@ pub(crate) async fn rollover(call: Call<Engine>) -> Outcome<Answer> {
             return Err(Failure::index_exists(&new));
         }
         let template = templates::applied(&engine.database().templates(), &new);
-        let (settings, aliases) = settings::parse(body.as_bytes(), &template)?;
+        let (mut settings, aliases) = settings::parse(body.as_bytes(), &template)?;
+        let now = engine.now_millis();
+        set_created(&mut settings.api, now);
         if aliases.contains_key(&alias) {
             return Err(Failure::illegal_argument(format!(
                 "Rollover alias [{alias}] can point to multiple indices, found duplicated alias \
@@ -98,7 +132,7 @@ pub(crate) async fn rollover(call: Call<Engine>) -> Outcome<Answer> {
             )));
         }
         let met = conditions.iter();
-        let met = met.map(|(name, one)| Ok((name.clone(), Value::from(one.is_met(&source)?))));
+        let met = met.map(|(name, one)| Ok((name.clone(), Value::from(one.is_met(&source, now)?))));
         let met: Map<String, Value> = met.collect::<Outcome<_>>()?;
         let is_met = met.is_empty() || met.values().any(|one| *one == true);
         let is_done = is_met && !is_dry;

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::aliases;
-use super::api_settings::{Block, kept};
+use super::api_settings::{Block, created, date_text, kept};
 use super::flat_settings::{flat, nest};
 use super::templates::Composed;
 use crate::http::failure::{Failure, Outcome};
@@ -221,12 +221,17 @@ fn number(name: &str, value: &Value) -> Outcome<Value> {
 }
 
 /// A collection as `GET /{collection}` shows it.
-pub(crate) fn describe(collection: &Collection, aliases: &Aliases, is_flat: bool) -> Value {
+pub(crate) fn describe(
+    collection: &Collection,
+    aliases: &Aliases,
+    is_flat: bool,
+    is_human: bool,
+) -> Value {
     let mapping = collection.settings().mapping.to_json();
     json!({
         "aliases": aliases::of_collection(aliases, collection.name()),
         "mappings": mapping,
-        "settings": chosen(collection, &[], is_flat),
+        "settings": chosen(collection, &[], is_flat, is_human),
     })
 }
 
@@ -253,9 +258,18 @@ fn describe_settings(collection: &Collection) -> Map<String, Value> {
 }
 
 /// The settings of a collection whose names match one of `patterns`, all if there are none; as one
-/// flat object or nested.
-pub(super) fn chosen(collection: &Collection, patterns: &[String], is_flat: bool) -> Value {
+/// flat object or nested. For people times are shown as text too.
+pub(super) fn chosen(
+    collection: &Collection,
+    patterns: &[String],
+    is_flat: bool,
+    is_human: bool,
+) -> Value {
     let mut kept: Vec<(String, Value)> = flat(describe_settings(collection));
+    if is_human && let Some(created) = created(&collection.settings().api) {
+        let name = "index.creation_date_string".to_owned();
+        kept.push((name, date_text(created).into()));
+    }
     kept.retain(|(name, _)| is_named(patterns, name));
     shape(kept, is_flat)
 }
@@ -264,7 +278,10 @@ pub(super) fn chosen(collection: &Collection, patterns: &[String], is_flat: bool
 pub(super) fn defaults(collection: &Collection, patterns: &[String], is_flat: bool) -> Value {
     let settings = collection.settings();
     let of_blocks = Block::ALL.map(|block| (block.setting(), "false"));
-    let others = [("index.hidden".to_owned(), "false")];
+    let others = [
+        ("index.hidden".to_owned(), "false"),
+        ("index.refresh_interval".to_owned(), "1s"),
+    ];
     let all = of_blocks.into_iter().chain(others);
     let left = all.filter(|(name, _)| !settings.api.settings.contains_key(name));
     let named = left.filter(|(name, _)| is_named(patterns, name));

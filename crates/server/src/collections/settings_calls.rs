@@ -16,6 +16,7 @@ use crate::http::failure::{Failure, Outcome};
 pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
     let has_defaults = call.params.flag("include_defaults")?.unwrap_or(false);
+    let is_human = call.params.flag("human")?.unwrap_or(false);
     call.params.flag("local")?;
     let patterns = call.path_param("name").unwrap_or("_all");
     let patterns: Vec<String> = match patterns {
@@ -26,7 +27,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let work = move |engine: &Engine| {
         let mut all = Map::new();
         for collection in selection.collections(engine)? {
-            let shown = settings::chosen(&collection, &patterns, is_flat);
+            let shown = settings::chosen(&collection, &patterns, is_flat, is_human);
             let mut shown = json!({ "settings": shown });
             if has_defaults {
                 shown["defaults"] = settings::defaults(&collection, &patterns, is_flat);

@@ -46,15 +46,16 @@ impl Level {
 pub(crate) struct Wanted {
     pub(crate) parts: Parts,
     pub(crate) shown: Shown,
+    /// Whether the segments of closed collections count.
+    pub(crate) has_closed_segments: bool,
 }
 
 impl Wanted {
     /// Reads the parameters; `param` is that of the path with the names of the parts.
     pub(crate) fn of<S>(call: &Call<S>, param: &str) -> Outcome<Wanted> {
         let params = &call.params;
-        for flag in ["forbid_closed_indices", "include_unloaded_segments"] {
-            params.flag(flag)?;
-        }
+        params.flag("forbid_closed_indices")?;
+        let has_closed = params.flag("include_unloaded_segments")?;
         let groups = params.text("groups").map(patterns);
         let has_files = params.flag("include_segment_file_sizes")?;
         Ok(Wanted {
@@ -63,6 +64,7 @@ impl Wanted {
                 groups: groups.unwrap_or_default(),
                 has_files: has_files.unwrap_or(false),
             },
+            has_closed_segments: has_closed.unwrap_or(false),
         })
     }
 }
@@ -92,7 +94,10 @@ impl Figures {
     pub(crate) fn of(of: &Searched, contexts: &Contexts, wanted: &Wanted) -> Outcome<Figures> {
         let (stats, partitions) = (of.stats()?, of.partition_stats()?);
         let has = |part: &str| wanted.parts.has(part);
-        let filled = partitions.iter().filter(|one| one.documents > 0).count() as u64;
+        let is_closed = of.plain().is_some_and(|plain| plain.settings().api.closed);
+        let has_segments = wanted.has_closed_segments || !is_closed;
+        let is_filled = |stats: &CollectionStats| has_segments && stats.documents > 0;
+        let filled = partitions.iter().filter(|one| is_filled(one)).count() as u64;
         let sources = Sources {
             stats: &stats,
             usage: Some(of.usage()),
@@ -103,7 +108,7 @@ impl Figures {
         let of_partition = |stats: CollectionStats| {
             let sources = Sources {
                 stats: &stats,
-                filled: u64::from(stats.documents > 0),
+                filled: u64::from(is_filled(&stats)),
                 usage: sources.usage.filter(|_| is_one),
                 ..sources
             };

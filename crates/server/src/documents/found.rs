@@ -4,6 +4,18 @@ use quiredb::{Found, ValueRef};
 
 use super::source::Source;
 use crate::http::answer::write_string;
+use crate::http::failure::{Failure, Outcome};
+
+/// Refuses a document that has another version than the one that a request gives.
+pub(crate) fn check_version(index: &str, id: &str, found: &Found, version: u64) -> Outcome<()> {
+    let current = found.shown_version();
+    if current == version {
+        return Ok(());
+    }
+    let what =
+        format!("current version [{current}] is different than the one provided [{version}]");
+    Err(Failure::version_conflict(index, id, &what))
+}
 
 /// Appends the answer to a get.
 pub(crate) fn write_found(

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::conditions::NO_VERSION;
-use super::found::write_found;
+use super::found::{check_version, write_found};
 use super::lookup::{Group, get_each_within, get_frozen};
 use super::parse::parse_key;
 use super::source::{Source, SourceBody};
@@ -77,15 +77,19 @@ struct DocumentBody {
 impl DocumentBody {
     /// Refuses what is not supported.
     fn check(&self) -> Outcome<()> {
-        if self.stored_fields.as_ref().is_some_and(|it| !it.is_empty()) {
+        let mut fields = self.stored_fields.iter().flatten();
+        if fields.any(|name| name != "_source") {
             let why = "[stored_fields] is not supported: name fields in [_source]";
             return Err(Failure::illegal_argument(why));
         }
-        if self.version.is_some_and(|version| version != NO_VERSION) {
-            let why = "[version] is not supported in a multi-get: get the document alone";
-            return Err(Failure::illegal_argument(why));
-        }
         Ok(())
+    }
+
+    /// The version that the document must have.
+    fn version(&self) -> Outcome<Option<u64>> {
+        let given = self.version.filter(|version| *version != NO_VERSION);
+        let version = given.map(u64::try_from).transpose();
+        version.map_err(|_| Failure::illegal_argument("[version] must be a number from 0 on"))
     }
 }
 
@@ -95,6 +99,18 @@ struct Wanted {
     id: String,
     /// None if that of the request applies.
     source: Option<Source>,
+    /// What the document's version must be.
+    version: Option<u64>,
+}
+
+impl Wanted {
+    /// Refuses a document of another version.
+    fn check(&self, index: &str, found: Option<Found>) -> Outcome<Option<Found>> {
+        if let (Some(found), Some(version)) = (&found, self.version) {
+            check_version(index, &self.id, found, version)?;
+        }
+        Ok(found)
+    }
 }
 
 /// `GET|POST /_mget`, `GET|POST /{collection}/_mget`
@@ -159,10 +175,12 @@ fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wan
             index,
             id: id.0,
             source: None,
+            version: None,
         });
     }
     for (at, document) in body.docs.into_iter().flatten().enumerate() {
         document.check()?;
+        let version = document.version()?;
         let DocumentBody {
             index, id, source, ..
         } = document;
@@ -173,6 +191,7 @@ fn wanted(body: &Whole, default_index: Option<Arc<str>>) -> Outcome<VecDeque<Wan
             index,
             id: id.0,
             source: source.map(SourceBody::source).transpose()?,
+            version,
         });
     }
     if wanted.is_empty() {
@@ -307,7 +326,9 @@ impl Mget {
                 }
                 (Ok(collection), Ok(_)) => {
                     let found = match found.next() {
-                        Some(Ok(Within::Found(found))) => Ok(Some(found)),
+                        Some(Ok(Within::Found(found))) => {
+                            wanted.check(collection.name(), Some(found))
+                        }
                         Some(Ok(Within::Longer(bytes))) => {
                             // Records are read by partition: even if the first is not large, others
                             // of the group may have taken its room.
@@ -360,7 +381,8 @@ impl Mget {
             .and_then(|key| {
                 let source = wanted.source.as_ref().unwrap_or(&self.source);
                 get(&key, source)
-            });
+            })
+            .and_then(|found| wanted.check(index, found));
         self.append(out, |mget, item| match &found {
             Ok(found) => {
                 let source = wanted.source.as_ref().unwrap_or(&mget.source);

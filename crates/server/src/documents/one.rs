@@ -7,7 +7,7 @@ use quiredb::{Condition, Found, Use, ValueRef, Write};
 
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, condition};
-use super::found::write_found;
+use super::found::{check_version, write_found};
 use super::lookup::{get_frozen, get_held};
 use super::parse::{key_of, parse_document, parse_key};
 use super::source::Source;
@@ -204,19 +204,13 @@ async fn read(call: Call<Engine>, source: &Source) -> Outcome<Read> {
         }
     };
     key?;
-    match (&found, version) {
-        (Some(found), Some(version)) if found.shown_version() != version => {
-            let what = format!(
-                "current version [{}] is different than the one provided [{version}]",
-                found.shown_version()
-            );
-            Err(Failure::version_conflict(&index, &id, &what))
-        }
-        _ => Ok(Read {
-            index,
-            id,
-            found,
-            held,
-        }),
+    if let (Some(found), Some(version)) = (&found, version) {
+        check_version(&index, &id, found, version)?;
     }
+    Ok(Read {
+        index,
+        id,
+        found,
+        held,
+    })
 }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::batches::{Act, BatchMemory, Manner, Work, batch};
 use super::conditions::External;
+use super::source::SourceBody;
 use crate::access::named::check_item;
 use crate::access::role::Action;
 use crate::collections::on_write::collection_or_create;
@@ -17,8 +18,10 @@ use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::Fields;
 use crate::search::filter::{known, object};
 use crate::search::request::{limit_to_slice, parse, query_of};
+use crate::search::sort::orders;
 use crate::search::state::SearchState;
 
 /// `POST /_reindex`
@@ -35,10 +38,20 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
     let mut manner = Manner::of(&params, &mut body)?;
     known(&body, "reindex", &["source", "dest"])?;
     let source = member(&body, "source")?;
-    known(source, "source", &["index", "query", "size", "slice"])?;
+    let members = ["_source", "index", "query", "size", "slice", "sort"];
+    known(source, "source", &members)?;
     let from = names(source.get("index"))?;
     let (mut query, texts) = query_of(source)?;
     manner.check_slice(limit_to_slice(&mut query, source)?)?;
+    if let Some(sort) = source.get("sort").filter(|sort| !sort.is_null()) {
+        query.order = orders(sort, false)?;
+        if manner.slices != Some(1) {
+            return Err(Failure::validation(
+                "can't specify both a [sort] of the source and [slices]",
+            ));
+        }
+    }
+    let fields = fields(source.get("_source"))?;
     manner.batch = batch(source.get("size"), manner.batch)?;
     let Destination {
         index: to,
@@ -54,7 +67,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         check_item(&grant, Action::Write, engine, &to)?;
         let selection = Selection::of_names(from, false);
         // What is to be copied is looked up before a collection is made for it.
-        selection.plain(engine)?;
+        selection.searched(engine)?;
         let to = collection_or_create(engine, &to, &grant)?;
         Work::new(
             engine,
@@ -64,6 +77,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
                 to,
                 only_create,
                 versions,
+                fields,
             },
             manner,
             memory,
@@ -93,6 +107,22 @@ fn names(index: Option<&Json>) -> Outcome<Vec<String>> {
     found.ok_or_else(|| Failure::validation("[source] needs an [index]: a name or a list of names"))
 }
 
+/// The fields of a document that are copied.
+fn fields(source: Option<&Json>) -> Outcome<Fields> {
+    let Some(source) = source.filter(|source| !source.is_null()) else {
+        return Ok(Fields::default());
+    };
+    let source = serde_json::from_value::<SourceBody>(source.clone());
+    let source = source.map_err(|_| {
+        Failure::validation("[_source] must be patterns, or [includes] and [excludes]")
+    })?;
+    let source = source.source()?;
+    match source.shown {
+        true => Ok(source.fields),
+        false => Err(Failure::validation("[_source] can't be [false] in a copy")),
+    }
+}
+
 /// Where documents are copied to.
 struct Destination {
     index: String,
@@ -103,13 +133,25 @@ struct Destination {
 }
 
 fn destination(dest: &Map<String, Json>) -> Outcome<Destination> {
-    known(dest, "dest", &["index", "op_type", "version_type"])?;
+    known(
+        dest,
+        "dest",
+        &["index", "op_type", "routing", "version_type"],
+    )?;
     let index = dest.get("index").and_then(Json::as_str);
     let index = index.ok_or_else(|| Failure::validation("[dest] needs an [index]"))?;
     let text = |name: &str| {
         dest.get(name)
             .map(|value| value.as_str().unwrap_or_default())
     };
+    // A document is found by its id, whatever routing it is written with.
+    if let Some(routing) = dest.get("routing")
+        && !routing.as_str().is_some_and(is_routing)
+    {
+        return Err(Failure::illegal_argument(format!(
+            "[routing] is [keep], [discard] or [=VALUE], not [{routing}]"
+        )));
+    }
     let external = External::of_type(text("version_type"))?;
     let only_create = match text("op_type") {
         None | Some("index") => false,
@@ -126,4 +168,8 @@ fn destination(dest: &Map<String, Json>) -> Outcome<Destination> {
         only_create,
         versions: external.map(|external| external.condition),
     })
+}
+
+fn is_routing(routing: &str) -> bool {
+    matches!(routing, "keep" | "discard") || routing.starts_with('=')
 }

@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //! 1. The copy is closed until it is whole: nobody reads a part of it. One that failed or was
-//!    cancelled is dropped; one that the end of the server cut off stays closed.
+//!    cancelled is dropped; one that the end of the server cut off is dropped when a server of the
+//!    database begins.
 //! 2. The work goes on if the caller goes away.
 
 use std::collections::BTreeMap;
@@ -15,13 +16,14 @@ use serde_json::{Map, Value, json};
 use super::batches::{Act, BatchMemory, Manner, Work};
 use crate::access::role::Action;
 use crate::collections::aliases;
-use crate::collections::api_settings::{Block, Use};
+use crate::collections::api_settings::{Block, Use, is_unfinished, set_created, set_unfinished};
 use crate::collections::selection::Selection;
 use crate::collections::settings::Given;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::Fields;
 use crate::search::filter::{known, object};
 use crate::search::request::{parse, query_of};
 use crate::search::state::SearchState;
@@ -119,6 +121,7 @@ async fn resize(call: Call<SearchState>, kind: Kind) -> Outcome<Answer> {
             to,
             only_create: false,
             versions: None,
+            fields: Fields::default(),
         };
         let query = query_of(&Map::new())?;
         let work = Work::new(engine, &selection, query, act, manner, memory);
@@ -150,10 +153,21 @@ fn discard(engine: &Engine, target: &str) {
     }
 }
 
+/// Drops the copies that the end of a server cut off.
+pub(crate) fn discard_unfinished(engine: &Engine) {
+    for (name, settings) in engine.database().api_settings().iter() {
+        if is_unfinished(settings) {
+            tracing::warn!(collection = name, "a copy that was cut off is dropped");
+            discard(engine, name);
+        }
+    }
+}
+
 /// Serves the copy.
 fn open(engine: &Engine, target: &str) -> Outcome<Answer> {
     let mut settings = (*engine.collection_named(target)?.settings()).clone();
     settings.api.closed = false;
+    set_unfinished(&mut settings.api, false);
     let opened = engine.database().change_settings(target, settings);
     opened.map_err(|error| Failure::engine(&error, Some(target)))?;
     Ok(Answer::ok(
@@ -204,6 +218,8 @@ fn settings_of(
         });
     }
     settings.api.closed = true;
+    set_unfinished(&mut settings.api, true);
+    set_created(&mut settings.api, engine.now_millis());
     Ok(settings)
 }
 

@@ -226,17 +226,35 @@ impl Update {
     fn or_source_of(self, params: &Params) -> Outcome<Update> {
         let names = ["_source", "_source_includes", "_source_excludes"];
         let is_named = names.iter().any(|name| params.text(name).is_some());
-        match is_named && !self.source.shown {
-            true => Ok(Update {
-                source: Source::of(params)?,
-                ..self
-            }),
+        match is_named {
+            true => Ok(self.or_showing(Some(&Source::of(params)?))),
             false => Ok(self),
         }
     }
 
+    /// The same, showing this part of the document unless the body says which.
+    pub(crate) fn or_showing(self, source: Option<&Source>) -> Update {
+        match source {
+            Some(source) if !self.source.shown => Update {
+                source: source.clone(),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    /// What the answer shows of a document, as JSON; none if it shows nothing.
+    pub(crate) fn shown(&self, document: &Document) -> Option<Vec<u8>> {
+        self.source.shown.then(|| {
+            let mut json = Vec::new();
+            let root = ValueRef::Object(document.root());
+            self.source.fields.write(root, "", &mut json);
+            json
+        })
+    }
+
     /// Refuses to show the document.
-    pub(crate) fn check_no_source(&self) -> Outcome<()> {
+    fn check_no_source(&self) -> Outcome<()> {
         match self.source.shown {
             true => Err(Failure::illegal_argument(
                 "[_source] is not supported in this update: get the document afterwards",

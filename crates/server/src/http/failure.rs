@@ -362,6 +362,13 @@ impl Failure {
             (Body::Cause(_), Value::Object(cause)) => {
                 let mut root = cause.clone();
                 root.remove("caused_by");
+                // A failure that was caused by one of its own kind is that one.
+                let caused_by = cause
+                    .get("caused_by")
+                    .filter(|by| by["type"] == cause["type"]);
+                if let Some(by) = caused_by.and_then(Value::as_object) {
+                    root.clone_from(by);
+                }
                 let mut error = Map::new();
                 error.insert("root_cause".into(), json!([root]));
                 error.extend(cause);

@@ -13,6 +13,9 @@ use crate::compat::Compat;
 /// What media types of Elasticsearch begin with.
 const VENDOR: &str = "application/vnd.elasticsearch+";
 
+/// How media types end whose formats OpenSearch has.
+const OTHERS: [&str; 3] = ["/yaml", "/cbor", "/smile"];
+
 const PRODUCT: HeaderName = HeaderName::from_static("x-elastic-product");
 
 /// Refuses a request of a client that would not read the answer.
@@ -30,7 +33,25 @@ pub(crate) fn check(compat: Compat, headers: &HeaderMap) -> Outcome<()> {
             "this server speaks as OpenSearch: media types of Elasticsearch are answered by \
              `quire serve --compat elasticsearch`; nothing was applied",
         )),
-        _ => Ok(()),
+        _ => check_format(headers),
+    }
+}
+
+/// Refuses a request that accepts only formats that OpenSearch has and no answer here.
+fn check_format(headers: &HeaderMap) -> Outcome<()> {
+    let accept = headers.get(header::ACCEPT);
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    let is_other = |media: &str| {
+        let media = media.split(';').next().unwrap_or(media).trim();
+        OTHERS.iter().any(|other| media.ends_with(other))
+    };
+    match accept.filter(|accept| accept.split(',').all(is_other)) {
+        None => Ok(()),
+        Some(accept) => Err(Failure::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "not_acceptable_exception",
+            format!("answers are JSON, or text where they are tables, and not [{accept}]"),
+        )),
     }
 }
 
@@ -67,6 +88,22 @@ fn vendor<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn formats_that_no_answer_has_are_refused_if_nothing_else_is_accepted() {
+        for (accept, is_refused) in [
+            ("application/yaml", true),
+            ("application/cbor; q=1, application/smile", true),
+            ("application/yaml, */*", false),
+            ("application/json", false),
+            ("text/plain", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            let checked = check(Compat::OpenSearch, &headers);
+            assert_eq!(checked.is_err(), is_refused, "{accept}");
+        }
+    }
 
     #[test]
     fn only_json_of_elasticsearch_is_named_in_the_answer() {

@@ -37,15 +37,14 @@ impl PageByKey {
 }
 
 /// The first `size` documents after a key that match, or fewer: those that fit in
-/// [`PAGE_BYTES_MAX`], or a larger one alone. They are those of one partition, if one is given. The
-/// page ends before a record that `has_room` refuses, given the bytes of the page so far and those
+/// [`PAGE_BYTES_MAX`], or a larger one alone. The page ends
+/// before a record that `has_room` refuses, given the bytes of the page so far and those
 /// of the record.
 ///
 /// # Errors
 /// Of damage; and if the caller no longer waits.
 pub(crate) fn page_by_key(
     view: &View,
-    partition: Option<u32>,
     query: &Prepared,
     after: Option<&Key>,
     size: usize,
@@ -61,11 +60,7 @@ pub(crate) fn page_by_key(
     };
     let (mut bytes, is_about_id) = (0, query.is_about(ID));
     let range = (from, Bound::Unbounded);
-    let scan = match partition {
-        Some(partition) => view.scan_partition(partition, range),
-        None => view.scan(range),
-    };
-    let mut scan = scan.map_err(failed)?;
+    let mut scan = view.scan(range).map_err(failed)?;
     for read in 1_u64.. {
         if page.found.len() == size || bytes >= PAGE_BYTES_MAX {
             return Ok(page);

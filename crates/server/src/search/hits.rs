@@ -364,7 +364,7 @@ fn found_of(
                 }
                 _ => true,
             };
-            let page = page_by_key(view, None, &matching, Some(&key), size, &has_room, stop)?;
+            let page = page_by_key(view, &matching, Some(&key), size, &has_room, stop)?;
             match refused.into_inner().filter(|_| page.found.is_empty()) {
                 Some(failure) => return Err(failure),
                 None => Hits::Documents(page.found.into_iter()),

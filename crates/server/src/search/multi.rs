@@ -152,6 +152,7 @@ fn answer(
         "ccs_minimize_roundtrips",
         "preference",
         "request_cache",
+        "routing",
         "search_type",
     ];
     known(&search.header, "header", &known_here)?;

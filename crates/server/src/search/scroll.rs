@@ -244,7 +244,7 @@ impl Scroll {
                     let after = next.after.as_ref();
                     let written = out.capacity();
                     let has_room = |_, bytes| held.has_large(buffers, written, bytes);
-                    let page = page_by_key(of, None, query, after, left, &has_room, stop)?;
+                    let page = page_by_key(of, query, after, left, &has_room, stop)?;
                     task.add_scanned(page.scanned());
                     if let Some(bytes) = page.wants.filter(|_| out.is_empty())
                         && page.found.is_empty()

@@ -65,6 +65,18 @@ pub(super) fn task(task: &Task, now: Duration, is_detailed: bool) -> Value {
             "thread_info": {"thread_executions": done + running, "active_threads": running},
         });
     }
+    if let Some(progress) = task.progress() {
+        let mut status = progress.to_json(task.rate());
+        let slices = task.slices().iter().map(|slice| {
+            let progress = slice.progress().unwrap_or_default();
+            progress.to_json(slice.rate())
+        });
+        let slices: Vec<Value> = slices.collect();
+        if !slices.is_empty() {
+            status["slices"] = slices.into();
+        }
+        shown["status"] = status;
+    }
     if let Some(parent) = task.parent {
         shown["parent_task_id"] = id_of(parent).into();
     }

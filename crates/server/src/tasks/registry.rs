@@ -117,6 +117,11 @@ impl Running {
         self.tasks.list(Some(self.task.id), action, request, now)
     }
 
+    /// The task, which this keeps listed.
+    pub(crate) fn task(&self) -> &Arc<Task> {
+        &self.task
+    }
+
     /// Ends work in the background, whose result is kept; `now` is by the monotonic clock.
     pub(crate) fn finish(self, outcome: Result<Value, Value>, now: Duration) {
         let mut results = self.tasks.results.lock();

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode, Uri};
@@ -12,6 +12,7 @@ use quiredb::query::Explain;
 use tokio::sync::Notify;
 
 use super::action;
+use super::progress::Progress;
 use crate::http::failure::Failure;
 use crate::limits::Client;
 use crate::slow::CpuTime;
@@ -41,6 +42,10 @@ pub(crate) struct Task {
     cpu: OnceLock<CpuTime>,
     /// The documents a second that it may do, as the bits of a float; infinite without a limit.
     rate: AtomicU64,
+    /// How far it is, if it is a change by query in one part.
+    progress: Mutex<Option<Progress>>,
+    /// The parts of a change by query, if it has several.
+    slices: OnceLock<Vec<Arc<Task>>>,
     is_cancelled: AtomicBool,
     cancelled: Notify,
 }
@@ -105,6 +110,8 @@ impl Task {
             scanned: Mutex::default(),
             cpu: OnceLock::new(),
             rate: AtomicU64::new(f64::INFINITY.to_bits()),
+            progress: Mutex::new(None),
+            slices: OnceLock::new(),
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
         }
@@ -189,6 +196,34 @@ impl Task {
     pub(crate) fn rate(&self) -> Option<f64> {
         let rate = f64::from_bits(self.rate.load(Ordering::Relaxed));
         rate.is_finite().then_some(rate)
+    }
+
+    /// Says how far it is.
+    pub(crate) fn set_progress(&self, progress: Progress) {
+        *self.progress.lock() = Some(progress);
+    }
+
+    /// It is done in these parts.
+    pub(crate) fn set_slices(&self, slices: Vec<Arc<Task>>) {
+        // It is divided once.
+        let _ = self.slices.set(slices);
+    }
+
+    /// The parts that it is done in; none if it is not divided.
+    pub(super) fn slices(&self) -> &[Arc<Task>] {
+        self.slices.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// How far it is, with all its parts, if it is a change by query that has begun.
+    pub(super) fn progress(&self) -> Option<Progress> {
+        let mut all = self.progress.lock().clone();
+        // A part has no parts.
+        for slice in self.slices() {
+            if let Some(progress) = slice.progress.lock().as_ref() {
+                all.get_or_insert_default().add(progress);
+            }
+        }
+        all
     }
 
     /// Tells it to end.

@@ -297,3 +297,36 @@ async fn a_refresh_opens_new_files_and_keeps_what_a_damaged_one_replaced() {
 fn write(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
+
+#[tokio::test]
+async fn frozen_documents_are_copied_beside_live_ones() {
+    let dealer = Dealer::new().await;
+    let site = &dealer.site;
+    site.call("PUT /oldest/_doc/x", r#"{"mark":"audi","price":1}"#)
+        .await
+        .done(201);
+    // A pattern over both copies both, in batches and in slices.
+    for slices in ["1", "2", "auto"] {
+        let source = json!({"index": "old*", "query": {"term": {"mark": "audi"}}, "size": 1});
+        let to = format!("to-{slices}");
+        let body = json!({"source": source, "dest": {"index": to}}).to_string();
+        let path = format!("POST /_reindex?slices={slices}");
+        let report = site.call(&path, body).await.done(200);
+        assert_eq!(report["created"], 3, "{report}");
+        assert_eq!(site.stored(&to, "a1").unwrap(), CARS[0]);
+        assert_eq!(site.stored(&to, "a2").unwrap(), CARS[1]);
+        assert!(site.stored(&to, "x").is_some());
+    }
+    let body = json!({"source": {"index": "old"}, "dest": {"index": "first"}, "max_docs": 3});
+    let report = site
+        .call("POST /_reindex", body.to_string())
+        .await
+        .done(200);
+    assert_eq!(
+        (&report["created"], &report["total"]),
+        (&json!(3), &json!(3))
+    );
+    let all = r#"{"query":{"match_all":{}}}"#;
+    let refused = site.call("POST /old/_delete_by_query", all).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+}

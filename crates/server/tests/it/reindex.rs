@@ -1,5 +1,6 @@
 //! Documents that match a query are copied, or written again.
 
+use quire_server::ServerOptions;
 use quiredb::Collection;
 use serde_json::{Value, json};
 
@@ -297,10 +298,21 @@ async fn slices_share_a_rate_and_end_when_their_task_is_cancelled() {
     let path = "POST /_reindex?slices=2&wait_for_completion=false&requests_per_second=0.01";
     let body = json!({"source": {"index": "from", "size": 1}, "dest": {"index": "to"}});
     let task = site.call(path, body.to_string()).await.done(200)["task"].clone();
-    while slices_of(&site, &task).await.len() < 2 {
-        tokio::task::yield_now().await;
-    }
     let id = task.as_str().unwrap();
+    // The task has the numbers of its slices: each has done a batch, and waits.
+    let status = loop {
+        let shown = site.get(&format!("/_tasks/{id}")).await.done(200);
+        let status = shown["task"]["status"].clone();
+        if status["created"] == 2 {
+            break status;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(status["total"], 40, "{status}");
+    for slice in status["slices"].as_array().unwrap() {
+        assert_eq!(slice["batches"], 1, "{status}");
+    }
+    assert_eq!(slices_of(&site, &task).await.len(), 2);
     let path = format!("POST /_reindex/{id}/_rethrottle?requests_per_second=0.02");
     site.call(&path, "").await.done(200);
     site.call(&format!("POST /_tasks/{id}/_cancel"), "")
@@ -310,7 +322,8 @@ async fn slices_share_a_rate_and_end_when_their_task_is_cancelled() {
     let report = &done["response"];
     assert_eq!(report["canceled"], "by user request", "{done}");
     assert_eq!(report["requests_per_second"], 0.02, "{done}");
-    assert!(report["total"].as_u64().unwrap() < 40, "{done}");
+    assert_eq!(report["total"], 40, "{done}");
+    assert!(report["created"].as_u64().unwrap() < 40, "{done}");
     for slice in report["slices"].as_array().unwrap() {
         assert_eq!(slice["requests_per_second"], 0.01, "{done}");
     }
@@ -346,4 +359,102 @@ async fn a_copy_of_a_collection_is_finished_though_its_caller_goes_away() {
         site.database.collection("to"),
     );
     assert_eq!(contents(&to.unwrap()), contents(&from.unwrap()));
+}
+
+#[tokio::test]
+async fn the_first_documents_of_an_order_are_copied_and_some_of_their_fields() {
+    let site = Site::new();
+    for n in 0..8 {
+        let document = format!(r#"{{"n":{n},"at":{{"x":{n}.50,"y":1}},"z":"z"}}"#);
+        let path = format!("PUT /a{}/_doc/{n}", n % 2);
+        site.call(&path, document).await.done(201);
+    }
+    let source = json!({"index": "a*", "sort": {"n": "desc"}, "size": 2,
+        "_source": {"includes": ["n", "at"], "excludes": ["at.y"]}});
+    let dest = json!({"index": "to", "routing": "discard"});
+    let body = json!({"source": source, "dest": dest, "max_docs": 3});
+    let report = reindex(&site, body.clone()).await;
+    assert_eq!(
+        (&report["created"], &report["total"], &report["batches"]),
+        (&json!(3), &json!(3), &json!(2))
+    );
+    let to = contents(&site.database.collection("to").unwrap());
+    let of = |n: u64| (n.to_string(), format!(r#"{{"n":{n},"at":{{"x":{n}.50}}}}"#));
+    assert_eq!(to, [of(5), of(6), of(7)]);
+
+    for (source, dest) in [
+        (json!({"index": "a*", "_source": false}), dest.clone()),
+        (json!({"index": "a*", "sort": 1}), dest.clone()),
+        (
+            json!({"index": "a*"}),
+            json!({"index": "to", "routing": "x"}),
+        ),
+    ] {
+        let body = json!({"source": source, "dest": dest}).to_string();
+        let reply = site.call("POST /_reindex", body).await;
+        assert_eq!(reply.status, 400, "{}", reply.text);
+    }
+    let sliced = site.call("POST /_reindex?slices=2", body.to_string()).await;
+    sliced.refused(400, "action_request_validation_exception");
+}
+
+#[tokio::test]
+async fn documents_of_a_wide_collection_are_copied() {
+    let site = Site::new();
+    let wide = r#"{"quire":{"wide":{"properties":{"n":{"type":"integer"}}}}}"#;
+    site.call("PUT /wide", wide).await.done(200);
+    site.call("PUT /plain/_doc/0", r#"{"n":0}"#).await.done(201);
+    for n in 1..4 {
+        let path = format!("PUT /wide/_doc/{n}");
+        site.call(&path, format!(r#"{{"n":{n}}}"#)).await.done(201);
+    }
+    let source = json!({"index": "wide,plain", "query": {"range": {"n": {"lt": 3}}}, "size": 1});
+    let body = json!({"source": source, "dest": {"index": "to"}});
+    let report = reindex(&site, body).await;
+    assert_eq!(report["created"], 3, "{report}");
+    let to = contents(&site.database.collection("to").unwrap());
+    // A row has its key.
+    let of = |n: u64| (n.to_string(), format!(r#"{{"_id":{n},"n":{n}}}"#));
+    assert_eq!(to, [("0".into(), r#"{"n":0}"#.into()), of(1), of(2)]);
+}
+
+#[tokio::test]
+async fn routing_is_taken_where_documents_are_changed_by_query() {
+    let site = Site::new();
+    site.call("PUT /a/_doc/1?routing=x", r#"{"n":1}"#)
+        .await
+        .done(201);
+    let all = r#"{"query":{"match_all":{}}}"#;
+    let lines = format!("{{\"index\":\"a\",\"routing\":\"y\"}}\n{all}\n");
+    let found = site.call("POST /_msearch", lines).await.done(200);
+    assert_eq!(
+        found["responses"][0]["hits"]["total"]["value"], 1,
+        "{found}"
+    );
+    let path = "POST /a/_update_by_query?routing=y";
+    let report = site.call(path, all).await.done(200);
+    assert_eq!(report["updated"], 1);
+    let path = "POST /a/_delete_by_query?routing=y";
+    let report = site.call(path, all).await.done(200);
+    assert_eq!(report["deleted"], 1);
+}
+
+#[tokio::test]
+async fn a_copy_that_the_end_of_the_server_cut_off_is_dropped_when_it_begins_again() {
+    let site = Site::new();
+    site.call("PUT /from/_doc/1", r#"{"n":1}"#).await.done(201);
+    site.call("PUT /from/_block/write", "").await.done(200);
+    site.call("POST /from/_clone/to", "").await.done(200);
+    site.call("POST /from/_close", "").await.done(200);
+    let shown = site.get("/to/_settings").await.text;
+    assert!(!shown.contains("unfinished"), "{shown}");
+    // As it is while it is copied.
+    let to = site.database.collection("to").unwrap();
+    let mut settings = (*to.settings()).clone();
+    settings.api.closed = true;
+    let marker = "index.resize.unfinished".to_owned();
+    settings.api.settings.insert(marker, "true".into());
+    site.database.change_settings("to", settings).unwrap();
+    let again = Site::over(site.database.clone(), ServerOptions::default());
+    assert_eq!(again.database.collections(), ["from"]);
 }

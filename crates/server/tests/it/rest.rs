@@ -92,14 +92,18 @@ folders! {
     cat: "cat";
     cluster: "cluster";
     documents: "documents";
+    mget: "mget";
+    msearch: "msearch";
     nodes: "nodes";
     scroll: "scroll";
     search: "search";
+    search_aggregation: "search.aggregation";
     search_names: "search.names";
     search_exists: "search.exists";
     search_match: "search.match";
     search_types: "search.types";
     shippers: "shippers";
+    tasks: "tasks";
     versions: "versions";
     indices_aliases: "indices.aliases";
     indices_analyze: "indices.analyze";

@@ -353,8 +353,16 @@ async fn running_work_is_given_another_rate() {
     assert!(why.contains("requests_per_second"), "{why}");
     let refused = site.call(&rethrottle("?requests_per_second=0"), "").await;
     refused.refused(400, "illegal_argument_exception");
-    let shown = site.get(&format!("/_tasks/{id}")).await.done(200);
-    assert_eq!(shown["completed"], false);
+    // How far it is: one batch of the five is done.
+    let show = format!("GET /_tasks/{id}");
+    let shown = until(&site, &show, |shown| {
+        assert_eq!(shown["completed"], false, "{shown}");
+        shown["task"]["status"]["batches"] == 1
+    });
+    let status = shown.await["task"]["status"].clone();
+    assert_eq!(status["total"], 50, "{status}");
+    assert_eq!(status["created"], 10, "{status}");
+    assert_eq!(status["requests_per_second"], 0.01, "{status}");
 
     let answer = site.call(&rethrottle("?requests_per_second=-1"), "").await;
     let (of, _) = only(&answer.done(200));

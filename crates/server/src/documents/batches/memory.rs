@@ -59,6 +59,11 @@ impl BatchMemory {
         })
     }
 
+    /// The memory that it is part of.
+    pub(super) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
     /// Waits until a batch may be done.
     pub(super) async fn turn(&self, task: &Task) -> Turn<'_> {
         // The semaphore is never closed.

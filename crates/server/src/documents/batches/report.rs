@@ -1,7 +1,5 @@
 //! What a change by query has done, and how it is answered.
 
-use std::time::Duration;
-
 use axum::http::StatusCode;
 use quiredb::{Effect, ErrorKind, Found, Written};
 use serde_json::{Value as Json, json};
@@ -9,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::documents::ack::write_failure;
 use crate::http::failure::{Failure, Outcome};
+use crate::tasks::progress::Progress;
 
 /// Failures that an answer shows.
 const SHOWN_MAX: usize = 100;
@@ -16,13 +15,9 @@ const SHOWN_MAX: usize = 100;
 /// What was done.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    pub(super) total: u64,
-    created: u64,
-    updated: u64,
-    deleted: u64,
-    pub(super) batches: u64,
-    conflicts: u64,
-    pub(super) throttled: Duration,
+    pub(super) progress: Progress,
+    /// Documents that were done.
+    pub(super) done: u64,
     failures: Vec<Json>,
     /// Whether somebody cancelled it.
     pub(super) is_cancelled: bool,
@@ -32,25 +27,16 @@ pub(super) struct Report {
     slices: Vec<Json>,
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Report {
     /// What slices did together, each at `rate`.
     pub(super) fn of_slices(slices: Vec<Report>, rate: Option<f64>) -> Report {
         let mut all = Report::default();
         for (number, slice) in slices.into_iter().enumerate() {
-            let mut shown = slice.counts(rate);
+            let mut shown = slice.progress.to_json(rate);
             shown["slice_id"] = number.into();
             all.slices.push(shown);
-            all.total += slice.total;
-            all.created += slice.created;
-            all.updated += slice.updated;
-            all.deleted += slice.deleted;
-            all.batches += slice.batches;
-            all.conflicts += slice.conflicts;
-            all.throttled += slice.throttled;
+            all.progress.add(&slice.progress);
+            all.done += slice.done;
             let room = SHOWN_MAX - all.failures.len();
             all.failures.extend(slice.failures.into_iter().take(room));
             all.is_cancelled |= slice.is_cancelled;
@@ -59,27 +45,11 @@ impl Report {
         all
     }
 
-    /// The numbers, of work that was done at `rate`.
-    fn counts(&self, rate: Option<f64>) -> Json {
-        json!({
-            "total": self.total,
-            "created": self.created,
-            "updated": self.updated,
-            "deleted": self.deleted,
-            "batches": self.batches,
-            "version_conflicts": self.conflicts,
-            "noops": 0,
-            "retries": {"bulk": 0, "search": 0},
-            "throttled_millis": millis(self.throttled),
-            "requests_per_second": rate.unwrap_or(-1.0),
-            "throttled_until_millis": 0,
-        })
-    }
-
     /// What a request that began at `begun` is answered.
     pub(super) fn to_json(&self, begun: Instant, rate: Option<f64>) -> Json {
-        let mut answer = self.counts(rate);
-        answer["took"] = millis(begun.elapsed()).into();
+        let mut answer = self.progress.to_json(rate);
+        let took = u64::try_from(begun.elapsed().as_millis());
+        answer["took"] = took.unwrap_or(u64::MAX).into();
         answer["timed_out"] = false.into();
         answer["failures"] = self.failures.as_slice().into();
         if !self.slices.is_empty() {
@@ -91,12 +61,18 @@ impl Report {
         answer
     }
 
+    /// Counts a document, whatever becomes of it.
+    pub(super) fn did_one(&mut self) {
+        self.done += 1;
+        self.progress.total = self.progress.total.max(self.done);
+    }
+
     /// Counts a document that was written.
     pub(super) fn count(&mut self, written: &Written) {
         match written.effect {
-            Effect::Created => self.created += 1,
-            Effect::Deleted => self.deleted += 1,
-            _ => self.updated += 1,
+            Effect::Created => self.progress.created += 1,
+            Effect::Deleted => self.progress.deleted += 1,
+            _ => self.progress.updated += 1,
         }
     }
 
@@ -115,7 +91,7 @@ impl Report {
         if !is_conflict && !matches!(error.kind(), ErrorKind::Invalid | ErrorKind::TooLarge) {
             return Err(Failure::engine(error, Some(index)));
         }
-        self.conflicts += u64::from(is_conflict);
+        self.progress.conflicts += u64::from(is_conflict);
         if is_conflict && proceeds {
             return Ok(());
         }

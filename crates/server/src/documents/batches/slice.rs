@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiredb::query::Prepared;
-use quiredb::{Collection, Condition, Found, Key, View, Write};
+use quiredb::{Collection, Condition, Document, Found, Key, ValueRef, View, Write};
 use tokio::time::Instant;
 
 use super::manner::Manner;
 use super::memory::BatchMemory;
+use super::places::Places;
 use super::report::Report;
 use crate::engine::Engine;
-use crate::http::failure::Outcome;
-use crate::search::by_key::page_by_key;
+use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::Fields;
+use crate::search::by_key::{PageByKey, page_by_key};
 use crate::tasks::task::{Scanned, Task};
 
 /// The longest pause that a rate can lead to, after one batch.
@@ -32,12 +34,16 @@ pub(crate) enum Act {
         only_create: bool,
         /// What a document must be under at its destination, given the version that it has.
         versions: Option<fn(u64) -> Condition>,
+        /// What of a document is copied.
+        fields: Fields,
     },
 }
 
 /// What is done to which documents.
 pub(super) struct Job {
     pub(super) query: Prepared,
+    /// How many documents it is about.
+    pub(super) count: Prepared,
     pub(super) act: Act,
     pub(super) manner: Manner,
 }
@@ -47,8 +53,6 @@ pub(super) struct Slice {
     pub(super) job: Arc<Job>,
     /// What is not done yet, the next one last.
     pub(super) left: Vec<Part>,
-    /// The last key that was done in the next one.
-    pub(super) after: Option<Key>,
     /// The most documents.
     pub(super) most: u64,
     pub(super) report: Report,
@@ -56,11 +60,54 @@ pub(super) struct Slice {
     pub(super) scanned: Scanned,
 }
 
-/// The documents of a collection, or of one partition of it.
-pub(super) struct Part {
-    pub(super) collection: Collection,
-    pub(super) view: View,
-    pub(super) partition: Option<u32>,
+/// Documents that are done in one order.
+pub(super) enum Part {
+    /// Those of a plain collection, or of one partition of it, in the order of their keys.
+    Keys {
+        collection: Collection,
+        view: View,
+        /// The last key that was done.
+        after: Option<Key>,
+    },
+    /// Those that are copied from elsewhere.
+    Places(Box<Places>),
+}
+
+impl Part {
+    /// What is read.
+    pub(super) fn views(&self) -> &[View] {
+        match self {
+            Part::Keys { view, .. } => std::slice::from_ref(view),
+            Part::Places(places) => &places.views,
+        }
+    }
+
+    /// The collection whose documents are changed in place.
+    fn collection(&self) -> Option<&Collection> {
+        match self {
+            Part::Keys { collection, .. } => Some(collection),
+            Part::Places(_) => None,
+        }
+    }
+
+    /// The next documents, as of [`page_by_key`]. Those that it gives are done. Blocks.
+    fn page(
+        &mut self,
+        query: &Prepared,
+        size: usize,
+        has_room: &dyn Fn(usize, u64) -> bool,
+    ) -> Outcome<PageByKey> {
+        match self {
+            Part::Keys { view, after, .. } => {
+                let page = page_by_key(view, query, after.as_ref(), size, has_room, &|| false)?;
+                if let Some(last) = page.found.last() {
+                    *after = Some(last.key.clone());
+                }
+                Ok(page)
+            }
+            Part::Places(places) => places.page(size, has_room),
+        }
+    }
 }
 
 impl Slice {
@@ -74,6 +121,7 @@ impl Slice {
         task: &Task,
         memory: &BatchMemory,
     ) -> Outcome<Report> {
+        task.set_progress(self.report.progress.clone());
         while !self.is_done() {
             if task.is_cancelled() {
                 self.report.is_cancelled = true;
@@ -81,7 +129,7 @@ impl Slice {
             }
             let mut turn = memory.turn(task).await;
             let begun = Instant::now();
-            let before = self.report.total;
+            let before = self.report.done;
             loop {
                 let room = turn.room();
                 let batch = engine.write(move |_| {
@@ -91,8 +139,8 @@ impl Slice {
                 let done;
                 (self, done) = batch.await?;
                 let wants = done.map_err(|failure| {
-                    let total = self.report.total;
-                    failure.because(&format!("; {total} documents were done before"))
+                    let done = self.report.done;
+                    failure.because(&format!("; {done} documents were done before"))
                 })?;
                 match wants {
                     Some(record) if !task.is_cancelled() => turn.grow(record, task).await,
@@ -101,7 +149,8 @@ impl Slice {
             }
             drop(turn);
             task.add_scanned(std::mem::take(&mut self.scanned));
-            let (count, took) = (self.report.total - before, begun.elapsed());
+            task.set_progress(self.report.progress.clone());
+            let (count, took) = (self.report.done - before, begun.elapsed());
             let mut paused = Duration::ZERO;
             while !self.is_done() && !task.is_cancelled() {
                 // The rate may have changed meanwhile.
@@ -113,64 +162,69 @@ impl Slice {
                 tokio::time::sleep(step).await;
                 paused += step;
             }
-            self.report.throttled += paused;
+            self.report.progress.throttled += paused;
+            task.set_progress(self.report.progress.clone());
         }
         Ok(self.report)
     }
 
     fn is_done(&self) -> bool {
-        let is_over = self.report.failed.is_some() || self.report.total >= self.most;
+        let is_over = self.report.failed.is_some() || self.report.done >= self.most;
         is_over || self.left.is_empty()
     }
 
     /// Does the next documents. If there is no room for the first of them, nothing is done: gives
     /// the bytes of its record. Blocks.
     fn batch(&mut self, room: &dyn Fn(usize, u64) -> bool) -> Outcome<Option<u64>> {
-        let Some(Part {
-            collection,
-            view,
-            partition,
-        }) = self.left.last()
-        else {
+        let Slice {
+            job,
+            left,
+            most,
+            report,
+            scanned,
+        } = self;
+        let Job {
+            query, act, manner, ..
+        } = &**job;
+        let Some(part) = left.last_mut() else {
             return Ok(None);
         };
-        let Job { query, act, manner } = &*self.job;
-        let most = self.most - self.report.total.min(self.most);
-        let size = usize::try_from(most)
+        let size = usize::try_from(*most - report.done.min(*most))
             .unwrap_or(usize::MAX)
             .min(manner.batch);
-        let after = self.after.as_ref();
-        let page = page_by_key(view, *partition, query, after, size, room, &|| false)?;
+        let page = part.page(query, size, room)?;
         if let Some(record) = page.wants.filter(|_| page.found.is_empty()) {
             return Ok(Some(record));
         }
-        self.scanned.read += page.read;
-        self.scanned.matched += page.found.len() as u64;
+        scanned.read += page.read;
+        scanned.matched += page.found.len() as u64;
         let (page, is_last) = (page.found, page.is_last);
         if !page.is_empty() {
-            let writes = page.iter().map(|found| act.write(found));
+            let writes: Vec<Write> = page
+                .iter()
+                .map(|found| act.write(found))
+                .collect::<Outcome<_>>()?;
             let target = match act {
-                Act::Copy { to, .. } => to,
-                Act::Delete | Act::Rewrite => collection,
+                Act::Copy { to, .. } => Some(to),
+                Act::Delete | Act::Rewrite => part.collection(),
             };
+            let target = target.ok_or_else(|| Failure::internal("only copies have places"))?;
             let results = target.batch().writes(writes).write();
             assert!(results.len() == page.len(), "each write has a result");
             for (found, result) in page.iter().zip(results) {
-                self.report.total += 1;
+                report.did_one();
                 match result {
-                    Ok(written) => self.report.count(&written),
+                    Ok(written) => report.count(&written),
                     Err(error) => {
                         let (index, proceeds) = (target.name(), manner.proceeds);
-                        self.report.refuse(&error, index, found, proceeds)?;
+                        report.refuse(&error, index, found, proceeds)?;
                     }
                 }
             }
-            self.report.batches += 1;
-            self.after = page.last().map(|found| found.key.clone());
+            report.progress.batches += 1;
         }
         if is_last {
-            self.left.pop();
-            self.after = None;
+            left.pop();
         }
         Ok(None)
     }
@@ -188,20 +242,41 @@ fn pause(rate: Option<f64>, count: u64, took: Duration) -> Duration {
 
 impl Act {
     /// The write that does it to one document.
-    fn write(&self, found: &Found) -> Write {
+    ///
+    /// # Errors
+    /// If a part of the document is none.
+    fn write(&self, found: &Found) -> Outcome<Write> {
         let key = found.key.clone();
-        let put = || Write::put(key.clone(), found.document.clone()).expiring(found.expiry());
-        match self {
-            Act::Delete => Write::delete(found.key.clone()).if_version(found.version),
-            Act::Rewrite => put().if_version(found.version),
+        let put = |document| Write::put(key.clone(), document).expiring(found.expiry());
+        Ok(match self {
+            Act::Delete => Write::delete(key).if_version(found.version),
+            Act::Rewrite => put(found.document.clone()).if_version(found.version),
             Act::Copy {
-                only_create: true, ..
-            } => put().if_absent(),
-            Act::Copy { versions, .. } => {
-                let condition = versions.map(|versions| versions(found.shown_version()));
-                let condition = condition.unwrap_or_default();
-                Write { condition, ..put() }
+                only_create,
+                versions,
+                fields,
+                ..
+            } => {
+                let write = put(part_of(&found.document, fields)?);
+                match (only_create, versions) {
+                    (true, _) => write.if_absent(),
+                    (false, Some(versions)) => Write {
+                        condition: versions(found.shown_version()),
+                        ..write
+                    },
+                    (false, None) => write,
+                }
             }
-        }
+        })
     }
+}
+
+/// The fields of a document that are copied.
+fn part_of(document: &Document, fields: &Fields) -> Outcome<Document> {
+    if fields.is_all() {
+        return Ok(document.clone());
+    }
+    let mut json = Vec::new();
+    fields.write(ValueRef::Object(document.root()), "", &mut json);
+    Document::from_json(&json).map_err(|error| Failure::illegal_argument(error.to_string()))
 }

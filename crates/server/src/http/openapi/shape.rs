@@ -23,8 +23,9 @@ pub(super) fn shape(path: &str, method: &Method) -> Shape {
     let (request, answer) = match (path, method) {
         ("/_search", _) => (Some("Search"), json("Searched")),
         ("/_search/scroll" | "/_search/scroll/{id}", &Method::GET | &Method::POST) => {
-            (Some("Anything"), json("Searched"))
+            (Some("Scroll"), json("Searched"))
         }
+        ("/_search/point_in_time", &Method::POST) => (None, json("PointInTime")),
         ("/_count", _) => (Some("Query"), json("Count")),
         ("/_mget", _) => (Some("ManyGet"), json("ManyFound")),
         ("/_doc/{id}", &Method::GET) => (None, json("Found")),
@@ -36,7 +37,31 @@ pub(super) fn shape(path: &str, method: &Method) -> Shape {
         ("/_reindex", _) => (Some("Reindex"), json("WorkDone")),
         ("/_analyze", _) => (Some("Analyze"), json("Analyzed")),
         ("", &Method::PUT) => (Some("Collection"), json("Acknowledged")),
+        ("", &Method::GET) => (None, json("Collections")),
         ("" | "/_alias/{name}", &Method::DELETE) => (None, json("Acknowledged")),
+        ("/_settings", &Method::PUT) => (Some("Settings"), json("Acknowledged")),
+        ("/_settings" | "/_settings/{name}", _) => (None, json("Collections")),
+        ("/_mapping" | "/_mappings", &Method::GET) => (None, json("Collections")),
+        ("/_mapping" | "/_mappings", _) => (Some("Mapping"), json("Acknowledged")),
+        ("/_alias" | "/_alias/{name}", &Method::GET) => (None, json("Collections")),
+        ("/_alias" | "/_alias/{name}", _) => (Some("Alias"), json("Acknowledged")),
+        ("/_aliases", _) => (Some("AliasActions"), json("Acknowledged")),
+        (
+            "/_index_template/{name}" | "/_component_template/{name}" | "/_template/{name}",
+            method,
+        ) if *method != Method::GET => {
+            let body = (*method != Method::DELETE).then_some("Template");
+            (body, json("Acknowledged"))
+        }
+        ("/_index_template" | "/_index_template/{name}", _) => (None, json("Templates")),
+        ("/_field_caps", _) => (None, json("FieldCaps")),
+        ("/", _) => (None, json("Info")),
+        ("/_cluster/health" | "/_cluster/health/{collection}", _) => (None, json("Health")),
+        ("/_stats" | "/_stats/{name}", _) => (None, json("Stats")),
+        ("/_tasks", _) => (None, json("Tasks")),
+        ("/_tasks/{id}", _) => (None, json("TaskResult")),
+        ("/_rollover" | "/_rollover/{name}", _) => (Some("Rollover"), json("RolledOver")),
+        ("/_quire/tokens/{name}", &Method::PUT) => (Some("NewToken"), json("Token")),
         _ => return other_shape(path, method),
     };
     Shape {
