@@ -35,6 +35,7 @@ use crate::collections::selection::Selection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::failure::{Failure, Outcome};
+use crate::search::derived::derive_types;
 use crate::search::execute::failed;
 use crate::search::filter::WholeTexts;
 use crate::search::limit::limit_to;
@@ -79,7 +80,8 @@ impl Work {
         limit_to(&mut query, &texts, filter, &mappings)?;
         let views = collections.iter().map(|collection| collection.view());
         let views: Vec<View> = views.collect::<Result<_, _>>().map_err(failed)?;
-        find_objects(&mut query.filter, &views, &|| false)?;
+        derive_types(&mut query, &mappings, &views, &|| false)?;
+        find_objects(&mut query, &views, &|| false)?;
         let job = Arc::new(Job {
             query: query.prepare().map_err(|error| failed(error.into()))?,
             act,

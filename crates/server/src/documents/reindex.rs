@@ -37,7 +37,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
     let source = member(&body, "source")?;
     known(source, "source", &["index", "query", "size", "slice"])?;
     let from = names(source.get("index"))?;
-    let (mut query, texts) = query_of(source)?;
+    let (mut query, texts) = query_of(source, state.engine.now_millis())?;
     manner.check_slice(limit_to_slice(&mut query, source)?)?;
     manner.batch = batch(source.get("size"), manner.batch)?;
     let Destination {

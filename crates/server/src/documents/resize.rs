@@ -120,7 +120,7 @@ async fn resize(call: Call<SearchState>, kind: Kind) -> Outcome<Answer> {
             only_create: false,
             versions: None,
         };
-        let query = query_of(&Map::new())?;
+        let query = query_of(&Map::new(), engine.now_millis())?;
         let work = Work::new(engine, &selection, query, act, manner, memory);
         work.inspect_err(|_| discard(engine, target))
     };

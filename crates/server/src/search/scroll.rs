@@ -99,7 +99,7 @@ impl Scroll {
         Ok(Scroll {
             writer: HitWriter {
                 orders: query.order,
-                ..writer_of(&request)
+                ..writer_of(&views, &request)
             },
             size,
             count: answer.count,
@@ -178,7 +178,7 @@ impl Scroll {
                         if at > 0 {
                             out.push(b',');
                         }
-                        self.writer.write(of.collection_name(), found, &mut out);
+                        self.writer.write(of.collection_name(), 0, found, &mut out);
                     }
                     left -= page.found.len();
                     let (is_last, is_ended) = (page.is_last, page.wants.is_some());
