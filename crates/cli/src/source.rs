@@ -4,10 +4,11 @@ use crate::Context;
 use crate::database;
 use crate::error::{Error, Result, causes};
 use crate::message::print_message;
-use quire_server::unknown_fields as unknown;
+use quire_server::{objects, unknown_fields as unknown};
 use quiredb::operations::{FrozenDocument, FrozenView, Origin};
-use quiredb::query::{Answer, Error as QueryError, Hit, Options, Prepared, UnknownFields};
+use quiredb::query::{Answer, Error as QueryError, Hit, Options, Prepared, Query, UnknownFields};
 use quiredb::{Database, ID, View};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// An open source.
@@ -72,6 +73,23 @@ impl Source {
         FrozenView::open(&context.env, path)
             .map(Source::Frozen)
             .map_err(Error::engine("cannot open the frozen files"))
+    }
+
+    /// Has the conditions of a query that a field exists hold for objects too.
+    ///
+    /// # Errors
+    /// For an object of very many fields; of damage.
+    pub(crate) fn find_objects(
+        &self,
+        query: &mut Query,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        let mut names_of = |prefixes: &[String]| match self {
+            Source::Live { view, .. } => objects::names_of_view(view, prefixes, stop),
+            Source::Frozen(frozen) => Ok(names_of_files(frozen)),
+        };
+        let found = objects::find_objects(query, &mut names_of);
+        found.map_err(Error::engine("cannot query"))
     }
 
     /// Answers a query. Reports fields that no document has, and of frozen files those that were
@@ -175,19 +193,21 @@ fn answer_frozen(
 
 /// Why no file has a value at a path.
 fn why_unknown(frozen: &FrozenView, path: &str) -> String {
-    let files = frozen.files();
-    let fields: Vec<String> = files
-        .iter()
-        .flat_map(|file| file.fields())
-        .map(|(field, _)| field.to_owned())
-        .collect();
-    match fields.iter().any(|field| field == path) {
+    let fields = names_of_files(frozen);
+    match fields.contains(path) {
         true => format!("no document has a value in the field {path:?}"),
         false => {
             let otherwise = "no document has, or it was not frozen: the field";
             unknown::why(path, fields.iter().map(String::as_str), otherwise)
         }
     }
+}
+
+/// The fields that were frozen and that a document has.
+fn names_of_files(frozen: &FrozenView) -> BTreeSet<String> {
+    let files = frozen.files();
+    let fields = files.iter().flat_map(|file| file.fields());
+    fields.map(|(field, _)| field.to_owned()).collect()
 }
 
 fn failed(error: impl std::error::Error) -> Error {

@@ -171,8 +171,8 @@ impl View {
 /// name may have dots in it.
 fn objects_of<'p>(schema: &Schema, prefixes: &'p [String]) -> Vec<&'p str> {
     let names = prefixes.iter().flat_map(|prefix| {
-        let ends = prefix.match_indices('.');
-        ends.map(move |(end, _)| &prefix[..end])
+        let ends = prefix.match_indices('.').map(|(end, _)| end);
+        ends.chain([prefix.len()]).map(move |end| &prefix[..end])
     });
     let may_have_objects = |name: &&str| match schema.column(name) {
         Some(column) => column.family || column.kind == ColumnType::Json,
@@ -181,9 +181,13 @@ fn objects_of<'p>(schema: &Schema, prefixes: &'p [String]) -> Vec<&'p str> {
     names.filter(may_have_objects).collect()
 }
 
+/// Adds a path to what was found for each prefix that it is at or below.
 fn add_below(path: &str, prefixes: &[String], found: &mut [BTreeSet<String>]) {
     for (prefix, paths) in prefixes.iter().zip(found) {
-        let is_new = path.starts_with(prefix) && !paths.contains(path);
+        let rest = path.strip_prefix(prefix.as_str());
+        let ends = prefix.ends_with('.');
+        let is_below = rest.is_some_and(|rest| ends || rest.is_empty() || rest.starts_with('.'));
+        let is_new = is_below && !paths.contains(path);
         if is_new && paths.len() < WIDE_PATHS_MAX {
             paths.insert(path.to_owned());
         }

@@ -116,9 +116,17 @@ impl View {
     /// # Errors
     /// As of [`Collection::query`].
     pub fn query_all(views: &[View], query: &Prepared, options: &Options<'_>) -> Result<Answer> {
-        if query.is_count_of_all() && options.clock.is_none() {
+        // Nothing is read for it, and so there is nothing to measure where a plan is wanted.
+        if query.is_count_of_all() {
             let count: u64 = views.iter().map(View::count).sum();
-            return Ok(query.counted(count));
+            let shards = views.iter().map(|view| u64::from(view.partition_count()));
+            let explain = options
+                .clock
+                .map(|_| Explain::of_count(count, shards.sum()));
+            return Ok(Answer {
+                explain: explain.map(Box::new),
+                ..query.counted(count)
+            });
         }
         let Some(env) = views.first().map(View::env) else {
             return answer(views, query, options);

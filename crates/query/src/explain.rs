@@ -74,6 +74,24 @@ pub(crate) enum How {
 }
 
 impl Explain {
+    /// That all documents were counted, without reading any.
+    #[must_use]
+    pub fn of_count(documents: u64, shards: u64) -> Explain {
+        Explain {
+            shards,
+            documents,
+            filter: Trace {
+                at_least: documents,
+                at_most: documents,
+                expected: documents,
+                counted: shards,
+                rows: documents,
+                ..Trace::new(&Node::All)
+            },
+            ..Explain::default()
+        }
+    }
+
     /// Adds how other shards were executed.
     pub(crate) fn join(&mut self, other: &Explain) {
         self.pruned += other.pruned;

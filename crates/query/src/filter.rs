@@ -230,6 +230,7 @@ impl Field {
             direction,
             by: OrderedAs::Value,
             missing_first: false,
+            missing: None,
         }
     }
 }

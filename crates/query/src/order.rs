@@ -21,6 +21,9 @@ pub struct Order {
     pub by: OrderedAs,
     /// Whether documents without a value come first. By default they come last, either way.
     pub missing_first: bool,
+    /// The value that documents without one are ordered by, if they do not come first or last; it
+    /// is what values are compared as.
+    pub missing: Option<Value>,
 }
 
 /// As what the values of an order are compared.
@@ -83,10 +86,20 @@ impl Order {
         }
     }
 
+    /// With documents that have no value ordered by this one.
+    #[must_use]
+    pub fn missing_as(self, value: impl Into<Value>) -> Order {
+        Order {
+            missing: Some(value.into()),
+            ..self.nulls_last()
+        }
+    }
+
     /// The value that a document is ordered by.
     #[must_use]
     pub fn value_of(&self, document: &Document) -> Option<Value> {
-        self.value_in(document.root(), &mut Vec::new())
+        let own = self.value_in(document.root(), &mut Vec::new());
+        own.or_else(|| self.missing.clone())
     }
 
     /// The same; `scratch` is a buffer for a term.
@@ -125,6 +138,6 @@ impl Order {
     /// Whether a better first value of a shard never makes its documents come later, whatever the
     /// shard's values are.
     pub(crate) fn is_by_terms(&self) -> bool {
-        !self.missing_first && !matches!(self.by, OrderedAs::Cast(_))
+        !self.missing_first && self.missing.is_none() && !matches!(self.by, OrderedAs::Cast(_))
     }
 }

@@ -7,7 +7,7 @@ impl Order {
     /// Whether the documents of a shard are in this order by the terms of their values, those
     /// without one last.
     pub(crate) fn is_by_terms_in(&self, shard: &dyn Shard) -> Result<bool> {
-        if self.missing_first {
+        if self.missing_first || self.missing.is_some() {
             return Ok(false);
         }
         if self.by == OrderedAs::Value {

@@ -40,7 +40,7 @@ const SORTING: &str = "sorting all hits";
 
 /// Appends what a document is ordered by, or that there is nothing, to a sort key.
 pub(crate) fn push_value(key: &mut SortKey, value: Option<&Value>, order: &Order) {
-    match value {
+    match value.or(order.missing.as_ref()) {
         None if order.missing_first => key.push(NO_VALUE_FIRST),
         value => push_key(key, value.map(Value::term), order.direction),
     }

@@ -27,7 +27,7 @@ use crate::http::failure::{Failure, Outcome};
 use crate::ids::document_id;
 use crate::limits::{Caller, Searching};
 use crate::options::ServerOptions;
-use crate::search::execute::SEARCH_BYTES_MAX;
+use crate::search::execute::{BUCKETS_MAX, SEARCH_BYTES_MAX};
 use crate::slow::counted;
 
 /// The database that is served, and the bounds on its use. A clone is another handle to the same.
@@ -51,6 +51,8 @@ struct Inner {
     request_timeout: Duration,
     /// When it began, by the monotonic clock.
     begun: Duration,
+    /// The most buckets of an answer.
+    buckets_max: AtomicU64,
     /// Reads, searches and writes for which no thread was free in time.
     rejected: [AtomicU64; 3],
 }
@@ -65,6 +67,7 @@ impl Engine {
             searches: Turns::new(searches),
             writes: slots(options.writes_max),
             request_timeout: options.request_timeout,
+            buckets_max: AtomicU64::new(BUCKETS_MAX),
             rejected: Default::default(),
         }))
     }
@@ -82,6 +85,17 @@ impl Engine {
     /// Serves another database from now on; returns the one before.
     pub(crate) fn replace_database(&self, database: Database) -> Database {
         std::mem::replace(&mut *self.0.served.write(), database)
+    }
+
+    /// The most buckets of the aggregations of an answer.
+    pub(crate) fn buckets_max(&self) -> u64 {
+        self.0.buckets_max.load(Ordering::Relaxed)
+    }
+
+    /// Sets the most buckets of an answer; none is the default.
+    pub(crate) fn set_buckets_max(&self, most: Option<u64>) {
+        let most = most.unwrap_or(BUCKETS_MAX);
+        self.0.buckets_max.store(most, Ordering::Relaxed);
     }
 
     /// The monotonic clock of the database's machine.

@@ -66,6 +66,7 @@ mod log_file;
 mod memcached;
 mod metrics;
 mod net;
+pub mod objects;
 mod options;
 mod routes;
 mod search;

@@ -10,6 +10,7 @@ pub(crate) mod by_key;
 mod by_time;
 pub(crate) mod contexts;
 pub(crate) mod dates;
+pub(crate) mod derived;
 pub(crate) mod execute;
 pub(crate) mod filter;
 mod hit_writer;
@@ -41,6 +42,7 @@ use quiredb::{Use, View};
 use serde_json::{Map, Value as Json, json};
 use tokio::time::Instant;
 
+use self::derived::derive_types;
 use self::execute::{SEARCH_BYTES_MAX, failed, options};
 use self::hits::Search;
 use self::limit::limit_to;
@@ -81,7 +83,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
     let turn = engine.search_turn().await?;
-    let held = hold(&buffers, timeout).await?;
+    let held = buffers.hold(request.limits.memory_bytes, timeout).await?;
     let point = request.point.clone();
     let views = match &point {
         Some(_) if names_collection || request.scroll.is_some() => {
@@ -209,7 +211,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let grant = Arc::clone(&call.grant);
     let body = call.take_small_body().await?;
     let parsed = looked_up(parse(&body.bytes)?, &engine, &buffers, &grant).await?;
-    let (mut query, texts) = Request::count(&parsed)?;
+    let (mut query, texts) = Request::count(&parsed, engine.now_millis())?;
     drop(body);
     let select = move |engine: &Engine| {
         let (collections, filter) = selection.searched(engine)?;
@@ -237,7 +239,8 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         let _held = held;
         let views = views(&collections)?;
         let searching = Searching::begin(&views, Use::Query);
-        find_objects(&mut query.filter, &views, stop)?;
+        derive_types(&mut query, &mappings, &views, stop)?;
+        find_objects(&mut query, &views, stop)?;
         let query = query.prepare().map_err(|error| failed(error.into()))?;
         let clock = || engine.now();
         let options = Options {

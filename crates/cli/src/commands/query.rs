@@ -122,7 +122,7 @@ impl QueryCommand {
         }
         let query = text.query();
         let query = query.map_err(|error| usage(&format!("--{}: ", error.part), &error.source))?;
-        let query = query.prepare().map_err(|error| usage("", &error))?;
+        query.clone().prepare().map_err(|error| usage("", &error))?;
         let place = Place {
             db: self.db,
             access: self.access,
@@ -161,6 +161,9 @@ impl QueryCommand {
             }),
             ..Options::default()
         };
+        let mut query = query;
+        source.find_objects(&mut query, &is_over)?;
+        let query = query.prepare().map_err(|error| usage("", &error))?;
         let answer = source.query(&query, &options)?;
         if answer.is_partial {
             print_message(PARTIAL);

@@ -91,6 +91,8 @@ fn documents_are_found_by_their_fields_in_the_requested_order() {
         ("mark LIKE 'AUD%'", &[]),
         ("\"odd name\" = NULL", &["d"]),
         ("price IS NULL OR NOT at.city IS NOT NULL", &["b", "d"]),
+        ("at IS NOT NULL", &["a", "c", "d"]),
+        ("at IS NULL", &["b"]),
         ("nowhere = 1", &[]),
     ] {
         let arguments = [&["--where", filter], &order[..]].concat();

@@ -275,22 +275,38 @@ fn check_option(
 
 /// Formats that say no more than ISO 8601 text and milliseconds since 1970.
 fn date_format(name: &str, value: &Value) -> Result<(), MappingError> {
-    const KNOWN: [&str; 12] = [
+    const KNOWN: [&str; 25] = [
         "strict_date_optional_time",
         "strict_date_optional_time_nanos",
         "date_optional_time",
-        "strict_date_time",
-        "date_time",
-        "strict_date",
-        "date",
+        "rfc3339_lenient",
+        "iso8601",
         "epoch_millis",
+        "date_time",
+        "date_time_no_millis",
+        "date",
+        "date_hour",
+        "date_hour_minute",
+        "date_hour_minute_second",
+        "date_hour_minute_second_fraction",
+        "date_hour_minute_second_millis",
+        "year_month_day",
+        "year_month",
+        "year",
+        "yyyy",
+        "yyyy-MM",
         "yyyy-MM-dd",
         "yyyy-MM-dd HH:mm:ss",
+        "yyyy-MM-dd HH:mm:ss.SSS",
+        "yyyy-MM-dd'T'HH:mm:ss",
         "yyyy-MM-dd'T'HH:mm:ss.SSSX",
-        "iso8601",
+        "yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
     ];
+    let is_known = |format: &str| {
+        KNOWN.contains(&format) || KNOWN.contains(&format.trim_start_matches("strict_"))
+    };
     let text = value.as_str().unwrap_or_default();
-    match text.split("||").find(|format| !KNOWN.contains(format)) {
+    match text.split("||").find(|format| !is_known(format)) {
         None => Ok(()),
         Some(unknown) => wrong(format!(
             "date format [{unknown}] of field [{name}] is not supported: known are {}",

@@ -153,6 +153,7 @@ fn mappings_round_trip_and_what_is_not_known_is_refused_by_name() {
             "a": {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}},
             "b": {"type": "object"},
             "c": {"properties": {"d": {"type": "date", "index": false}}},
+            "e": {"type": "date", "format": "strict_year_month||date_hour_minute_second"},
         },
     });
     let parsed = mapping(given.clone()).unwrap();
@@ -181,6 +182,10 @@ fn mappings_round_trip_and_what_is_not_known_is_refused_by_name() {
         (
             json!({"properties": {"a": {"type": "date", "format": "MM"}}}),
             "date format [MM]",
+        ),
+        (
+            json!({"properties": {"a": {"type": "date", "format": "strict_date||epoch_second"}}}),
+            "date format [epoch_second]",
         ),
         (json!({"properties": {"a.": {"type": "long"}}}), "[a.]"),
         (json!({"dynamic": "maybe"}), "[maybe]"),

@@ -512,6 +512,32 @@ fn a_changed_index_replaces_the_one_before_and_no_index_leaves_no_files() {
     );
 }
 
+#[test]
+fn all_documents_are_counted_without_reading_one_where_a_plan_is_wanted() {
+    let env = SimEnv::new(1);
+    let database = open(&env).unwrap();
+    let settings = CollectionSettings {
+        index: IndexedFields::none(),
+        ..CollectionSettings::default()
+    };
+    let collection = database.create_collection("c", settings).unwrap();
+    for number in 0..3 {
+        let document = format!(r#"{{"_id":{number}}}"#);
+        let document = Document::from_json(document.as_bytes()).unwrap();
+        collection.put(&document).unwrap();
+    }
+    let options = Options {
+        clock: Some(&|| Duration::ZERO),
+        ..Options::default()
+    };
+    let query = quire_query::find_all().limit(0).with_count().prepare();
+    let answer = collection.view().unwrap().query(&query.unwrap(), &options);
+    let answer = answer.unwrap();
+    let explain = answer.explain.unwrap();
+    assert_eq!((answer.count, explain.documents), (Some(3), 3));
+    assert!(explain.filter.accesses.is_empty(), "{explain}");
+}
+
 /// A predicate on few documents first, and the others on these; every way gives the same.
 #[test]
 fn the_cheapest_way_is_taken_and_said() {

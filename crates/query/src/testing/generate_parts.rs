@@ -213,6 +213,7 @@ pub(super) fn order(words: &mut Seeded, path: Path) -> Order {
         direction,
         by,
         missing_first: by != OrderedAs::Value && words.one_in(2),
+        missing: None,
     }
 }
 

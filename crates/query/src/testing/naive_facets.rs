@@ -94,9 +94,11 @@ pub(super) fn compare_by(orders: &[Order], one: &Document, other: &Document) -> 
     let orders = orders.iter().map(|order| {
         let compared = |document: &Document| {
             let values = values(&order.path, document).into_iter();
-            values
-                .filter_map(|value| compared(order, value))
-                .collect::<BTreeSet<_>>()
+            let mut all: BTreeSet<_> = values.filter_map(|value| compared(order, value)).collect();
+            if all.is_empty() {
+                all.extend(order.missing.clone());
+            }
+            all
         };
         let (one, other) = (compared(one), compared(other));
         let missing = match order.missing_first {

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::state::ClusterState;
-use super::transient::BY_NAME;
+use super::transient::{BUCKETS, BY_NAME};
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
@@ -18,14 +18,10 @@ const BACKPRESSURE: &str = "search_backpressure.mode";
 pub(crate) async fn get(call: Call<ClusterState>) -> Outcome<Answer> {
     let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
     let has_defaults = call.params.flag("include_defaults")?.unwrap_or(false);
-    let transient = call.state.settings.show(is_flat);
-    let mut shown = json!({"persistent": {}, "transient": transient});
+    let given = call.state.settings.given();
+    let mut shown = json!({"persistent": {}, "transient": given.show(false, is_flat)});
     if has_defaults {
-        shown["defaults"] = match (is_flat, transient == json!({})) {
-            (_, false) => json!({}),
-            (true, true) => json!({BY_NAME: "true"}),
-            (false, true) => json!({"action": {"destructive_requires_name": "true"}}),
-        };
+        shown["defaults"] = given.show(true, is_flat);
     }
     Ok(Answer::ok(&shown))
 }
@@ -34,10 +30,11 @@ pub(crate) async fn get(call: Call<ClusterState>) -> Outcome<Answer> {
 pub(crate) async fn put(call: Call<ClusterState>) -> Outcome<Answer> {
     let is_flat = call.params.flag("flat_settings")?.unwrap_or(false);
     let settings = std::sync::Arc::clone(&call.state.settings);
+    let engine = call.state.engine.clone();
     let body = call.take_small_body().await?;
     let body = parse(&body.bytes)?;
     known(&body, "_cluster/settings", &["persistent", "transient"])?;
-    let mut given = None;
+    let (mut given, mut is_empty) = (settings.given(), true);
     for kind in ["persistent", "transient"] {
         let Some(group) = body.get(kind).and_then(Value::as_object) else {
             continue;
@@ -46,7 +43,7 @@ pub(crate) async fn put(call: Call<ClusterState>) -> Outcome<Answer> {
             if name == BACKPRESSURE {
                 check_backpressure(&value)?;
             }
-            if name != BY_NAME {
+            if ![BY_NAME, BUCKETS].contains(&name.as_str()) {
                 return Err(Failure::illegal_argument(format!(
                     "{kind} setting [{name}], not recognized"
                 )));
@@ -57,14 +54,19 @@ pub(crate) async fn put(call: Call<ClusterState>) -> Outcome<Answer> {
                      holds until the server stops"
                 )));
             }
-            given = Some(flag(&name, &value)?);
+            is_empty = false;
+            match name == BUCKETS {
+                true => given.buckets_max = count(&name, &value)?,
+                false => given.requires_name = flag(&name, &value)?,
+            }
         }
     }
-    let Some(requires_name) = given else {
+    if is_empty {
         return Err(Failure::validation("no settings to update"));
-    };
-    settings.set(requires_name);
-    let transient = settings.show(is_flat);
+    }
+    settings.set(given);
+    engine.set_buckets_max(given.buckets_max);
+    let transient = given.show(false, is_flat);
     Ok(Answer::ok(
         &json!({"acknowledged": true, "persistent": {}, "transient": transient}),
     ))
@@ -90,6 +92,22 @@ fn flag(name: &str, value: &Value) -> Outcome<Option<bool>> {
         Value::String(text) if text == "false" => Ok(Some(false)),
         other => Err(Failure::illegal_argument(format!(
             "Failed to parse value [{other}] as only [true] or [false] are allowed for [{name}]."
+        ))),
+    }
+}
+
+/// A count; none for null, which is its default.
+fn count(name: &str, value: &Value) -> Outcome<Option<u64>> {
+    let count = match value {
+        Value::Null => return Ok(None),
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64(),
+    };
+    match count.filter(|count| *count <= i32::MAX as u64) {
+        Some(count) => Ok(Some(count)),
+        None => Err(Failure::illegal_argument(format!(
+            "Failed to parse value [{value}] for setting [{name}]: it is a whole number up to {}",
+            i32::MAX
         ))),
     }
 }

@@ -142,7 +142,7 @@ impl Recovery {
 }
 
 pub(super) fn date(millis: i64) -> String {
-    DateFormat::Iso.write(millis, &TimeZone::UTC)
+    DateFormat::ISO.write(millis, &TimeZone::UTC)
 }
 
 /// `GET /_recovery`, `/{collection}/_recovery`: how partitions were opened. Files are opened where

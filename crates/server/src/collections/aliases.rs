@@ -73,8 +73,8 @@ pub(crate) fn options(given: &Value) -> Outcome<Alias> {
     }
     let both = routing(given, "routing")?;
     let filtered = given.get("filter").filter(|filter| !filter.is_null());
-    // A filter that can't be answered is refused before it is stored.
-    filtered.map(filter).transpose()?;
+    // A filter that can't be answered is refused before it is stored, whatever the time is.
+    filtered.map(|one| filter(one, 0)).transpose()?;
     Ok(Alias {
         filter: filtered.cloned(),
         is_write_index: flag(given, "is_write_index")?,

@@ -3,7 +3,7 @@
 //! Documents keep the values that they were written with. So a query about a field with a type is
 //! about all forms in which a document may have the value: 5 and "5" for a `keyword`.
 
-mod dates;
+pub(crate) mod dates;
 
 use std::ops::Bound;
 
@@ -16,7 +16,6 @@ use super::search_limits::SearchLimits;
 use super::selection::Searched;
 use crate::engine::Engine;
 use crate::http::failure::Outcome;
-use crate::search::dates::is_date_math;
 use crate::search::filter::unsupported;
 
 /// The mappings of the collections that a request is about, and the limits that their settings set
@@ -29,6 +28,8 @@ pub(crate) struct Mappings {
     limits: SearchLimits,
     /// The current time, for date math: milliseconds since 1970 UTC.
     now: i64,
+    /// The most buckets of an answer.
+    buckets_max: u64,
 }
 
 impl Mappings {
@@ -57,6 +58,7 @@ impl Mappings {
             mappings,
             limits,
             now: engine.now_millis(),
+            buckets_max: engine.buckets_max(),
         }
     }
 
@@ -68,6 +70,16 @@ impl Mappings {
         let mut mappings = Mappings::of(engine, &collections);
         mappings.is_of_all &= collections.len() == views.len();
         mappings
+    }
+
+    /// The current time, in milliseconds since 1970 UTC.
+    pub(crate) fn now(&self) -> i64 {
+        self.now
+    }
+
+    /// The most buckets that an answer may have.
+    pub(crate) fn buckets_max(&self) -> u64 {
+        self.buckets_max
     }
 
     /// What one search may want.
@@ -160,7 +172,8 @@ impl Mappings {
                     }
                     Filter::In(path, forms)
                 }
-                None => Filter::In(path, values),
+                None if path.as_str() == ID => Filter::In(path, values),
+                None => Filter::In(path, values.into_iter().flat_map(any_form).collect()),
             },
             // The field exists.
             Filter::Range(path, Bound::Unbounded, Bound::Unbounded) => {
@@ -178,10 +191,20 @@ impl Mappings {
                 Some(FieldKind::DateNanos) => dates::nanos(path, &lower, &upper, self.now)?,
                 Some(FieldKind::Ip) => Filter::Cast(Cast::Address, path, lower, upper),
                 Some(kind) if !kind.is_searchable() => return refuse(kind, &path),
-                _ => {
-                    refuse_date_math(&lower)?;
-                    refuse_date_math(&upper)?;
-                    Filter::Range(path, lower, upper)
+                _ => Filter::Range(path, lower, upper),
+            },
+            // A range that said how its dates are to be read.
+            Filter::Cast(Cast::Date, path, lower, upper) => match self.kind(&path) {
+                None => Filter::Cast(Cast::Date, path, lower, upper),
+                Some(FieldKind::Date) => dates::between(path, &lower, &upper, self.now)?,
+                Some(FieldKind::DateNanos) => dates::nanos(path, &lower, &upper, self.now)?,
+                Some(kind) => {
+                    return Err(unsupported(format!(
+                        "[format] and [time_zone] of [range] are about dates, and [{}] has the \
+                         type [{}]",
+                        path.as_str(),
+                        kind.name()
+                    )));
                 }
             },
             Filter::Prefix(path, prefix) => {
@@ -261,6 +284,9 @@ impl Mappings {
             if let Some(cast) = self.cast(&order.path) {
                 order.by = OrderedAs::Cast(cast);
             }
+            if let Some(value) = order.missing.take() {
+                order.missing = Some(missing(order, value)?);
+            }
             self.rename(&mut order.path);
         }
         Ok(())
@@ -299,21 +325,6 @@ fn refuse<T>(kind: FieldKind, path: &Path) -> Outcome<T> {
     )))
 }
 
-/// Refuses date math about a field that is no date: values are compared as they are, so a text such
-/// as `now-1d` would be compared by its letters.
-fn refuse_date_math(bound: &Bound<Value>) -> Outcome<()> {
-    let (Bound::Included(value) | Bound::Excluded(value)) = bound else {
-        return Ok(());
-    };
-    match value.as_str() {
-        Some(text) if is_date_math(&text) => Err(unsupported(format!(
-            "date math is not supported for a field without the type date in the mapping: [{text}] \
-             must be written out"
-        ))),
-        _ => Ok(()),
-    }
-}
-
 /// The forms in which a document may have a value.
 fn forms(kind: FieldKind, value: &Value) -> Outcome<Vec<Value>> {
     let text = value.as_str();
@@ -346,6 +357,16 @@ fn forms(kind: FieldKind, value: &Value) -> Outcome<Vec<Value>> {
     Ok(forms)
 }
 
+/// The forms in which a document may have a value whose field has no type: a number may be text,
+/// and a text a number.
+fn any_form(value: Value) -> Vec<Value> {
+    let other = match value.as_str() {
+        Some(text) => number_or_boolean(&text),
+        None => Some(text_of(&value)),
+    };
+    [Some(value), other].into_iter().flatten().collect()
+}
+
 /// The number or boolean that a text is.
 pub(crate) fn number_or_boolean(text: &str) -> Option<Value> {
     match text {
@@ -366,6 +387,32 @@ pub(crate) fn number_or_boolean(text: &str) -> Option<Value> {
 /// The text that a number or a boolean is written as.
 pub(crate) fn text_of(value: &Value) -> Value {
     Value::from(value.to_string().to_ascii_lowercase())
+}
+
+/// The value that documents without one are ordered by, as the values of the order are compared.
+fn missing(order: &Order, value: Value) -> Outcome<Value> {
+    let text: Option<String> = value.as_str().map(Into::into);
+    let converted = match (order.by, text.as_deref()) {
+        (OrderedAs::Cast(Cast::Number), Some(text)) => Value::from_numeral(text),
+        (OrderedAs::Cast(Cast::Number), None) => value.as_f64().map(|_| value.clone()),
+        (OrderedAs::Cast(Cast::Date), _) => value.as_date_millis().map(Value::from),
+        (OrderedAs::Cast(Cast::Boolean), Some(text)) => text.parse::<bool>().ok().map(Value::from),
+        (OrderedAs::Cast(Cast::Boolean), None) => value.as_f64().is_none().then(|| value.clone()),
+        (OrderedAs::Cast(Cast::Address), _) => None,
+        (OrderedAs::Cast(Cast::Text), None) => Some(text_of(&value)),
+        (OrderedAs::Cast(Cast::Text), Some(_)) => Some(value.clone()),
+        // Without a type a text that is a number stands for it, as clients send it.
+        (OrderedAs::Value | OrderedAs::NotNull, Some(text)) => {
+            Some(Value::from_numeral(text).unwrap_or_else(|| value.clone()))
+        }
+        (OrderedAs::Value | OrderedAs::NotNull, None) => Some(value.clone()),
+    };
+    converted.ok_or_else(|| {
+        unsupported(format!(
+            "[missing] of [sort] can't be [{value}] for [{}]",
+            order.path.as_str()
+        ))
+    })
 }
 
 /// A bound as text.

@@ -3,21 +3,32 @@
 //! A field that the collection's mapping names has the type that it says. The types of others are
 //! those of the values that documents have: a field with values of several types is shown as
 //! `keyword`, and as `double` if all are numbers; one with fields below it is shown by these alone.
+//! Texts are shown as `date` where queries compare them as dates.
 //! Nulls have no type.
 
 use quiredb::{CollectionFields, FieldKind, FieldStats, FieldType, Mapping};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The mapping of a collection with these fields, which has this mapping.
-pub(super) fn describe(fields: &CollectionFields, mapping: &Mapping) -> Value {
+/// The mapping of a collection with these fields, which has this mapping. The texts of `dates` are
+/// dates.
+pub(super) fn describe(
+    fields: &CollectionFields,
+    mapping: &Mapping,
+    dates: &BTreeSet<String>,
+) -> Value {
     let mut properties = Map::new();
     for field in &fields.fields {
         // It is the document's id, which is no field of a mapping.
         if field.path != "_id"
             && let Some(name) = type_name(&field.types)
         {
-            add(&mut properties, &field.path, name);
+            let is_date = dates.contains(&field.path);
+            add(
+                &mut properties,
+                &field.path,
+                if is_date { "date" } else { name },
+            );
         }
     }
     let mut shown = match mapping.to_json() {
@@ -31,6 +42,25 @@ pub(super) fn describe(fields: &CollectionFields, mapping: &Mapping) -> Value {
         shown.insert("properties".into(), Value::Object(properties));
     }
     Value::Object(shown)
+}
+
+/// The fields without a type in the mapping whose texts may be dates, as far as examples tell.
+pub(super) fn maybe_dates<'f>(
+    fields: &'f CollectionFields,
+    mapping: &Mapping,
+) -> impl Iterator<Item = &'f str> {
+    let is_date = |example: &String| {
+        // Examples are JSON that was just written.
+        let text = serde_json::from_str::<String>(example);
+        text.is_ok_and(|text| quiredb::query::Value::from(text).as_date_millis().is_some())
+    };
+    let of_text = fields.fields.iter().filter(move |field| {
+        let mut types = field.types.iter();
+        let is_text = types.all(|one| matches!(one, FieldType::Null | FieldType::String));
+        is_text && field.path != "_id" && field.examples.iter().all(is_date)
+    });
+    let untyped = of_text.filter(move |field| mapping.kind(&field.path).is_none());
+    untyped.map(|field| field.path.as_str())
 }
 
 /// Puts explicit properties in place of derived ones, and sorts all by name.

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quiredb::{ErrorKind, Mapping};
+use quiredb::query::{Filter, Query};
+use quiredb::{CollectionFields, ErrorKind, Mapping, View};
 use serde_json::{Map, Value, json};
 
 use super::api_settings::Use;
+use super::coerce::Mappings;
 use super::selection::{Searched, Selection};
 use super::states::States;
 use super::{mapping, settings};
@@ -14,8 +16,12 @@ use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
-use crate::search::filter::known;
-use crate::search::request::parse;
+use crate::search::derived::{derive_types, is_dates};
+use crate::search::execute::{failed, options};
+use crate::search::filter::{WholeTexts, known};
+use crate::search::limit::limit_to;
+use crate::search::objects::find_objects;
+use crate::search::request::{parse, query_of};
 use crate::wide::schema;
 
 /// `GET /{collection}/_mapping`: with `quire` also what is known of each field beside its type.
@@ -31,7 +37,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
                 continue;
             }
             let fields = collection.fields(stop)?;
-            let described = mapping::describe(&fields, &collection.mapping());
+            let described = described_fields(&collection, &fields, stop)?;
             let mut shown = json!({"mappings": described});
             if is_detailed {
                 shown["quire"] = mapping::details(&fields);
@@ -112,9 +118,17 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
     let shows_unmapped = call.params.flag("include_unmapped")?.unwrap_or(false);
     let named = call.params.text("fields").map(patterns);
     let (engine, selection) = (call.state.clone(), Selection::of(&call)?);
+    let now = engine.now_millis();
     let body = call.take_small_body().await?;
     let body = parse(&body.bytes)?;
-    known(&body, "_field_caps", &["fields"])?;
+    known(&body, "_field_caps", &["fields", "index_filter"])?;
+    let wanted = match body.get("index_filter") {
+        None | Some(Value::Null) => None,
+        Some(query) => {
+            let query = Map::from_iter([("query".to_owned(), query.clone())]);
+            Some(query_of(&query, now)?)
+        }
+    };
     let in_body = match body.get("fields") {
         Some(Value::String(names)) => Some(patterns(names)),
         Some(Value::Array(names)) => {
@@ -129,7 +143,16 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
         ));
     };
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let collections = selection.plain_and_frozen(engine)?;
+        let mut collections = selection.plain_and_frozen(engine)?;
+        if let Some((query, texts)) = wanted {
+            let mut kept = Vec::new();
+            for collection in collections {
+                if has_match(engine, &collection, (query.clone(), &texts), stop)? {
+                    kept.push(collection);
+                }
+            }
+            collections = kept;
+        }
         let mut types: BTreeMap<String, BTreeMap<String, OfType>> = BTreeMap::new();
         for collection in &collections {
             for (path, rule) in leaves(collection, stop)? {
@@ -163,6 +186,27 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
         Ok(Answer::ok(&json!({"indices": names, "fields": fields})))
     };
     engine.search(work).await?
+}
+
+/// Whether a document of a collection matches a query.
+fn has_match(
+    engine: &Engine,
+    collection: &Searched,
+    (mut query, texts): (Query, &WholeTexts),
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Outcome<bool> {
+    let searched = std::slice::from_ref(collection);
+    let mappings = Mappings::of_searched(engine, searched);
+    limit_to(&mut query, texts, Filter::All, &mappings)?;
+    let views = [collection.view()?];
+    derive_types(&mut query, &mappings, &views, stop)?;
+    find_objects(&mut query, &views, stop)?;
+    let any = query
+        .limit(1)
+        .prepare()
+        .map_err(|error| failed(error.into()))?;
+    let found = View::query_all(&views, &any, &options(stop)).map_err(failed)?;
+    Ok(!found.hits.is_empty())
 }
 
 /// What mappings say of a field for those who read it: values by name.
@@ -217,8 +261,25 @@ fn leaves(
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<BTreeMap<String, Value>> {
     let fields = collection.fields(stop)?;
-    let shown = mapping::describe(&fields, &collection.mapping());
-    Ok(mapping::leaves(&shown))
+    Ok(mapping::leaves(&described_fields(
+        collection, &fields, stop,
+    )?))
+}
+
+/// The mapping of a collection with these fields.
+fn described_fields(
+    collection: &Searched,
+    fields: &CollectionFields,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Outcome<Value> {
+    let (mapping, view) = (collection.mapping(), collection.view()?);
+    let mut dates = BTreeSet::new();
+    for path in mapping::maybe_dates(fields, &mapping) {
+        if is_dates(&view, path, stop)? {
+            dates.insert(path.to_owned());
+        }
+    }
+    Ok(mapping::describe(fields, &mapping, &dates))
 }
 
 fn patterns(text: &str) -> Vec<String> {

@@ -160,7 +160,8 @@ impl Selection {
             Err(failure) if failure.status == StatusCode::NOT_FOUND => None,
             other => Some(other),
         });
-        Ok((opened.collect::<Outcome<_>>()?, filter_of(&first)?))
+        let filter = filter_of(&first, engine.now_millis())?;
+        Ok((opened.collect::<Outcome<_>>()?, filter))
     }
 
     /// The collections, each with the names and the filters that it is searched by.
@@ -427,12 +428,15 @@ pub(crate) fn views(collections: &[Searched]) -> Outcome<Vec<View>> {
 }
 
 /// What matches one of the filters; everything if there is none.
-fn filter_of(filters: &[Value]) -> Outcome<Filter> {
+fn filter_of(filters: &[Value], now: i64) -> Outcome<Filter> {
     match filters {
         [] => Ok(Filter::All),
-        [one] => filter(one),
+        [one] => filter(one, now),
         several => Ok(Filter::Or(
-            several.iter().map(filter).collect::<Outcome<_>>()?,
+            several
+                .iter()
+                .map(|one| filter(one, now))
+                .collect::<Outcome<_>>()?,
         )),
     }
 }

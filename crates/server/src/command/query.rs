@@ -20,6 +20,7 @@ use crate::http::buffers::LARGE_BYTES;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::execute::{SEARCH_BYTES_MAX, failed, options};
+use crate::search::objects::find_objects;
 use crate::search::state::SearchState;
 use crate::unknown_fields;
 
@@ -37,7 +38,7 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     drop(body);
     let refused = |error: &dyn std::fmt::Display| Failure::illegal_argument(error.to_string());
     let query = text.query().map_err(|error| refused(&error))?;
-    let query = query.prepare().map_err(|error| refused(&error))?;
+    query.clone().prepare().map_err(|error| refused(&error))?;
     let turn = state.engine.search_turn().await?;
     let held = state.buffers.hold(memory_of(&text), state.memory_timeout);
     let mut held = held.await?;
@@ -47,6 +48,11 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
         let view = view.map_err(|error| Failure::engine(&error, Some(&name)))?;
         let key_field = collection.settings().key_field.clone();
         let explains = text.explain || noted.is_some();
+        let mut query = query;
+        find_objects(&mut query, std::slice::from_ref(&view), stop)?;
+        let query = query
+            .prepare()
+            .map_err(|error| Failure::illegal_argument(error.to_string()))?;
         let (mut found, warnings) =
             execute(engine, &view, &query, &text, explains, &key_field, stop)?;
         if let (Some(noted), Some(plan)) = (&noted, &found.explain) {

@@ -37,6 +37,7 @@ use crate::collections::selection::{Searched, Selection, views};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::failure::{Failure, Outcome};
+use crate::search::derived::derive_types;
 use crate::search::execute::{failed, options};
 use crate::search::filter::WholeTexts;
 use crate::search::limit::limit_to;
@@ -86,7 +87,8 @@ impl Work {
         let mappings = Mappings::of_searched(engine, &sources);
         limit_to(&mut query, &texts, filter, &mappings)?;
         let views = views(&sources)?;
-        find_objects(&mut query.filter, &views, &|| false)?;
+        derive_types(&mut query, &mappings, &views, &|| false)?;
+        find_objects(&mut query, &views, &|| false)?;
         let prepare = |query: Query| query.prepare().map_err(|error| failed(error.into()));
         let job = Arc::new(Job {
             query: prepare(find(query.filter.clone()))?,

@@ -41,7 +41,7 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     if matches!(act, Act::Delete) && !body.contains_key("query") {
         return Err(Failure::validation("query is missing"));
     }
-    let (mut query, texts) = query_of(&body)?;
+    let (mut query, texts) = query_of(&body, state.engine.now_millis())?;
     manner.check_slice(limit_to_slice(&mut query, &body)?)?;
     drop(body);
     let memory = BatchMemory::reserve(&state, &manner).await?;

@@ -41,7 +41,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
     let members = ["_source", "index", "query", "size", "slice", "sort"];
     known(source, "source", &members)?;
     let from = names(source.get("index"))?;
-    let (mut query, texts) = query_of(source)?;
+    let (mut query, texts) = query_of(source, state.engine.now_millis())?;
     manner.check_slice(limit_to_slice(&mut query, source)?)?;
     if let Some(sort) = source.get("sort").filter(|sort| !sort.is_null()) {
         query.order = orders(sort, false)?;

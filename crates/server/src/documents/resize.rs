@@ -123,7 +123,7 @@ async fn resize(call: Call<SearchState>, kind: Kind) -> Outcome<Answer> {
             versions: None,
             fields: Fields::default(),
         };
-        let query = query_of(&Map::new())?;
+        let query = query_of(&Map::new(), engine.now_millis())?;
         let work = Work::new(engine, &selection, query, act, manner, memory);
         work.inspect_err(|_| discard(engine, target))
     };

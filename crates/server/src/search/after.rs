@@ -14,7 +14,8 @@ use super::filter::{scalar, unsupported};
 use crate::collections::coerce::{number_or_boolean, text_of};
 use crate::http::failure::Outcome;
 
-/// The documents that come after these values in these orders. Some clients send numbers and
+/// The documents that come after these values in these orders, and the filters that those at them
+/// match, all of these. Some clients send numbers and
 /// booleans as text: a text that is one stands for it where no document `has_text` in the field.
 ///
 /// # Errors
@@ -24,7 +25,7 @@ pub(crate) fn after(
     orders: &[Order],
     values: &[Json],
     has_text: impl Fn(Filter) -> Outcome<bool>,
-) -> Outcome<Filter> {
+) -> Outcome<(Filter, Vec<Filter>)> {
     if orders.is_empty() || values.len() != orders.len() {
         return Err(unsupported(format!(
             "[search_after] has {} values and [sort] has {} fields: there must be a value for each",
@@ -34,14 +35,36 @@ pub(crate) fn after(
     }
     let (mut any, mut level) = (Vec::new(), Vec::new());
     for (order, value) in orders.iter().zip(values) {
-        let at = match value.is_null() {
+        let at = match value.is_null() && order.missing.is_none() {
             true => Place::without_value(order),
             false => Place::of_value(order, value_of(order, value, &has_text)?),
         };
         any.push(Filter::And([level.as_slice(), &[at.after]].concat()));
         level.extend(at.equal);
     }
-    Ok(Filter::Or(any))
+    Ok((Filter::Or(any), level))
+}
+
+/// What `_shard_doc` is of a hit in one of several collections, which may have documents of the
+/// same key: the number of the collection among those that are searched, and the key.
+pub(crate) fn place_text(number: usize, key: &Key) -> String {
+    format!("{number}:{key}")
+}
+
+/// The number of the collection and the key of a [`place_text`], the last of some values.
+///
+/// # Errors
+/// 400 if it is none.
+pub(crate) fn place_of(values: &[Json]) -> Outcome<(usize, String)> {
+    let last = values.last().cloned().unwrap_or_default();
+    let place = last.as_str().and_then(|text| text.split_once(':'));
+    let place = place.and_then(|(number, key)| Some((number.parse().ok()?, key.to_owned())));
+    place.ok_or_else(|| {
+        unsupported(format!(
+            "[search_after] has [{last}] for [_shard_doc]: it must be the last value of [sort] of \
+             a hit"
+        ))
+    })
 }
 
 /// A place in one order.
@@ -69,12 +92,24 @@ impl Place {
         let upto = upto(order, &value, true);
         let before = self::upto(order, &value, false);
         let beyond = !upto.clone();
+        // Where documents without a value have this one, or one that comes before it.
+        let (is_at, is_before) = match &order.missing {
+            None => (false, order.missing_first),
+            Some(missing) => match order.direction {
+                Direction::Ascending => (*missing == value, *missing < value),
+                Direction::Descending => (*missing == value, *missing > value),
+            },
+        };
+        let at = upto.and(!before);
         Place {
-            after: match order.missing_first {
+            after: match is_at || is_before {
                 true => has_value(order).and(beyond),
                 false => beyond,
             },
-            equal: vec![upto, !before],
+            equal: vec![match is_at {
+                true => at.or(!has_value(order)),
+                false => at,
+            }],
         }
     }
 }

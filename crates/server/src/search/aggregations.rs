@@ -9,6 +9,7 @@ mod body;
 mod bucket_kinds;
 mod complete;
 mod composite;
+mod empty;
 mod filled;
 mod histograms;
 mod key_text;
@@ -29,6 +30,7 @@ mod weighted;
 mod write;
 
 pub(crate) use complete::complete;
+pub(crate) use empty::add_empty;
 pub(crate) use kind::Aggregation;
 pub(crate) use mapped::adapt;
 pub(crate) use parse::{KINDS, aggregations};

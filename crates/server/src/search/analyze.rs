@@ -1,10 +1,11 @@
 //! `_analyze`: the tokens that an analyzer makes of a text. Nothing here analyzes what it indexes;
 //! clients use it to look at their own texts.
 
+use quiredb::Mapping;
 use serde_json::{Map, Value as Json, json};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::filter::{known, unsupported};
+use super::filter::{known, text, unsupported};
 use super::request::parse;
 use crate::collections::selection::Selection;
 use crate::engine::Engine;
@@ -37,33 +38,44 @@ const TOKENS_SETTING: &str = "index.analyze.max_token_count";
 
 /// `GET|POST /_analyze`, `/{collection}/_analyze`
 pub(crate) async fn analyze(call: Call<Engine>) -> Outcome<Answer> {
-    let mut tokens_max = TOKENS_MAX;
+    let (mut tokens_max, mut mappings) = (TOKENS_MAX, Vec::new());
     if call.path_param("collection").is_some() {
         let selection = Selection::of(&call)?;
-        let limit = move |engine: &Engine| {
+        let settings = move |engine: &Engine| {
             let collections = selection.collections(engine)?;
             let limits = collections.iter().filter_map(|collection| {
                 let settings = collection.settings();
                 let limit = settings.api.settings.get(TOKENS_SETTING)?;
                 limit.as_str()?.parse().ok()
             });
-            Ok::<Option<usize>, Failure>(limits.min())
+            let mappings = collections.iter().map(|one| one.settings().mapping.clone());
+            Ok::<(Option<usize>, Vec<Mapping>), Failure>((limits.min(), mappings.collect()))
         };
-        tokens_max = call.state.read(limit).await??.unwrap_or(TOKENS_MAX);
+        let limit;
+        (limit, mappings) = call.state.read(settings).await??;
+        tokens_max = limit.unwrap_or(TOKENS_MAX);
     }
     let body = call.take_small_body().await?;
     let body = parse(&body.bytes)?;
     known(
         &body,
         "_analyze",
-        &["analyzer", "tokenizer", "text", "explain"],
+        &["analyzer", "tokenizer", "field", "text", "explain"],
     )?;
     let explains = match body.get("explain") {
         None => false,
         Some(Json::Bool(explains)) => *explains,
         Some(_) => return Err(unsupported("[explain] must be a boolean")),
     };
-    let (analyzer, name, is_tokenizer) = analyzer_of(&body)?;
+    let (analyzer, name, is_tokenizer) = match body.get("field") {
+        None | Some(Json::Null) => analyzer_of(&body)?,
+        Some(field) => (analyzer_of_field(&body, field, &mappings)?, "", false),
+    };
+    let name = match (name, analyzer) {
+        ("", Analyzer::Keyword) => "keyword",
+        ("", _) => "standard",
+        (name, _) => name,
+    };
     let refused = || Failure::validation("text is missing: it is a string, or a list of strings");
     let texts: Vec<&str> = match body.get("text") {
         Some(Json::String(text)) => vec![text],
@@ -86,6 +98,43 @@ pub(crate) async fn analyze(call: Call<Engine>) -> Outcome<Answer> {
         (true, false) => json!({"detail": {"custom_analyzer": false, "analyzer": made}}),
         (true, true) => json!({"detail": {"custom_analyzer": true, "tokenizer": made}}),
     }))
+}
+
+/// The analyzer of a field: that of its mapping, or the standard one, as of text that no mapping
+/// names.
+fn analyzer_of_field(
+    body: &Map<String, Json>,
+    field: &Json,
+    mappings: &[Mapping],
+) -> Outcome<Analyzer> {
+    if body.contains_key("analyzer") || body.contains_key("tokenizer") {
+        return Err(unsupported("[field] can't be beside an analyzer"));
+    }
+    let field = text(Some(field), "[field] must be the name of a field")?;
+    let [mapping] = mappings else {
+        return Err(Failure::illegal_argument(
+            "[field] is analyzed as in one collection: name it in the path",
+        ));
+    };
+    let Some(kind) = mapping.kind(field) else {
+        return Ok(Analyzer::Standard);
+    };
+    if !kind.is_text() {
+        return Err(Failure::illegal_argument(format!(
+            "Can't process field [{field}], Analysis requests are only supported on tokenized \
+             fields"
+        )));
+    }
+    let mut rules = mapping.fields().into_iter();
+    let rule = rules.find(|(path, ..)| path == field);
+    let named = rule.and_then(|(_, _, rule)| rule.get("analyzer")?.as_str().map(str::to_owned));
+    match (kind.is_analyzed(), named.as_deref()) {
+        (false, _) | (true, Some("keyword")) => Ok(Analyzer::Keyword),
+        (true, None | Some("standard" | "default")) => Ok(Analyzer::Standard),
+        (true, Some(other)) => Err(unsupported(format!(
+            "[{field}] has the analyzer [{other}]: there are [keyword] and [standard]"
+        ))),
+    }
 }
 
 /// The analyzer or the tokenizer that a body names, its name, and whether it is a tokenizer.

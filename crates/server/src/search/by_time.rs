@@ -18,7 +18,10 @@ const PAGE_MAX: u64 = 1_000;
 /// Whether the first order of a query is one of dates, those without one last.
 pub(crate) fn is_by_time(query: &Query) -> bool {
     let first = query.order.first();
-    first.is_some_and(|first| first.by == OrderedAs::Cast(Cast::Date) && !first.missing_first)
+    first.is_some_and(|first| {
+        let is_last = !first.missing_first && first.missing.is_none();
+        first.by == OrderedAs::Cast(Cast::Date) && is_last
+    })
 }
 
 /// What every hit of the page of a query matches, if its first order is one of dates and there are

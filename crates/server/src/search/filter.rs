@@ -5,10 +5,11 @@
 //! give a wrong answer.
 
 use quiredb::ID;
-use quiredb::query::{Field, Filter, Pattern, Value, field};
+use quiredb::query::{Cast, Field, Filter, Pattern, Value, field};
 use serde_json::{Map, Value as Json};
 use std::ops::Bound;
 
+use super::dates::DateReading;
 use crate::http::failure::{Failure, Outcome};
 
 type Object = Map<String, Json>;
@@ -79,29 +80,30 @@ impl WholeTexts {
     }
 }
 
-/// Translates a query to a filter, where no mapping is known.
-pub(crate) fn filter(query: &Json) -> Outcome<Filter> {
+/// Translates a query to a filter, where no mapping is known. `now` is the current time, in
+/// milliseconds since 1970 UTC.
+pub(crate) fn filter(query: &Json, now: i64) -> Outcome<Filter> {
     let mut texts = WholeTexts::default();
-    let filter = filter_with(query, &mut texts)?;
+    let filter = filter_with(query, &mut texts, now)?;
     texts.check(|_| false)?;
     Ok(filter)
 }
 
 /// Translates a query to a filter, which holds once `texts` are checked. Recursion is as deep as
 /// the JSON is nested, which the JSON parser bounds.
-pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts) -> Outcome<Filter> {
+pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts, now: i64) -> Outcome<Filter> {
     let object = object(query, "query")?;
     let (name, body) = only_entry(object, "query")?;
     match name {
         "match_all" => known_query(self::object(body, name)?, name, &[]).map(|()| Filter::All),
         "match_none" => known_query(self::object(body, name)?, name, &[]).map(|()| Filter::none()),
-        "bool" => boolean(self::object(body, name)?, texts),
+        "bool" => boolean(self::object(body, name)?, texts, now),
         "constant_score" => {
             let body = self::object(body, name)?;
             known_query(body, name, &["filter"])?;
             let inner = body.get("filter");
             let needs = || unsupported("[constant_score] needs a [filter]");
-            filter_with(inner.ok_or_else(needs)?, texts)
+            filter_with(inner.ok_or_else(needs)?, texts, now)
         }
         "term" => {
             let (at, value, ignores_case) = on_field(body, name, &["value"], &[])?;
@@ -129,7 +131,7 @@ pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts) -> Outcome<Filte
             like(at, Pattern::wildcard(pattern), ignores_case)
         }
         "terms" => terms(self::object(body, name)?),
-        "range" => range(self::object(body, name)?),
+        "range" => range(self::object(body, name)?, now),
         "exists" => {
             let body = self::object(body, name)?;
             known_query(body, name, &["field"])?;
@@ -163,7 +165,7 @@ pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts) -> Outcome<Filte
 
 /// `bool`: without scores, `must` is the same as `filter`. `should` selects documents if there is
 /// neither `filter` nor `must`, or if `minimum_should_match` says so.
-fn boolean(body: &Object, texts: &mut WholeTexts) -> Outcome<Filter> {
+fn boolean(body: &Object, texts: &mut WholeTexts, now: i64) -> Outcome<Filter> {
     let name = "bool";
     let clauses = ["filter", "must", "must_not", "should"];
     // The Java clients send that the clauses of `must_not` count alone, which they do.
@@ -179,10 +181,10 @@ fn boolean(body: &Object, texts: &mut WholeTexts) -> Outcome<Filter> {
         match body.get(clause) {
             None | Some(Json::Null) => Ok(Vec::new()),
             Some(Json::Array(queries)) => {
-                let filters = queries.iter().map(|query| filter_with(query, texts));
+                let filters = queries.iter().map(|query| filter_with(query, texts, now));
                 filters.collect()
             }
-            Some(query) => Ok(vec![filter_with(query, texts)?]),
+            Some(query) => Ok(vec![filter_with(query, texts, now)?]),
         }
     };
     let (mut all, should) = ([of("filter")?, of("must")?].concat(), of("should")?);
@@ -219,13 +221,15 @@ fn terms(body: &Object) -> Outcome<Filter> {
     on(at, |field| field.is_in(values.clone()))
 }
 
-fn range(body: &Object) -> Outcome<Filter> {
+fn range(body: &Object, now: i64) -> Outcome<Filter> {
     let (path, bounds) = only_field(body, "range")?;
     let bounds = object(bounds, "range")?;
     // The last four are how clients of older versions say it.
     let ends = ["gt", "gte", "lt", "lte"];
     let older = ["from", "to", "include_lower", "include_upper"];
-    known_query(bounds, "range", &[ends, older].concat())?;
+    let hows = ["format", "time_zone", "relation"];
+    known_query(bounds, "range", &[&ends[..], &older, &hows].concat())?;
+    check_relation(bounds)?;
     let bound = |name: &str| match bounds.get(name) {
         None | Some(Json::Null) => Ok(None),
         Some(value) => scalar(value, "range").map(Some),
@@ -263,8 +267,76 @@ fn range(body: &Object) -> Outcome<Filter> {
     };
     let lower = one(lower, "[gt], [gte] and [from]")?;
     let upper = one(upper, "[lt], [lte] and [to]")?;
-    let range = |path: &str| Filter::Range(path.into(), lower.clone(), upper.clone());
-    either(path, range)
+    match dates(bounds, &lower, &upper, now)? {
+        Some((lower, upper)) => either(path, |path| {
+            Filter::Cast(Cast::Date, path.into(), lower.clone(), upper.clone())
+        }),
+        None => either(path, |path| {
+            Filter::Range(path.into(), lower.clone(), upper.clone())
+        }),
+    }
+}
+
+/// `relation` is about fields whose values are ranges: a value that is in a range fulfils all of
+/// them but one.
+fn check_relation(bounds: &Object) -> Outcome<()> {
+    let relation = match bounds.get("relation") {
+        None | Some(Json::Null) => return Ok(()),
+        Some(relation) => relation.as_str().unwrap_or_default().to_ascii_lowercase(),
+    };
+    match relation.as_str() {
+        "intersects" | "within" | "contains" => Ok(()),
+        other => Err(unsupported(format!(
+            "[relation] of [range] is [intersects], [within] or [contains], not [{other}]"
+        ))),
+    }
+}
+
+/// The bounds of a range in milliseconds since 1970, where it says how its dates are to be read.
+/// Those that are milliseconds already stay numbers, of which the field may be.
+fn dates(
+    bounds: &Object,
+    lower: &Bound<Value>,
+    upper: &Bound<Value>,
+    now: i64,
+) -> Outcome<Option<(Bound<Value>, Bound<Value>)>> {
+    let how = |name: &str| match bounds.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(value) => text(Some(value), &format!("[{name}] of [range] is text")).map(Some),
+    };
+    let (format, zone) = (how("format")?, how("time_zone")?);
+    if format.is_none() && zone.is_none() {
+        return Ok(None);
+    }
+    let reading = DateReading::of(format, zone, now);
+    let reading = reading.map_err(|what| unsupported(format!("[range]: {what}")))?;
+    let is_number = |bound: &Bound<Value>| match bound {
+        Bound::Included(value) | Bound::Excluded(value) => value.as_f64().is_some(),
+        Bound::Unbounded => true,
+    };
+    if reading.takes_millis() && is_number(lower) && is_number(upper) {
+        return Ok(None);
+    }
+    let read = |bound: &Bound<Value>, is_lower: bool| -> Outcome<Bound<Value>> {
+        let (value, is_included) = match bound {
+            Bound::Unbounded => return Ok(Bound::Unbounded),
+            Bound::Included(value) => (value, true),
+            Bound::Excluded(value) => (value, false),
+        };
+        let said = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        let (first, last) = reading.ends(&said).ok_or_else(|| {
+            let format = format.unwrap_or("strict_date_optional_time||epoch_millis");
+            unsupported(format!(
+                "failed to parse date field [{said}] with format [{format}]"
+            ))
+        })?;
+        let at = Value::from(if is_lower == is_included { first } else { last });
+        Ok(match is_included {
+            true => Bound::Included(at),
+            false => Bound::Excluded(at),
+        })
+    };
+    Ok(Some((read(lower, true)?, read(upper, false)?)))
 }
 
 /// A filter about the field that a query names.

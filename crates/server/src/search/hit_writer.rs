@@ -4,6 +4,7 @@ use quiredb::query::{Cast, Hit, Order, OrderedAs};
 use quiredb::{ID, ValueRef, View, Within};
 use std::sync::Arc;
 
+use super::after::place_text;
 use super::execute::failed;
 use super::shown_fields::ShownFields;
 use crate::documents::source::Source;
@@ -21,6 +22,8 @@ pub(crate) struct HitWriter {
     pub(crate) orders: Vec<Order>,
     pub(crate) with_version: bool,
     pub(crate) with_seq_no: bool,
+    /// Whether the last order is by the place in one of several collections.
+    pub(crate) by_place: bool,
 }
 
 impl HitWriter {
@@ -46,13 +49,21 @@ impl HitWriter {
             if !std::mem::take(&mut is_first) {
                 out.push(b',');
             }
-            self.write(index_of(views, *hit), &found, out);
+            let number = number_of(views, *hit);
+            let index = views.get(number).map_or("", View::collection_name);
+            self.write(index, number, &found, out);
         }
         Ok((hits.len(), None))
     }
 
-    /// Appends a hit.
-    pub(crate) fn write(&self, index: &str, found: &quiredb::Found, out: &mut Vec<u8>) {
+    /// Appends a hit in the collection of this name and of this number among those searched.
+    pub(crate) fn write(
+        &self,
+        index: &str,
+        number: usize,
+        found: &quiredb::Found,
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(b"{\"_index\":");
         write_string(index, out);
         if self.with_id {
@@ -84,7 +95,11 @@ impl HitWriter {
             out.extend_from_slice(if at == 0 { b",\"sort\":[" } else { b"," });
             if order.path.as_str() == ID {
                 // As text, as `_id` is elsewhere.
-                write_string(&found.key.to_string(), out);
+                let text = match self.by_place && at + 1 == self.orders.len() {
+                    true => place_text(number, &found.key),
+                    false => found.key.to_string(),
+                };
+                write_string(&text, out);
                 continue;
             }
             let value = order.value_of(&found.document);
@@ -105,12 +120,12 @@ impl HitWriter {
     }
 }
 
-/// The name of the collection that a hit is in. Shards are numbered across all collections.
-fn index_of(views: &[View], hit: Hit) -> &str {
+/// The number of the collection that a hit is in. Shards are numbered across all collections.
+pub(crate) fn number_of(views: &[View], hit: Hit) -> usize {
     let mut end = 0;
-    let found = views.iter().find(|view| {
+    let found = views.iter().position(|view| {
         end += view.partition_count();
         hit.shard < end
     });
-    found.map_or("", View::collection_name)
+    found.unwrap_or(views.len())
 }

@@ -8,13 +8,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-use super::after::after;
-use super::aggregations::{Answers, complete, write};
+use super::after::{after, place_of};
+use super::aggregations::{Answers, add_empty, complete, write};
 use super::by_key::page_by_key;
 use super::by_time::{is_by_time, page_bound};
+use super::derived::derive_types;
 use super::execute::{failed, options};
 use super::filter::{unsupported, whole_text};
-use super::hit_writer::HitWriter;
+use super::hit_writer::{HitWriter, number_of};
 use super::objects::find_objects;
 use super::request::Request;
 use super::searching::Searching;
@@ -84,7 +85,7 @@ impl Search {
         let tail = tail(&views, &request, answer)?;
         let writer = HitWriter {
             orders: query.order,
-            ..writer_of(&request)
+            ..writer_of(&views, &request)
         };
         let is_scored = writer.orders.is_empty() && !hits.is_empty();
         let head = head(
@@ -169,7 +170,7 @@ impl Search {
                         if !std::mem::take(&mut self.is_first) {
                             out.push(b',');
                         }
-                        self.writer.write(index, &found, &mut out);
+                        self.writer.write(index, 0, &found, &mut out);
                         if out.len() >= PIECE_BYTES {
                             break;
                         }
@@ -244,7 +245,7 @@ impl Hits {
 }
 
 /// How the hits of a search are written.
-pub(crate) fn writer_of(request: &Request) -> HitWriter {
+pub(crate) fn writer_of(views: &[View], request: &Request) -> HitWriter {
     HitWriter {
         source: request.source.clone(),
         fields: Arc::clone(&request.fields),
@@ -252,6 +253,7 @@ pub(crate) fn writer_of(request: &Request) -> HitWriter {
         orders: request.query.order.clone(),
         with_version: request.with_version,
         with_seq_no: request.with_seq_no,
+        by_place: request.by_place && views.len() > 1,
     }
 }
 
@@ -276,11 +278,35 @@ pub(crate) fn find_hits(
     held: Option<(&mut Held, &Buffers)>,
 ) -> Outcome<Found> {
     let searching = Searching::begin(views, Use::Query);
-    let found = found_of(views, request, stop, begun, held);
+    let mut found = found_of(views, request, stop, begun, held);
+    if let Ok(found) = &mut found {
+        add_values(views, request, stop, found)?;
+    }
     if found.is_ok() {
         searching.end_of_groups(&request.groups);
     }
     found
+}
+
+/// Adds buckets of the values that no document has that matches, where they are wanted.
+fn add_values(
+    views: &[View],
+    request: &Request,
+    stop: &(dyn Fn() -> bool + Sync),
+    found: &mut Found,
+) -> Outcome<()> {
+    let run = |mut query: Query| {
+        derive_types(&mut query, &request.mappings, views, stop)?;
+        find_objects(&mut query, views, stop)?;
+        let query = query.prepare().map_err(|error| failed(error.into()))?;
+        let options = Options {
+            memory_bytes_max: request.limits.memory_bytes,
+            ..options(stop)
+        };
+        View::query_all(views, &query, &options).map_err(failed)
+    };
+    let (query, answer) = (&found.query, &mut found.answer);
+    add_empty(&request.aggregations, query, answer, &request.visible, run)
 }
 
 fn found_of(
@@ -292,7 +318,8 @@ fn found_of(
 ) -> Outcome<Found> {
     let mut query = request.query.clone();
     name_whole_texts(views, &mut query, stop)?;
-    find_objects(&mut query.filter, views, stop)?;
+    derive_types(&mut query, &request.mappings, views, stop)?;
+    find_objects(&mut query, views, stop)?;
     let limits = request.limits;
     let is_over = || {
         let mut timeout = limits.timeout.iter();
@@ -301,6 +328,7 @@ fn found_of(
     let clock = || begun.elapsed();
     let options = Options {
         partial: limits.partial && limits.timeout.is_some(),
+        memory_bytes_max: limits.memory_bytes,
         clock: request.noted.is_some().then_some(&clock),
         ..options(&is_over)
     };
@@ -349,6 +377,18 @@ fn found_of(
         true => run(of_all)?,
         false => Answer::default(),
     };
+    let has_text = |strings: Filter| {
+        let any = find(strings).limit(1);
+        Ok(!run(any)?.hits.is_empty())
+    };
+    if request.by_place && views.len() > 1 {
+        let hits = after_place(views, of_page, values, has_text, (run, page))?;
+        return Ok(Found {
+            hits: Hits::Places(hits.into_iter()),
+            answer,
+            query,
+        });
+    }
     let hits = match by_key(views, &of_page, values)? {
         Some((view, key)) => {
             let size = usize::try_from(of_page.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
@@ -371,11 +411,7 @@ fn found_of(
             }
         }
         None => {
-            let has_text = |strings: Filter| {
-                let any = find(strings).limit(1);
-                Ok(!run(any)?.hits.is_empty())
-            };
-            let beyond = after(&of_page.order, values, has_text)?;
+            let (beyond, _) = after(&of_page.order, values, has_text)?;
             let filter = of_page.filter.clone().and(beyond);
             Hits::Places(page(Query { filter, ..of_page })?.hits.into_iter())
         }
@@ -385,6 +421,47 @@ fn found_of(
         answer,
         query,
     })
+}
+
+/// The page after a place in several collections: first the documents of the same key and of the
+/// same values in the collections after it, then those that come after in the orders.
+fn after_place(
+    views: &[View],
+    of_page: Query,
+    values: &[Json],
+    has_text: impl Fn(Filter) -> Outcome<bool>,
+    (run, page): (
+        impl Fn(Query) -> Outcome<Answer>,
+        impl Fn(Query) -> Outcome<Answer>,
+    ),
+) -> Outcome<Vec<Hit>> {
+    let (number, key) = place_of(values)?;
+    let mut values = values.to_vec();
+    if let Some(last) = values.last_mut() {
+        *last = key.into();
+    }
+    let (beyond, at) = after(&of_page.order, &values, has_text)?;
+    let limited = |filter: Filter| Query {
+        filter: of_page.filter.clone().and(filter),
+        ..of_page.clone()
+    };
+    let limit = of_page.limit.unwrap_or(u64::MAX);
+    let mut hits = run(Query {
+        limit: None,
+        ..limited(Filter::And(at))
+    })?
+    .hits;
+    hits.retain(|hit| number_of(views, *hit) > number);
+    hits.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let limit = limit - hits.len() as u64;
+    if limit > 0 {
+        let rest = Query {
+            limit: Some(limit),
+            ..limited(beyond)
+        };
+        hits.extend(page(rest)?.hits);
+    }
+    Ok(hits)
 }
 
 /// A query of the total and the aggregates, which are about all documents, and one of the page.
@@ -411,8 +488,8 @@ fn by_key<'v>(
     let is_about_id = query.order.iter().any(|order| order.path.as_str() == ID);
     if is_about_id && views.len() > 1 {
         return Err(unsupported(
-            "[search_after] with [_id], [_doc] or [_shard_doc] is about one collection: two of \
-             them may have documents of the same id",
+            "[search_after] with [_id] or [_doc] is about one collection: two of them may have \
+             documents of the same id; [_shard_doc] as the last order is about several",
         ));
     }
     match (views, query.order.as_slice(), values) {
@@ -502,7 +579,11 @@ pub(crate) fn tail(views: &[View], request: &Request, answer: Answer) -> Outcome
     let mut out = b"]}".to_vec();
     if !request.aggregations.is_empty() {
         let faceted = answer.facets.into_iter().map(|(_, faceted)| faceted);
-        let said = complete(&request.aggregations, faceted.collect())?;
+        let said = complete(
+            &request.aggregations,
+            faceted.collect(),
+            request.mappings.buckets_max(),
+        )?;
         let how = Answers {
             typed: request.typed_keys,
             views,

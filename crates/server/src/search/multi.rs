@@ -180,6 +180,11 @@ fn answer(
             Arc::new(views(&collections)?)
         }
     };
+    // More than other searches have is reserved for this one alone.
+    let memory_bytes = request.limits.memory_bytes;
+    if memory_bytes > SEARCH_BYTES_MAX {
+        held.resize(memory_bytes + out_bytes)?;
+    }
     // A page by key reserves documents in memory of its own; else it is that of the whole request.
     let own = match request.search_after.is_some() {
         true => {

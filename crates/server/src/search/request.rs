@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::aggregations::{Aggregation, adapt, aggregations};
-use super::execute::Limits;
+use super::execute::{Limits, SEARCH_BYTES_MAX};
 use super::filter::{WholeTexts, filter_with, known, object, text, unsupported};
 use super::lease::lease;
 use super::limit::limit_to;
 use super::shown_fields::ShownFields;
-use super::sort::{orders, orders_of_text};
+use super::sort::{ends_in_shard_doc, orders, orders_of_text};
 use crate::collections::coerce::Mappings;
 use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::{Failure, Outcome};
@@ -42,6 +42,10 @@ pub(crate) struct Request {
     pub(crate) query: Query,
     /// What of the query holds only with some mappings.
     pub(crate) texts: WholeTexts,
+    /// The documents that it is limited to, whatever it is about.
+    pub(crate) visible: Filter,
+    /// Those of the collections that it was adapted to.
+    pub(crate) mappings: Mappings,
     pub(crate) aggregations: Vec<Aggregation>,
     /// Which part of a hit's document is shown.
     pub(crate) source: Source,
@@ -52,6 +56,8 @@ pub(crate) struct Request {
     pub(crate) limits: Limits,
     /// The place in the order after which the page begins.
     pub(crate) search_after: Option<Vec<Json>>,
+    /// Whether the last order is `_shard_doc`: by key, and documents of one key by collection.
+    pub(crate) by_place: bool,
     /// The point in time that is searched, and its new lease.
     pub(crate) point: Option<(String, Option<Duration>)>,
     /// The lease of a scroll, if the search begins one.
@@ -88,6 +94,7 @@ impl Request {
             "pit",
             "stored_fields",
             "seq_no_primary_term",
+            "quire",
             "slice",
             "stats",
             "timeout",
@@ -113,7 +120,7 @@ impl Request {
         {
             return Err(Failure::illegal_argument("batchedReduceSize must be >= 2"));
         }
-        let (mut query, texts) = query_of(&body)?;
+        let (mut query, texts) = query_of(&body, now)?;
         let is_sliced = limit_to_slice(&mut query, &body)?;
         let point = point(&body)?;
         let search_after = search_after(&body)?;
@@ -130,6 +137,7 @@ impl Request {
             (None, Some(sort)) => orders(sort, ties)?,
             (None, None) => Vec::new(),
         };
+        let by_place = ends_in_shard_doc(body.get("sort"), params.text("sort"));
         query.skip = number(&body, params, "from", 0)?;
         if query.skip > 0 && (scroll.is_some() || search_after.is_some()) {
             return Err(Failure::validation(
@@ -174,12 +182,15 @@ impl Request {
         Ok(Request {
             query,
             texts,
+            visible: Filter::All,
+            mappings: Mappings::default(),
             aggregations,
             source,
             fields: Arc::new(ShownFields::of(&body)?),
             with_id,
             limits: limits(&body, params)?,
             search_after,
+            by_place,
             point,
             scroll,
             typed_keys: params.flag("typed_keys")?.unwrap_or(false),
@@ -205,16 +216,18 @@ impl Request {
         {
             fields.adapt(mappings)?;
         }
+        self.visible = mappings.convert(filter.clone())?;
         limit_to(&mut self.query, &self.texts, filter, mappings)?;
         adapt(&mut self.aggregations, mappings)?;
+        self.mappings = mappings.clone();
         self.query.facets = Aggregation::facets(&self.aggregations);
         Ok(())
     }
 
     /// The query of a count: all documents that it matches.
-    pub(crate) fn count(body: &Map<String, Json>) -> Outcome<(Query, WholeTexts)> {
+    pub(crate) fn count(body: &Map<String, Json>, now: i64) -> Outcome<(Query, WholeTexts)> {
         known(body, "count", &["query"])?;
-        let (query, texts) = query_of(body)?;
+        let (query, texts) = query_of(body, now)?;
         Ok((query.limit(0).with_count(), texts))
     }
 }
@@ -230,11 +243,11 @@ pub(crate) fn parse(body: &[u8]) -> Outcome<Map<String, Json>> {
 }
 
 /// The query of a body, which holds once the texts are checked against the mappings.
-pub(crate) fn query_of(body: &Map<String, Json>) -> Outcome<(Query, WholeTexts)> {
+pub(crate) fn query_of(body: &Map<String, Json>, now: i64) -> Outcome<(Query, WholeTexts)> {
     let mut texts = WholeTexts::default();
     let query = match body.get("query") {
         None | Some(Json::Null) => find_all(),
-        Some(query) => find(filter_with(query, &mut texts)?),
+        Some(query) => find(filter_with(query, &mut texts, now)?),
     };
     Ok((query, texts))
 }
@@ -372,7 +385,41 @@ fn limits(body: &Map<String, Json>, params: &Params) -> Outcome<Limits> {
     Ok(Limits {
         timeout,
         partial: partial.unwrap_or(false),
+        memory_bytes: memory(body)?,
     })
+}
+
+/// What finding the hits may hold: `{"quire": {"memory": "64mb"}}`.
+fn memory(body: &Map<String, Json>) -> Outcome<usize> {
+    let own = match body.get("quire") {
+        None | Some(Json::Null) => return Ok(SEARCH_BYTES_MAX),
+        Some(own) => object(own, "quire")?,
+    };
+    known(own, "quire", &["memory"])?;
+    let bytes = match own.get("memory") {
+        None | Some(Json::Null) => return Ok(SEARCH_BYTES_MAX),
+        Some(Json::String(text)) => bytes(text),
+        Some(number) => number
+            .as_u64()
+            .and_then(|bytes| usize::try_from(bytes).ok()),
+    };
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        unsupported("[memory] of [quire] is a number of bytes, or text such as \"64mb\"")
+    })
+}
+
+/// A number of bytes, with a unit or without.
+fn bytes(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    let unit: usize = match unit {
+        "" | "b" => 1,
+        "kb" => 1 << 10,
+        "mb" => 1 << 20,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<usize>().ok()?.checked_mul(unit)
 }
 
 fn time(text: &str) -> Option<Duration> {

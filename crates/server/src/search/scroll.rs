@@ -107,7 +107,7 @@ impl Scroll {
         } = find_hits(&views, &request, stop, begun, None)?;
         let writer = HitWriter {
             orders: query.order,
-            ..writer_of(&request)
+            ..writer_of(&views, &request)
         };
         let (count, total_as_int) = (answer.count, request.total_as_int);
         let is_partial = answer.is_partial;
@@ -260,7 +260,7 @@ impl Scroll {
                         if at > 0 {
                             out.push(b',');
                         }
-                        self.writer.write(of.collection_name(), found, &mut out);
+                        self.writer.write(of.collection_name(), 0, found, &mut out);
                     }
                     left -= page.found.len();
                     let (is_last, is_ended) = (page.is_last, page.wants.is_some());

@@ -127,7 +127,7 @@ impl ShownFields {
         let cast = self.mappings.cast(&Path::new(path));
         let millis = own.as_date_millis();
         if let Some(millis) = millis.filter(|_| cast == Some(Cast::Date) || format.is_some()) {
-            let format = format.unwrap_or(&DateFormat::Iso);
+            let format = format.unwrap_or(&DateFormat::ISO);
             return Some(format.write(millis, &TimeZone::UTC).into());
         }
         let said = own.as_str().map(|text| text.into_owned());

@@ -4,13 +4,13 @@ use quiredb::ID;
 use quiredb::query::{Order, field};
 use serde_json::Value as Json;
 
-use super::filter::{check_field, known, object, only_entry, text, unsupported};
+use super::filter::{check_field, known, object, only_entry, scalar, text, unsupported};
 use crate::http::failure::Outcome;
 
 /// The orders of a `sort` in a body: a field, an object `{FIELD: "desc"}` or `{FIELD: {"order":
 /// "desc"}}`, or a list of these. A document with several values of a field is sorted by the least
 /// ascending, and by the greatest descending. Null is no value: documents with it alone come last,
-/// or first where `missing` says so, as those without the field.
+/// or first or as another value where `missing` says so, as those without the field.
 ///
 /// `_shard_doc` is the order of keys, which a later page can begin in. So is `_doc` if `ties` is
 /// true; otherwise it is the order in which documents are found.
@@ -33,6 +33,23 @@ pub(crate) fn orders_of_text(sort: &str, ties: bool) -> Outcome<Vec<Order>> {
     Ok(orders)
 }
 
+/// Whether the last order of a `sort` is `_shard_doc`.
+pub(crate) fn ends_in_shard_doc(sort: Option<&Json>, text: Option<&str>) -> bool {
+    let last = match (text, sort) {
+        (Some(text), _) => {
+            let last = text.rsplit(',').next().unwrap_or_default();
+            return last.split(':').next() == Some("_shard_doc");
+        }
+        (None, Some(Json::Array(sorts))) => sorts.last(),
+        (None, one) => one,
+    };
+    match last {
+        Some(Json::String(name)) => name == "_shard_doc",
+        Some(Json::Object(how)) => how.contains_key("_shard_doc"),
+        _ => false,
+    }
+}
+
 fn order(sort: &Json, ties: bool) -> Outcome<Option<Order>> {
     if let Some(at) = sort.as_str() {
         return by(at, "asc", ties, false);
@@ -49,15 +66,17 @@ fn order(sort: &Json, ties: bool) -> Outcome<Option<Order>> {
         let what = format!("[mode] of a [sort] {direction} must be [{natural}]");
         return Err(unsupported(what));
     }
-    let missing_first = match how.get("missing").map(Json::as_str) {
-        None | Some(Some("_last")) => false,
-        Some(Some("_first")) => true,
-        Some(_) => {
-            let what = "[missing] of a [sort] must be [_last] or [_first]";
-            return Err(unsupported(what));
-        }
+    let (missing_first, missing) = match how.get("missing") {
+        None | Some(Json::Null) => (false, None),
+        Some(Json::String(place)) if place == "_last" => (false, None),
+        Some(Json::String(place)) if place == "_first" => (true, None),
+        Some(value) => (false, Some(scalar(value, "missing")?)),
     };
-    by(at, direction, ties, missing_first)
+    let order = by(at, direction, ties, missing_first)?;
+    Ok(order.map(|order| match missing {
+        Some(value) if order.path.as_str() != ID => order.missing_as(value),
+        _ => order,
+    }))
 }
 
 /// The order by one field. Nothing is scored, so `_score` is no order, and without ties nor is

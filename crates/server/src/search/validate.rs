@@ -28,7 +28,7 @@ pub(crate) async fn validate(call: Call<Engine>) -> Outcome<Answer> {
                 let what = format!("request does not support [{other}]");
                 return Err(Failure::parse(what));
             }
-            let (mut query, texts) = query_of(&body)?;
+            let (mut query, texts) = query_of(&body, engine.now_millis())?;
             let mappings = Mappings::of_searched(engine, &collections);
             limit_to(&mut query, &texts, filter, &mappings)
         };

@@ -615,7 +615,7 @@ async fn what_is_not_known_is_refused_by_its_name() {
             "[script]",
         ),
         (
-            json!({"terms": {"field": "shop", "min_doc_count": 0}}),
+            json!({"terms": {"field": "shop", "min_doc_count": -1}}),
             "[min_doc_count]",
         ),
         (json!({"terms": {"field": "shop", "include": "a&b"}}), "'&'"),
@@ -771,8 +771,21 @@ async fn buckets_past_the_memory_of_a_search_are_an_error_that_says_so() {
     }}});
     let reply = site.call("POST /many/_search", aggs.to_string()).await;
     assert!(
-        reply.status != 200 && reply.text.contains("memory"),
+        reply.status != 200 && reply.text.contains("[memory] of [quire]"),
         "{}",
         reply.text
     );
+    let mut more = aggs.clone();
+    more["quire"] = json!({"memory": "50mb"});
+    let answer = site.call("POST /many/_search", more.to_string()).await;
+    let answer = answer.done(200);
+    assert_eq!(answer["aggregations"]["a"]["buckets"][9]["doc_count"], 1);
+    let lines = format!("{{\"index\":\"many\"}}\n{more}\n");
+    let answer = site.call("POST /_msearch", lines).await.done(200);
+    assert_eq!(answer["responses"][0]["status"], 200, "{answer}");
+    for wrong in [json!("much"), json!(0), json!({})] {
+        more["quire"]["memory"] = wrong;
+        let reply = site.call("POST /many/_search", more.to_string()).await;
+        assert_eq!(reply.status, 400, "{}", reply.text);
+    }
 }

@@ -102,6 +102,11 @@ folders! {
     search_exists: "search.exists";
     search_match: "search.match";
     search_types: "search.types";
+    search_dates: "search.dates";
+    search_pages: "search.pages";
+    search_sort: "search.sort";
+    search_aggregation: "search.aggregation";
+    search_untyped: "search.untyped";
     shippers: "shippers";
     tasks: "tasks";
     versions: "versions";

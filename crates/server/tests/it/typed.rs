@@ -261,7 +261,7 @@ async fn fields_are_shown_by_their_types_and_formats() {
     assert_eq!(shown[0].1, json!({"d": ["2026-01-31T11:00:00.000Z"]}));
     for refused in [
         json!({"fields": [{"field": "n", "format": "yyyy"}]}),
-        json!({"docvalue_fields": [{"field": "d", "format": "ww"}]}),
+        json!({"docvalue_fields": [{"field": "d", "format": "qq"}]}),
         json!({"fields": [5]}),
     ] {
         assert_eq!(

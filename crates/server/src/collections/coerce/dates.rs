@@ -4,10 +4,10 @@ use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use quiredb::query::{CalendarUnit, Cast, Filter, Path, Rounding, Value};
+use quiredb::query::{Cast, Filter, Path, Value};
 
-use crate::http::failure::Outcome;
-use crate::search::dates::{DateFormat, Moment, is_date_math, moment};
+use crate::http::failure::{Failure, Outcome};
+use crate::search::dates::{DateFormat, DateReading, Moment, is_date_math, moment};
 use crate::search::filter::unsupported;
 
 /// Follows every text that begins with what is before it.
@@ -24,14 +24,14 @@ const OFFSET_MAX: i64 = 26 * HOUR;
 ///
 /// All texts of the field are dates. So those whose day is well between the bounds need no look:
 /// they are found as texts, and only those near a bound are read as dates.
-pub(super) fn between(
+pub(crate) fn between(
     path: Path,
     lower: &Bound<Value>,
     upper: &Bound<Value>,
     now: i64,
 ) -> Outcome<Filter> {
-    let lower = instant(&computed(lower, true, now)?, true)?;
-    let upper = instant(&computed(upper, false, now)?, false)?;
+    let lower = instant(lower, true, now)?;
+    let upper = instant(upper, false, now)?;
     let cast = |lower: Bound<i64>, upper: Bound<i64>| {
         let (lower, upper) = (lower.map(Value::from), upper.map(Value::from));
         Filter::Cast(Cast::Date, path.clone(), lower, upper)
@@ -96,15 +96,25 @@ fn day(millis: i64) -> Option<String> {
 }
 
 /// A bound as milliseconds since 1970 UTC.
-fn instant(bound: &Bound<Value>, is_lower: bool) -> Outcome<Bound<i64>> {
-    match (bound, millis(bound, is_lower)) {
-        (Unbounded, _) => Ok(Unbounded),
-        (_, Some(bound)) => Ok(bound),
-        (Included(value) | Excluded(value), None) => Err(no_date(value)),
-    }
+fn instant(bound: &Bound<Value>, is_lower: bool, now: i64) -> Outcome<Bound<i64>> {
+    let (value, is_included) = match bound {
+        Unbounded => return Ok(Unbounded),
+        Included(value) => (value, true),
+        Excluded(value) => (value, false),
+    };
+    let said = match value.as_str() {
+        Some(text) => DateReading::usual(now).ends(&text),
+        None => value.as_date_millis().map(|at| (at, at)),
+    };
+    let (first, last) = said.ok_or_else(|| no_date(value))?;
+    let at = if is_lower == is_included { first } else { last };
+    Ok(match is_included {
+        true => Included(at),
+        false => Excluded(at),
+    })
 }
 
-fn no_date(value: &Value) -> crate::http::failure::Failure {
+fn no_date(value: &Value) -> Failure {
     let shown = value.as_str().map_or_else(|| value.to_string(), Into::into);
     unsupported(format!(
         "failed to parse date field [{shown}] with format \
@@ -122,7 +132,7 @@ fn computed(bound: &Bound<Value>, is_lower: bool, now: i64) -> Outcome<Bound<Val
         };
         let how = Moment {
             now,
-            format: &DateFormat::Iso,
+            format: &DateFormat::ISO,
             zone: "UTC",
             is_rounded_up: is_lower == is_excluded,
         };
@@ -146,14 +156,18 @@ pub(super) fn nanos(
     now: i64,
 ) -> Outcome<Filter> {
     let (lower, upper) = (computed(lower, true, now)?, computed(upper, false, now)?);
-    let of_numbers = numbers(&path, instant(&lower, true)?, instant(&upper, false)?);
+    let of_numbers = numbers(
+        &path,
+        instant(&lower, true, now)?,
+        instant(&upper, false, now)?,
+    );
     let of_text = Filter::Range(path, text(&lower, true), text(&upper, false));
     Ok(of_text.or(of_numbers))
 }
 
 fn text(bound: &Bound<Value>, is_lower: bool) -> Bound<Value> {
     let whole = |value: &Value| match value.as_str() {
-        Some(text) if unit(&text).is_some() => Value::from(format!("{text}{AFTER_ALL}").as_str()),
+        Some(text) if is_part(&text) => Value::from(format!("{text}{AFTER_ALL}").as_str()),
         _ => value.clone(),
     };
     match bound {
@@ -163,34 +177,7 @@ fn text(bound: &Bound<Value>, is_lower: bool) -> Bound<Value> {
     }
 }
 
-/// A bound in milliseconds since 1970 UTC; none if it has no value, or one that is no date.
-fn millis(bound: &Bound<Value>, is_lower: bool) -> Option<Bound<i64>> {
-    let (value, is_included) = match bound {
-        Unbounded => return None,
-        Included(value) => (value, true),
-        Excluded(value) => (value, false),
-    };
-    let start = value.as_date_millis()?;
-    let is_end = is_lower != is_included;
-    let unit = value.as_str().and_then(|text| unit(&text));
-    let at = match unit.filter(|_| is_end) {
-        Some(unit) => Rounding::calendar(unit, "UTC")?.next(start)? - 1,
-        None => start,
-    };
-    Some(match is_included {
-        true => Included(at),
-        false => Excluded(at),
-    })
-}
-
-/// The part of a date that a text ends with, if that is longer than a second.
-fn unit(text: &str) -> Option<CalendarUnit> {
-    match text.len() {
-        4 => Some(CalendarUnit::Year),
-        7 => Some(CalendarUnit::Month),
-        10 => Some(CalendarUnit::Day),
-        13 => Some(CalendarUnit::Hour),
-        16 => Some(CalendarUnit::Minute),
-        _ => None,
-    }
+/// Whether a text is a date without a minute or a second.
+fn is_part(text: &str) -> bool {
+    matches!(text.len(), 4 | 7 | 10 | 13 | 16)
 }

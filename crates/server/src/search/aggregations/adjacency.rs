@@ -3,12 +3,12 @@
 use quiredb::query::{Facet, FacetKind, Filter};
 use serde_json::Value as Json;
 
-use super::body::Body;
+use super::body::{Body, Reading};
 use super::kind::{Kind, QUERIES_MAX};
 use crate::http::failure::Outcome;
 use crate::search::filter::{filter, object};
 
-pub(super) fn adjacency_matrix(body: &Json) -> Outcome<(Kind, Facet)> {
+pub(super) fn adjacency_matrix(body: &Json, reading: &Reading) -> Outcome<(Kind, Facet)> {
     let names = ["filters", "separator", "show_only_intersecting"];
     let body = Body::of("adjacency_matrix", body, &names)?;
     let filters = body.get("filters");
@@ -18,7 +18,7 @@ pub(super) fn adjacency_matrix(body: &Json) -> Outcome<(Kind, Facet)> {
     let only_both = body.flag("show_only_intersecting")?;
     let mut all: Vec<(String, Filter)> = Vec::new();
     for (name, query) in object(filters, "filters")? {
-        all.push((name.clone(), filter(query)?));
+        all.push((name.clone(), filter(query, reading.now)?));
     }
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     let (count, mut cells) = (all.len(), Vec::new());

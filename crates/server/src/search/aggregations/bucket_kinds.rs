@@ -24,15 +24,15 @@ pub(super) fn bucket_kind(
         "terms" => terms(body, inner)?,
         "rare_terms" => rare_terms(body)?,
         "multi_terms" => multi_terms(body, inner)?,
-        "adjacency_matrix" => adjacency_matrix(body)?,
+        "adjacency_matrix" => adjacency_matrix(body, reading)?,
         "histogram" => histogram(body)?,
         "date_histogram" => date_histogram(body, reading)?,
         "range" => range(body)?,
         "date_range" => date_range(body, reading)?,
         "composite" => composite(body)?,
-        "filters" => filters(body)?,
+        "filters" => filters(body, reading)?,
         "filter" => {
-            let filters = FacetKind::Filters(vec![filter(body)?]);
+            let filters = FacetKind::Filters(vec![filter(body, reading.now)?]);
             (Kind::Single("filter"), filters.into())
         }
         "missing" => {
@@ -49,7 +49,7 @@ pub(super) fn bucket_kind(
     }))
 }
 
-fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
+fn filters(body: &Json, reading: &Reading) -> Outcome<(Kind, Facet)> {
     let body = Body::of(
         "filters",
         body,
@@ -61,13 +61,13 @@ fn filters(body: &Json) -> Outcome<(Kind, Facet)> {
     match given.ok_or_else(|| body.refused("[filters] cannot be empty"))? {
         Json::Array(all) => {
             for query in all {
-                filters.push(filter(query)?);
+                filters.push(filter(query, reading.now)?);
             }
         }
         Json::Object(all) => {
             names = Some(all.keys().cloned().collect::<Vec<_>>());
             for query in all.values() {
-                filters.push(filter(query)?);
+                filters.push(filter(query, reading.now)?);
             }
         }
         _ => return Err(refused()),

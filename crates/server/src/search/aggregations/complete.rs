@@ -6,7 +6,6 @@ use super::filled::filled;
 use super::kind::{Aggregation, Kind};
 use super::pipeline::{beside, within};
 use super::said::{Said, SaidBucket};
-use super::terms::BUCKETS_MAX;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::unsupported;
 
@@ -14,13 +13,26 @@ use crate::search::filter::unsupported;
 ///
 /// # Errors
 /// 400 if there are more buckets than an answer may have, or a path of a pipeline leads nowhere.
-pub(crate) fn complete(all: &[Aggregation], faceted: Vec<Faceted>) -> Outcome<Vec<Said>> {
-    let mut left = BUCKETS_MAX;
+pub(crate) fn complete(
+    all: &[Aggregation],
+    faceted: Vec<Faceted>,
+    buckets_max: u64,
+) -> Outcome<Vec<Said>> {
+    let mut left = Left {
+        buckets: buckets_max,
+        of: buckets_max,
+    };
     level(all, faceted, &mut left)
 }
 
+/// How many buckets an answer may still have, and may have at all.
+struct Left {
+    buckets: u64,
+    of: u64,
+}
+
 // Recursion ends with the aggregations, which are not nested deep.
-fn level(all: &[Aggregation], faceted: Vec<Faceted>, left: &mut u64) -> Outcome<Vec<Said>> {
+fn level(all: &[Aggregation], faceted: Vec<Faceted>, left: &mut Left) -> Outcome<Vec<Said>> {
     let mut faceted = faceted.into_iter();
     let mut said: Vec<Said> = Vec::with_capacity(all.len());
     for one in all {
@@ -48,11 +60,14 @@ fn level(all: &[Aggregation], faceted: Vec<Faceted>, left: &mut u64) -> Outcome<
     Ok(said)
 }
 
-fn of_buckets(one: &Aggregation, buckets: Vec<Bucket>, left: &mut u64) -> Outcome<Vec<SaidBucket>> {
-    let buckets = filled(one, buckets, *left)?;
-    *left = left
-        .checked_sub(buckets.len() as u64)
-        .ok_or_else(too_many)?;
+fn of_buckets(
+    one: &Aggregation,
+    buckets: Vec<Bucket>,
+    left: &mut Left,
+) -> Outcome<Vec<SaidBucket>> {
+    let buckets = filled(one, buckets, left.buckets)?;
+    let after = left.buckets.checked_sub(buckets.len() as u64);
+    left.buckets = after.ok_or_else(|| too_many(left.of))?;
     let mut said = Vec::with_capacity(buckets.len());
     for bucket in buckets {
         said.push(SaidBucket {
@@ -71,9 +86,9 @@ fn of_buckets(one: &Aggregation, buckets: Vec<Bucket>, left: &mut u64) -> Outcom
     Ok(said)
 }
 
-fn too_many() -> Failure {
+fn too_many(buckets_max: u64) -> Failure {
     unsupported(format!(
-        "the answer would have more than {BUCKETS_MAX} buckets: set a smaller [size] or a larger \
-         interval, or page with [composite]"
+        "the answer would have more than {buckets_max} buckets: set a smaller [size] or a larger \
+         interval, page with [composite], or raise the setting [search.max_buckets] of the cluster"
     ))
 }

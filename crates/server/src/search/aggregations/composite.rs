@@ -7,8 +7,9 @@ use serde_json::Value as Json;
 use super::body::Body;
 use super::histograms::{date_shape, rounding};
 use super::kind::{CompositeSource, Kind};
-use super::terms::{BUCKETS_MAX, direction_of};
+use super::terms::direction_of;
 use crate::http::failure::Outcome;
+use crate::search::execute::BUCKETS_MAX;
 use crate::search::filter::{object, only_entry, scalar};
 
 /// Buckets of a page by default, as in OpenSearch.

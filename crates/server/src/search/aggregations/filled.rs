@@ -33,10 +33,33 @@ pub(super) fn filled(
             Ok(named.filter(|bucket| bucket.count > 0).collect())
         }
         Kind::Histogram(histogram) => {
+            let mut buckets = buckets;
+            let hard = histogram.hard;
+            buckets.retain(|bucket| match bucket.key.first().and_then(Value::as_f64) {
+                // Without the offset, as in OpenSearch.
+                Some(start) => {
+                    let start = start - histogram.offset;
+                    hard.min.is_none_or(|min| start >= min)
+                        && hard.max.is_none_or(|max| start <= max)
+                }
+                None => true,
+            });
             let buckets = intervals(histogram, facet, buckets, buckets_max)?;
             Ok(ordered(&histogram.shape, buckets))
         }
         Kind::DateHistogram(histogram) => {
+            let mut buckets = buckets;
+            let hard = histogram.hard;
+            buckets.retain(
+                |bucket| match bucket.key.first().and_then(Value::as_date_millis) {
+                    // A moment is before the end of its bounds, as in OpenSearch.
+                    Some(start) => {
+                        hard.min.is_none_or(|min| start >= min)
+                            && hard.max.is_none_or(|max| start < max)
+                    }
+                    None => true,
+                },
+            );
             let buckets = date_intervals(histogram, facet, buckets, buckets_max)?;
             Ok(ordered(&histogram.shape, buckets))
         }

@@ -4,7 +4,9 @@ use quiredb::query::{BucketKey, Buckets, Facet, Missing, Rounding, Source};
 use serde_json::Value as Json;
 
 use super::body::{Body, Reading};
-use super::kind::{BucketsOrder, DateHistogram, DateShape, Histogram, HistogramShape, Kind};
+use super::kind::{
+    BucketsOrder, DateHistogram, DateShape, HardBounds, Histogram, HistogramShape, Kind,
+};
 use super::terms::direction_of;
 use crate::http::failure::Outcome;
 use crate::search::dates::{
@@ -23,6 +25,7 @@ pub(super) fn histogram(body: &Json) -> Outcome<(Kind, Facet)> {
         "order",
         "missing",
         "extended_bounds",
+        "hard_bounds",
     ];
     let body = Body::of("histogram", body, &names)?;
     let interval = body.number("interval")?.filter(|interval| *interval > 0.0);
@@ -32,15 +35,16 @@ pub(super) fn histogram(body: &Json) -> Outcome<(Kind, Facet)> {
         width: interval,
         offset,
     };
-    let bounds = bounds(&body, &|value| {
-        value.as_f64().filter(|number| number.is_finite())
-    })?;
+    let read = |value: &Json| value.as_f64().filter(|number| number.is_finite());
+    let (bounds, hard) = (bounds(&body, &read)?, hard_bounds(&body, &read)?);
+    check_within(&body, bounds, hard)?;
     let shape = shape(&body)?;
     let facet = facet(&body, key, &shape)?;
     let histogram = Histogram {
         interval,
         offset,
         bounds,
+        hard,
         shape,
     };
     Ok((Kind::Histogram(histogram), facet))
@@ -60,6 +64,7 @@ pub(super) fn date_histogram(body: &Json, reading: &Reading) -> Outcome<(Kind, F
         "order",
         "missing",
         "extended_bounds",
+        "hard_bounds",
     ];
     let body = Body::of("date_histogram", body, &names)?;
     let (rounding, dates) = (rounding(&body)?, date_shape(&body)?);
@@ -69,12 +74,15 @@ pub(super) fn date_histogram(body: &Json, reading: &Reading) -> Outcome<(Kind, F
         zone: body.text("time_zone")?.unwrap_or("UTC"),
         is_rounded_up: false,
     };
-    let bounds = bounds(&body, &|value| millis_of(value, &how))?;
+    let read = |value: &Json| millis_of(value, &how);
+    let (bounds, hard) = (bounds(&body, &read)?, hard_bounds(&body, &read)?);
+    check_within(&body, bounds, hard)?;
     let shape = shape(&body)?;
     let facet = facet(&body, BucketKey::Date(rounding.clone()), &shape)?;
     let histogram = DateHistogram {
         rounding,
         bounds,
+        hard,
         dates,
         shape,
     };
@@ -99,7 +107,7 @@ pub(super) fn date_shape(body: &Body<'_>) -> Outcome<DateShape> {
     let zone = Rounding::fixed(1, zone)
         .ok_or_else(|| body.refused(&format!("[time_zone] [{zone}] is not known")))?;
     Ok(DateShape {
-        format: format.unwrap_or(DateFormat::Iso),
+        format: format.unwrap_or(DateFormat::ISO),
         zone: zone.zone().clone(),
     })
 }
@@ -177,6 +185,50 @@ fn shape(body: &Body<'_>) -> Outcome<HistogramShape> {
         keyed: body.flag("keyed")?,
         order,
     })
+}
+
+/// `hard_bounds`: `min`, `max`, or both.
+fn hard_bounds<T: PartialOrd + Copy>(
+    body: &Body<'_>,
+    read: &dyn Fn(&Json) -> Option<T>,
+) -> Outcome<HardBounds<T>> {
+    let Some(bounds) = body.get("hard_bounds") else {
+        return Ok(HardBounds {
+            min: None,
+            max: None,
+        });
+    };
+    let bounds = object(bounds, "hard_bounds")?;
+    known(bounds, "hard_bounds", &["min", "max"])?;
+    let end = |name: &str| match bounds.get(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(value) => match read(value) {
+            Some(end) => Ok(Some(end)),
+            None => Err(body.refused(&format!("[{name}] of [hard_bounds] can't be [{value}]"))),
+        },
+    };
+    let (min, max) = (end("min")?, end("max")?);
+    match (min, max) {
+        (Some(min), Some(max)) if min > max => {
+            Err(body.refused("[hard_bounds] has a [max] that is less than its [min]"))
+        }
+        _ => Ok(HardBounds { min, max }),
+    }
+}
+
+/// Refuses extended bounds that go beyond hard ones.
+fn check_within<T: PartialOrd + Copy>(
+    body: &Body<'_>,
+    extended: Option<(T, T)>,
+    hard: HardBounds<T>,
+) -> Outcome<()> {
+    let Some((min, max)) = extended else {
+        return Ok(());
+    };
+    match hard.min.is_some_and(|least| min < least) || hard.max.is_some_and(|most| max > most) {
+        true => Err(body.refused("[extended_bounds] have to be inside [hard_bounds]")),
+        false => Ok(()),
+    }
 }
 
 /// `extended_bounds`: `min` and `max`, both.

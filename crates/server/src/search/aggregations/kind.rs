@@ -70,6 +70,8 @@ pub(super) enum Kind {
 pub(super) struct TermsShape {
     /// Those of more documents are not shown: of `rare_terms`.
     pub(super) documents_max: Option<u64>,
+    /// The values of documents that do not match have a bucket too.
+    pub(super) has_empty: bool,
     /// The type of the values: that of the mapping, or else the one that the request names.
     pub(super) field: Option<FieldKind>,
     /// How dates are written, if the values are.
@@ -91,6 +93,7 @@ pub(super) struct Histogram {
     pub(super) interval: f64,
     pub(super) offset: f64,
     pub(super) bounds: Option<(f64, f64)>,
+    pub(super) hard: HardBounds<f64>,
     pub(super) shape: HistogramShape,
 }
 
@@ -98,8 +101,16 @@ pub(super) struct Histogram {
 pub(super) struct DateHistogram {
     pub(super) rounding: Rounding,
     pub(super) bounds: Option<(i64, i64)>,
+    pub(super) hard: HardBounds<i64>,
     pub(super) dates: DateShape,
     pub(super) shape: HistogramShape,
+}
+
+/// The bounds that the buckets of a histogram are between.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HardBounds<T> {
+    pub(super) min: Option<T>,
+    pub(super) max: Option<T>,
 }
 
 /// Which buckets of a histogram are shown.
@@ -129,7 +140,7 @@ impl DateShape {
     /// ISO 8601 in UTC.
     pub(super) fn utc() -> DateShape {
         DateShape {
-            format: DateFormat::Iso,
+            format: DateFormat::ISO,
             zone: TimeZone::UTC,
         }
     }

@@ -4,6 +4,7 @@
 use quiredb::FieldKind;
 use quiredb::query::{BucketKey, Buckets, Facet, FacetKind, Path, Rounding, Source, Value};
 
+use super::empty::check;
 use super::kind::{Aggregation, DateShape, Kind};
 use crate::collections::coerce::Mappings;
 use crate::http::failure::{Failure, Outcome};
@@ -13,8 +14,13 @@ use crate::http::failure::{Failure, Outcome};
 /// # Errors
 /// 400 for a number of a field whose values are text.
 pub(crate) fn adapt(all: &mut [Aggregation], mappings: &Mappings) -> Outcome<()> {
+    check(all, true)?;
+    adapt_all(all, mappings)
+}
+
+fn adapt_all(all: &mut [Aggregation], mappings: &Mappings) -> Outcome<()> {
     for one in all {
-        adapt(&mut one.inner, mappings)?;
+        adapt_all(&mut one.inner, mappings)?;
         let Some(facet) = &mut one.facet else {
             continue;
         };

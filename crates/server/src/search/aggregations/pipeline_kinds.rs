@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::body::Body;
 use super::kind::{Gaps, Pipeline, PipelineKind};
 use super::moving::{Moving, MovingFunction};
-use super::terms::{BUCKETS_MAX, direction_of};
+use super::terms::{SIZE_MAX, direction_of};
 use crate::http::failure::Outcome;
 use crate::search::filter::{object, only_entry};
 use quire_model::ordered::Direction;
@@ -113,9 +113,9 @@ fn bucket_sort(body: &Json) -> Outcome<Pipeline> {
     }
     let size = match body.get("size") {
         None => None,
-        Some(_) => Some(body.whole("size", 0, 1..=BUCKETS_MAX)? as usize),
+        Some(_) => Some(body.whole("size", 0, 1..=SIZE_MAX)? as usize),
     };
-    let from = body.whole("from", 0, 0..=BUCKETS_MAX)? as usize;
+    let from = body.whole("from", 0, 0..=SIZE_MAX)? as usize;
     let path = Vec::new();
     Ok(Pipeline {
         what: PipelineKind::BucketSort { by, from, size },

@@ -15,7 +15,7 @@ use crate::search::filter::{object, only_entry, scalar, text, unsupported};
 
 /// Buckets by default, and at the most as in OpenSearch.
 const SIZE_DEFAULT: u64 = 10;
-pub(super) const BUCKETS_MAX: u64 = 65_535;
+pub(super) const SIZE_MAX: u64 = i32::MAX as u64;
 
 /// Documents of a rare term by default, and at the most as in OpenSearch.
 const RARE_DEFAULT: u64 = 1;
@@ -44,9 +44,10 @@ pub(super) fn terms(body: &Json, inner: &[Aggregation]) -> Outcome<(Kind, Facet)
     let body = Body::of("terms", body, &[&names[..], &WITHOUT_EFFECT].concat())?;
     body.only("show_term_doc_count_error", &json!(false))?;
     let mut buckets = Buckets::by([source(&body, text_filter(&body)?)?]);
-    limit(&mut buckets, &body, inner)?;
+    let least = limit(&mut buckets, &body, inner, 0)?;
     let shape = TermsShape {
         field: value_type(&body)?,
+        has_empty: least == 0,
         ..TermsShape::default()
     };
     Ok((Kind::Terms(shape), Facet::buckets(buckets)))
@@ -94,7 +95,7 @@ pub(super) fn multi_terms(body: &Json, inner: &[Aggregation]) -> Outcome<(Kind, 
         dates.push(is_date.then(DateShape::utc));
     }
     let mut buckets = Buckets::by(sources);
-    limit(&mut buckets, &body, inner)?;
+    limit(&mut buckets, &body, inner, 1)?;
     Ok((Kind::MultiTerms(dates), Facet::buckets(buckets)))
 }
 
@@ -114,11 +115,16 @@ fn value_type(body: &Body<'_>) -> Outcome<Option<FieldKind>> {
     Ok(name.and_then(FieldKind::named))
 }
 
-/// `size`, `min_doc_count` and `order`.
-fn limit(buckets: &mut Buckets, body: &Body<'_>, inner: &[Aggregation]) -> Outcome<()> {
-    buckets.limit = Some(body.whole("size", SIZE_DEFAULT, 1..=BUCKETS_MAX)?);
-    // A value that no matching document has is not known here.
-    buckets.documents_min = body.whole("min_doc_count", 1, 1..=u64::MAX)?;
+/// `size`, `min_doc_count` and `order`. Returns the fewest documents of a bucket, at least `least`.
+fn limit(
+    buckets: &mut Buckets,
+    body: &Body<'_>,
+    inner: &[Aggregation],
+    least: u64,
+) -> Outcome<u64> {
+    buckets.limit = Some(body.whole("size", SIZE_DEFAULT, 1..=SIZE_MAX)?);
+    let documents_min = body.whole("min_doc_count", 1, least..=u64::MAX)?;
+    buckets.documents_min = documents_min.max(1);
     buckets.order = match body.get("order") {
         None => vec![BucketOrder {
             by: BucketOrderBy::Count,
@@ -130,7 +136,7 @@ fn limit(buckets: &mut Buckets, body: &Body<'_>, inner: &[Aggregation]) -> Outco
         }
         Some(one) => vec![order(one, inner)?],
     };
-    Ok(())
+    Ok(documents_min)
 }
 
 fn order(order: &Json, inner: &[Aggregation]) -> Outcome<BucketOrder> {

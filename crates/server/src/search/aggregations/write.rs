@@ -225,6 +225,7 @@ fn write_hits(
         orders: shape.orders.clone(),
         with_version: shape.with_version,
         with_seq_no: shape.with_seq_no,
+        by_place: false,
     };
     let score = match hits.is_empty() || !shape.orders.is_empty() {
         true => "null",

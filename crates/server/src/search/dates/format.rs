@@ -1,14 +1,18 @@
 //! [`DateFormat`]: dates as text, by a pattern of Java or by a name of OpenSearch.
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use quiredb::query::Value;
 use std::fmt::Write;
 
+use super::pattern::{Grain, Part, iso_offset, parts, read_parts, write_part};
+
 /// How dates are written and read.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum DateFormat {
+pub(crate) struct DateFormat(Form);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Form {
     /// `2026-01-31T12:00:00.000Z`, or with an offset.
     Iso,
     Millis,
@@ -16,50 +20,85 @@ pub(crate) enum DateFormat {
     Pattern(Vec<Part>),
 }
 
-/// A part of a pattern.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Part {
-    Text(String),
-    Year,
-    Month,
-    MonthName,
-    Day,
-    DayName,
-    Hour,
-    Minute,
-    Second,
-    /// This number of digits.
-    Fraction(usize),
-    /// Of the zone; `Z` for UTC if it is true.
-    Offset(bool),
-}
-
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+/// The names of OpenSearch's formats and their patterns; each has a name with `strict_` too.
+const NAMED: [(&str, &str); 43] = [
+    ("date", "yyyy-MM-dd"),
+    ("year_month_day", "yyyy-MM-dd"),
+    ("year_month", "yyyy-MM"),
+    ("year", "yyyy"),
+    ("date_hour", "yyyy-MM-dd'T'HH"),
+    ("date_hour_minute", "yyyy-MM-dd'T'HH:mm"),
+    ("date_hour_minute_second", "yyyy-MM-dd'T'HH:mm:ss"),
+    (
+        "date_hour_minute_second_fraction",
+        "yyyy-MM-dd'T'HH:mm:ss.SSS",
+    ),
+    (
+        "date_hour_minute_second_millis",
+        "yyyy-MM-dd'T'HH:mm:ss.SSS",
+    ),
+    ("date_time", "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"),
+    ("date_time_no_millis", "yyyy-MM-dd'T'HH:mm:ssXXX"),
+    ("ordinal_date", "yyyy-DDD"),
+    ("ordinal_date_time", "yyyy-DDD'T'HH:mm:ss.SSSXXX"),
+    ("ordinal_date_time_no_millis", "yyyy-DDD'T'HH:mm:ssXXX"),
+    ("week_date", "YYYY-'W'ww-e"),
+    ("week_date_time", "YYYY-'W'ww-e'T'HH:mm:ss.SSSXXX"),
+    ("week_date_time_no_millis", "YYYY-'W'ww-e'T'HH:mm:ssXXX"),
+    ("weekyear", "YYYY"),
+    ("week_year", "YYYY"),
+    ("weekyear_week", "YYYY-'W'ww"),
+    ("weekyear_week_day", "YYYY-'W'ww-e"),
+    ("hour", "HH"),
+    ("hour_minute", "HH:mm"),
+    ("hour_minute_second", "HH:mm:ss"),
+    ("hour_minute_second_fraction", "HH:mm:ss.SSS"),
+    ("hour_minute_second_millis", "HH:mm:ss.SSS"),
+    ("time", "HH:mm:ss.SSSXXX"),
+    ("time_no_millis", "HH:mm:ssXXX"),
+    ("t_time", "'T'HH:mm:ss.SSSXXX"),
+    ("t_time_no_millis", "'T'HH:mm:ssXXX"),
+    ("basic_date", "yyyyMMdd"),
+    ("basic_date_time", "yyyyMMdd'T'HHmmss.SSSXX"),
+    ("basic_date_time_no_millis", "yyyyMMdd'T'HHmmssXX"),
+    ("basic_ordinal_date", "yyyyDDD"),
+    ("basic_ordinal_date_time", "yyyyDDD'T'HHmmss.SSSXX"),
+    ("basic_ordinal_date_time_no_millis", "yyyyDDD'T'HHmmssXX"),
+    ("basic_time", "HHmmss.SSSXX"),
+    ("basic_time_no_millis", "HHmmssXX"),
+    ("basic_t_time", "'T'HHmmss.SSSXX"),
+    ("basic_t_time_no_millis", "'T'HHmmssXX"),
+    ("basic_week_date", "YYYY'W'wwe"),
+    ("basic_week_date_time", "YYYY'W'wwe'T'HHmmss.SSSXX"),
+    ("basic_week_date_time_no_millis", "YYYY'W'wwe'T'HHmmssXX"),
 ];
-const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 impl DateFormat {
+    /// ISO 8601.
+    pub(crate) const ISO: DateFormat = DateFormat(Form::Iso);
+
+    /// Milliseconds since 1970 UTC.
+    pub(super) const MILLIS: DateFormat = DateFormat(Form::Millis);
+
     /// The format of a name or a pattern; of several with `||` between, the first.
     ///
     /// # Errors
     /// The part that is not known.
     pub(crate) fn parse(text: &str) -> Result<DateFormat, String> {
         let text = text.split("||").next().unwrap_or(text);
-        let pattern = match text.strip_prefix("strict_").unwrap_or(text) {
-            "date_optional_time" | "date_time" | "iso8601" => return Ok(DateFormat::Iso),
-            "epoch_millis" => return Ok(DateFormat::Millis),
-            "epoch_second" => return Ok(DateFormat::Seconds),
-            "date" | "year_month_day" => "yyyy-MM-dd",
-            "date_hour_minute_second" => "yyyy-MM-dd'T'HH:mm:ss",
-            "date_time_no_millis" => "yyyy-MM-dd'T'HH:mm:ssXXX",
-            "basic_date" => "yyyyMMdd",
-            "year" => "yyyy",
-            "year_month" => "yyyy-MM",
-            "hour_minute_second" => "HH:mm:ss",
-            _ => text,
-        };
-        parts(pattern).map(DateFormat::Pattern)
+        let name = text.strip_prefix("strict_").unwrap_or(text);
+        Ok(DateFormat(match name {
+            "date_optional_time" | "date_optional_time_nanos" | "iso8601" | "rfc3339_lenient" => {
+                Form::Iso
+            }
+            "epoch_millis" => Form::Millis,
+            "epoch_second" => Form::Seconds,
+            name => {
+                let mut named = NAMED.into_iter();
+                let pattern = named.find(|(of, _)| *of == name);
+                Form::Pattern(parts(pattern.map_or(text, |(_, pattern)| pattern))?)
+            }
+        }))
     }
 
     /// A moment, in milliseconds since 1970 UTC, as text.
@@ -71,10 +110,10 @@ impl DateFormat {
         let (local, offset) = (zoned.datetime(), zoned.offset().seconds());
         let mut out = String::new();
         // Writing to a string doesn't fail.
-        match self {
-            DateFormat::Millis => return millis.to_string(),
-            DateFormat::Seconds => return millis.div_euclid(1000).to_string(),
-            DateFormat::Iso => {
+        match &self.0 {
+            Form::Millis => return millis.to_string(),
+            Form::Seconds => return millis.div_euclid(1000).to_string(),
+            Form::Iso => {
                 let millisecond = millis.rem_euclid(1000);
                 let (year, month, day) = (local.year(), local.month(), local.day());
                 let (hour, minute, second) = (local.hour(), local.minute(), local.second());
@@ -82,10 +121,10 @@ impl DateFormat {
                     out,
                     "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.\
                      {millisecond:03}{}",
-                    offset_text(offset, true)
+                    iso_offset(offset)
                 );
             }
-            DateFormat::Pattern(parts) => {
+            Form::Pattern(parts) => {
                 for part in parts {
                     write_part(part, local, offset, millis, &mut out);
                 }
@@ -96,162 +135,54 @@ impl DateFormat {
 
     /// The moment that a text is; by ISO 8601 where the format is none of its own.
     pub(crate) fn read(&self, text: &str, zone: &TimeZone) -> Option<i64> {
-        match self {
-            DateFormat::Millis => text.parse().ok(),
-            DateFormat::Seconds => text.parse::<i64>().ok()?.checked_mul(1000),
-            DateFormat::Pattern(parts) => read_parts(parts, text, zone).or_else(|| iso(text, zone)),
-            DateFormat::Iso => iso(text, zone).or_else(|| text.parse().ok()),
+        let own = self.read_grain(text, zone);
+        let own = own.or_else(|| match &self.0 {
+            Form::Pattern(_) => iso(text, zone),
+            Form::Iso => DateFormat::MILLIS.read_grain(text, zone),
+            Form::Millis | Form::Seconds => None,
+        });
+        own.map(|(millis, _)| millis)
+    }
+
+    /// The moment that a text of this format is, in milliseconds since 1970 UTC, and its grain.
+    pub(super) fn read_grain(&self, text: &str, zone: &TimeZone) -> Option<(i64, Grain)> {
+        match &self.0 {
+            Form::Millis => Some((text.parse().ok()?, Grain::Millisecond)),
+            Form::Seconds => {
+                let seconds = text.parse::<i64>().ok()?;
+                Some((seconds.checked_mul(1000)?, Grain::Second))
+            }
+            Form::Pattern(parts) => read_parts(parts, text, zone),
+            Form::Iso => iso(text, zone),
         }
     }
 }
 
 /// A text of ISO 8601; without an offset it is local time.
-fn iso(text: &str, zone: &TimeZone) -> Option<i64> {
+fn iso(text: &str, zone: &TimeZone) -> Option<(i64, Grain)> {
     let millis = Value::from(text).as_date_millis()?;
-    let time = text.split_once(['T', ' ']).map_or("", |(_, time)| time);
-    match time.contains(['Z', 'z', '+', '-']) {
-        true => Some(millis),
-        false => {
-            let local = Timestamp::from_millisecond(millis)
-                .ok()?
-                .to_zoned(TimeZone::UTC);
-            let zoned = local.datetime().to_zoned(zone.clone()).ok()?;
-            Some(zoned.timestamp().as_millisecond())
-        }
-    }
-}
-
-fn offset_text(seconds: i32, with_z: bool) -> String {
-    if seconds == 0 && with_z {
-        return "Z".into();
-    }
-    let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
-    format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
-}
-
-fn write_part(part: &Part, local: DateTime, offset: i32, millis: i64, out: &mut String) {
-    let name = |names: &[&str], place: i8| {
-        let place = usize::try_from(place).unwrap_or_default();
-        names.get(place).copied().unwrap_or_default().to_owned()
+    let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, ""));
+    let (time, has_offset) = match time.find(['Z', 'z', '+', '-']) {
+        Some(end) => (time.get(..end)?, true),
+        None => (time, false),
     };
-    let text = match part {
-        Part::Text(text) => text.clone(),
-        Part::Year => format!("{:04}", local.year()),
-        Part::Month => format!("{:02}", local.month()),
-        Part::MonthName => name(&MONTHS, local.month() - 1),
-        Part::Day => format!("{:02}", local.day()),
-        Part::DayName => name(&DAYS, local.weekday().to_monday_zero_offset()),
-        Part::Hour => format!("{:02}", local.hour()),
-        Part::Minute => format!("{:02}", local.minute()),
-        Part::Second => format!("{:02}", local.second()),
-        Part::Fraction(digits) => {
-            let all = format!("{:03}000000", millis.rem_euclid(1000));
-            all.chars().take(*digits).collect()
-        }
-        Part::Offset(with_z) => offset_text(offset, *with_z),
+    let grain = match (date.len(), time.matches(':').count()) {
+        (4, _) => Grain::Year,
+        (7, _) => Grain::Month,
+        _ if time.is_empty() => Grain::Day,
+        _ if time.contains(['.', ',']) => Grain::Millisecond,
+        (_, 0) => Grain::Hour,
+        (_, 1) => Grain::Minute,
+        _ => Grain::Second,
     };
-    out.push_str(&text);
-}
-
-fn parts(pattern: &str) -> Result<Vec<Part>, String> {
-    let mut parts = Vec::new();
-    let mut rest = pattern.chars().peekable();
-    while let Some(letter) = rest.next() {
-        if letter == '\'' {
-            let text: String = rest.by_ref().take_while(|next| *next != '\'').collect();
-            parts.push(Part::Text(if text.is_empty() { "'".into() } else { text }));
-            continue;
-        }
-        // Reserved by Java's formats of dates; in its formats of numbers these are digits.
-        if ['#', '{', '}'].contains(&letter) {
-            return Err(letter.into());
-        }
-        if !letter.is_ascii_alphabetic() {
-            parts.push(Part::Text(letter.into()));
-            continue;
-        }
-        let mut count = 1;
-        while rest.next_if_eq(&letter).is_some() {
-            count += 1;
-        }
-        parts.push(match (letter, count) {
-            ('y' | 'u', 4) => Part::Year,
-            ('M', 2) => Part::Month,
-            ('M', 3) => Part::MonthName,
-            ('d', 2) => Part::Day,
-            ('E', 1..=3) => Part::DayName,
-            ('H', 2) => Part::Hour,
-            ('m', 2) => Part::Minute,
-            ('s', 2) => Part::Second,
-            ('S', 1..=9) => Part::Fraction(count),
-            ('X', 3) => Part::Offset(true),
-            ('x', 3) => Part::Offset(false),
-            _ => return Err(letter.to_string().repeat(count)),
-        });
+    if has_offset {
+        return Some((millis, grain));
     }
-    Ok(parts)
-}
-
-fn read_parts(parts: &[Part], text: &str, zone: &TimeZone) -> Option<i64> {
-    let mut rest = text;
-    let (mut year, mut month, mut day) = (1970, 1, 1);
-    let (mut hour, mut minute, mut second, mut nanos) = (0, 0, 0, 0);
-    let mut offset = None;
-    for part in parts {
-        let mut digits = |count: usize| -> Option<i32> {
-            let (number, after) = rest.split_at_checked(count)?;
-            rest = after;
-            number
-                .bytes()
-                .all(|b| b.is_ascii_digit())
-                .then(|| number.parse().ok())?
-        };
-        match part {
-            Part::Year => year = digits(4)?,
-            Part::Month => month = digits(2)?,
-            Part::Day => day = digits(2)?,
-            Part::Hour => hour = digits(2)?,
-            Part::Minute => minute = digits(2)?,
-            Part::Second => second = digits(2)?,
-            Part::Fraction(count) => {
-                nanos = digits(*count)? * 10_i32.pow(9_u32.saturating_sub(*count as u32));
-            }
-            Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
-            Part::MonthName => {
-                let (name, after) = rest.split_at_checked(3)?;
-                let place = MONTHS.iter().position(|month| *month == name)?;
-                (month, rest) = (i32::try_from(place).ok()? + 1, after);
-            }
-            Part::DayName => rest = rest.split_at_checked(3)?.1,
-            Part::Offset(_) => {
-                let length = if rest.starts_with('Z') { 1 } else { 6 };
-                let (text, after) = rest.split_at_checked(length)?;
-                (offset, rest) = (Some(text), after);
-            }
-        }
-    }
-    if !rest.is_empty() {
-        return None;
-    }
-    let small = |number: i32| i8::try_from(number).ok();
-    let local = DateTime::new(
-        i16::try_from(year).ok()?,
-        small(month)?,
-        small(day)?,
-        small(hour)?,
-        small(minute)?,
-        small(second)?,
-        nanos,
-    );
-    let local = local.ok()?;
-    match offset {
-        Some(offset) => format!("{local}{offset}").parse::<Timestamp>().ok(),
-        None => local
-            .to_zoned(zone.clone())
-            .ok()
-            .map(|zoned| zoned.timestamp()),
-    }
-    .map(Timestamp::as_millisecond)
+    let local = Timestamp::from_millisecond(millis)
+        .ok()?
+        .to_zoned(TimeZone::UTC);
+    let zoned = local.datetime().to_zoned(zone.clone()).ok()?;
+    Some((zoned.timestamp().as_millisecond(), grain))
 }
 
 #[cfg(test)]
@@ -270,6 +201,13 @@ mod tests {
             ("dd/MMM/yyyy:HH:mm:ss XXX", "31/Jan/2026:13:30:01 +02:00"),
             ("yyyy-MM-dd'T'HH:mm:ss.SSS", "2026-01-31T13:30:01.234"),
             ("EEE HH", "Sat 13"),
+            ("yyyy/MM/dd HH:mm:ss Z", "2026/01/31 13:30:01 +0200"),
+            ("d.M.yyyy H:m X", "31.1.2026 13:30 +02"),
+            ("strict_date_time_no_millis", "2026-01-31T13:30:01+02:00"),
+            ("basic_date_time", "20260131T133001.234+0200"),
+            ("ordinal_date", "2026-031"),
+            ("basic_week_date", "2026W056"),
+            ("strict_weekyear_week", "2026-W05"),
         ] {
             let parsed = DateFormat::parse(format).unwrap();
             let written = parsed.write(millis, &zone);

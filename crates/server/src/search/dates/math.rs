@@ -132,7 +132,7 @@ mod tests {
         let millis = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond();
         let now = millis("2026-03-31T10:20:30.5Z");
         let at = |text: &str, zone: &str, is_rounded_up: bool| {
-            let format = &DateFormat::Iso;
+            let format = &DateFormat::ISO;
             moment(
                 text,
                 &Moment {
