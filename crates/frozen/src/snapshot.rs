@@ -215,7 +215,7 @@ fn directory_within(
 }
 
 /// The place of the only file that may have documents which fulfil all leaves, if there is one;
-/// `maps` are the zone maps of each. Directories are asked first: mostly one of them knows.
+/// `maps` are the zone maps of each. Directories come first: mostly one of them knows.
 fn only_place(leaves: &[&Leaf], maps: &[&ZoneMaps]) -> Option<u32> {
     let mut all: Option<Places> = None;
     for by_directory in [true, false] {

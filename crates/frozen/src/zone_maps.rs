@@ -248,7 +248,7 @@ impl ZoneMaps {
         Some(places)
     }
 
-    /// Whether a test accepts a value or a range that reaches into every zone, as far as the first
+    /// Whether a test accepts a value or a range that has values of every zone, as far as the first
     /// bytes say.
     #[inline]
     fn is_surely_common(&self, test: &Test) -> bool {

@@ -46,7 +46,7 @@ use zone::{ENTRY_BYTES, FOOTER_BYTES, ROW_BITS, is_in};
 /// the work on a few rows.
 const RETAIN_ROWS: usize = 256;
 
-/// So many of 64 rows are tested one by one.
+/// If no more of 64 rows are wanted, they are tested one by one.
 const FEW_OF_WORD: u32 = 8;
 
 /// How the numbers of a column are packed whose blocks are all packed alike: see

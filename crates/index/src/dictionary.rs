@@ -576,7 +576,39 @@ mod tests {
                 };
                 let found = (below(&bound), values.contains(&bound));
                 prop_assert_eq!(dictionary.search(&bound), Ok(found));
+                let head = dictionary.head();
+                let again = Dictionary::with_head(&bytes, &head);
+                prop_assert_eq!(again.search(&bound), Ok(found));
             }
+        }
+
+        #[test]
+        fn integers_are_among_bounds_as_their_terms_are(
+            numbers in btree_set(-300i64..300, 1..60),
+            bounds in any::<[i8; 2]>(),
+            kinds in [0..3, 0..3],
+        ) {
+            let values = integers(&numbers);
+            let bytes = encoded(DictionaryEncoding::Integers, &values);
+            let dictionary = Dictionary::new(&bytes).unwrap();
+            let terms = bounds.map(|bound| {
+                let mut term = Vec::new();
+                term::encode_ordered(OrderedValue::Int(bound.into()), &mut term);
+                term
+            });
+            let bound = |at: usize| match kinds[at] {
+                0 => Bound::Included(terms[at].as_slice()),
+                1 => Bound::Excluded(terms[at].as_slice()),
+                _ => Bound::Unbounded,
+            };
+            let among = dictionary.integers((bound(0), bound(1))).unwrap();
+            for (code, value) in (0..).zip(&values) {
+                let expected = std::ops::RangeBounds::contains(&(bound(0), bound(1)), &value[..]);
+                prop_assert_eq!(dictionary.is_in(code, &among), Ok(expected));
+            }
+            prop_assert!(dictionary.is_in(values.len() as u64, &among).is_err());
+            let text = Bound::Included(&b"text"[..]);
+            prop_assert_eq!(dictionary.integers((text, Bound::Unbounded)), None);
         }
 
         #[test]
