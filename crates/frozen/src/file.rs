@@ -1,6 +1,7 @@
 //! [`FrozenFile`]: a frozen partition that is open.
 
 use crate::format::TRAILER_BYTES;
+use crate::open_field::{OpenColumn, OpenDictionary, OpenField, OpenSets};
 use crate::postings::{Postings, Sets};
 use crate::rows::{Directory, Rows};
 use crate::sections::{Access, Sections};
@@ -30,8 +31,8 @@ pub struct FrozenFile {
     pub(crate) sections: Sections,
     pub(crate) document_rows: Rows,
     pub(crate) payload_rows: Rows,
-    /// Of each field's codes, what their blocks have in common, if that is known.
-    frames: Box<[OnceLock<Option<Frame>>]>,
+    /// Of each field, what queries have opened.
+    opened: Box<[OnceLock<Box<OpenField>>]>,
 }
 
 impl FrozenFile {
@@ -51,7 +52,7 @@ impl FrozenFile {
     pub(crate) fn of_sections(sections: Sections) -> FrozenFile {
         let fields = sections.table().fields();
         FrozenFile {
-            frames: (0..fields).map(|_| OnceLock::new()).collect(),
+            opened: (0..fields).map(|_| OnceLock::new()).collect(),
             sections,
             document_rows: Rows::default(),
             payload_rows: Rows::default(),
@@ -118,7 +119,8 @@ impl FrozenFile {
         docid: u32,
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool> {
-        match self.directory(kind)? {
+        let section = self.sections.of(None, kind)?;
+        match section.map(|section| rows.directory(section)).transpose()? {
             Some(directory) if docid < self.documents() => {
                 rows.read(&self.sections, &directory, docid, read)
             }
@@ -141,10 +143,17 @@ impl FrozenFile {
             let offset = self.sections.trailer().table_offset;
             Error::corrupt(self.path(), "table", offset)
         };
+        let entry = self.sections.table().field(number).ok_or_else(damaged)?;
+        let open = self.opened.get(number).ok_or_else(damaged)?;
         Ok(FrozenField {
             file: self,
             number,
-            entry: self.sections.table().field(number).ok_or_else(damaged)?,
+            entry,
+            open: open.get_or_init(|| {
+                let table = self.sections.table();
+                let has = |kind| table.section_of(Some(number), kind).is_some();
+                Box::new(OpenField::new(entry, has))
+            }),
         })
     }
 }
@@ -155,13 +164,37 @@ pub(crate) struct FrozenField<'a> {
     pub(crate) file: &'a FrozenFile,
     pub(crate) number: usize,
     pub(crate) entry: &'a FieldEntry<Bytes>,
+    pub(crate) open: &'a OpenField,
 }
 
 impl<'a> FrozenField<'a> {
     /// The column that a section is.
+    #[inline]
     fn column_of(&self, kind: SectionKind) -> Result<Column<'a>> {
+        let place = match kind {
+            SectionKind::Counts => Some(&self.open.counts),
+            SectionKind::Codes => Some(&self.open.codes),
+            SectionKind::Docids => Some(&self.open.docids),
+            _ => None,
+        };
+        match place.and_then(OnceLock::get) {
+            Some(open) => Ok(open.column()),
+            None => self.open_column(kind, place),
+        }
+    }
+
+    #[cold]
+    fn open_column(
+        &self,
+        kind: SectionKind,
+        place: Option<&OnceLock<OpenColumn>>,
+    ) -> Result<Column<'a>> {
         let section = self.file.sections.needed(self.number, kind)?;
-        Column::new(section.bytes).map_err(|damage| section.damaged(damage))
+        let column = Column::new(section.bytes).map_err(|damage| section.damaged(damage))?;
+        if let Some(place) = place {
+            place.get_or_init(|| OpenColumn::new(section.bytes, &column));
+        }
+        Ok(column)
     }
 
     /// An error about a section.
@@ -176,52 +209,73 @@ impl<'a> FrozenField<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn dictionary(&self) -> Result<Dictionary<'a>> {
+        match self.open.dictionary.get() {
+            Some(open) => Ok(open.dictionary()),
+            None => self.open_dictionary(),
+        }
+    }
+
+    #[cold]
+    fn open_dictionary(&self) -> Result<Dictionary<'a>> {
         let section = self
             .file
             .sections
             .needed(self.number, SectionKind::Values)?;
         let dictionary =
             Dictionary::new(section.bytes).map_err(|damage| section.damaged(damage))?;
-        match dictionary.len() == self.entry.distinct {
-            true => Ok(dictionary),
-            false => Err(self.damaged(SectionKind::Values)(
+        if dictionary.len() != self.entry.distinct {
+            return Err(self.damaged(SectionKind::Values)(
                 quire_index::IndexDamage {
                     what: "dictionary",
                     offset: 0,
                 },
-            )),
+            ));
         }
+        let open = || OpenDictionary::new(section.bytes, &dictionary);
+        self.open.dictionary.get_or_init(open);
+        Ok(dictionary)
     }
 
     pub(crate) fn postings(&self) -> Result<Postings<'a>> {
-        let sets = self.file.sections.needed(self.number, SectionKind::Sets)?;
-        let damage = quire_index::IndexDamage {
-            what: "sets",
-            offset: 0,
+        let open = self.open.sets.get().and_then(OpenSets::sets);
+        let sets = match open {
+            Some(sets) => sets,
+            None => self.open_sets()?,
         };
         Ok(Postings {
             counts: self.column_of(SectionKind::Counts)?,
             list: self.column_of(SectionKind::Docids)?,
-            sets: Sets::new(sets.bytes).ok_or_else(|| sets.damaged(damage))?,
+            sets,
             documents: self.file.documents(),
         })
     }
 
-    fn has(&self, kind: SectionKind) -> bool {
-        let table = self.file.sections.table();
-        table.section_of(Some(self.number), kind).is_some()
+    #[cold]
+    fn open_sets(&self) -> Result<Sets<'a>> {
+        let section = self.file.sections.needed(self.number, SectionKind::Sets)?;
+        let damage = quire_index::IndexDamage {
+            what: "sets",
+            offset: 0,
+        };
+        let sets = Sets::new(section.bytes).ok_or_else(|| section.damaged(damage))?;
+        let open = || OpenSets::new(section.bytes, sets);
+        self.open.sets.get_or_init(open);
+        Ok(sets)
     }
 
     /// Whether there are docids by value. Where there are none there are codes, at most one for
     /// each document.
+    #[inline]
     pub(crate) fn has_postings(&self) -> bool {
-        self.has(SectionKind::Docids)
+        self.open.has_postings
     }
 
     /// Whether there are codes by document.
+    #[inline]
     pub(crate) fn has_codes(&self) -> bool {
-        self.has(SectionKind::Codes)
+        self.open.has_codes
     }
 
     /// How many documents have values of codes below each.
@@ -243,15 +297,13 @@ impl<'a> FrozenField<'a> {
     }
 
     /// What the blocks of its codes have in common; reads their directory once.
+    #[inline]
     pub(crate) fn frame(&self, codes: &Column<'_>) -> Result<Option<Frame>> {
-        let Some(frame) = self.file.frames.get(self.number) else {
-            return Ok(None);
-        };
-        if let Some(frame) = frame.get() {
+        if let Some(frame) = self.open.frame.get() {
             return Ok(*frame);
         }
         let read = codes.frame().map_err(self.damaged(SectionKind::Codes))?;
-        Ok(*frame.get_or_init(|| read))
+        Ok(*self.open.frame.get_or_init(|| read))
     }
 
     /// The codes by document, and where those of each begin, if a document has many.

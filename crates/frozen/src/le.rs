@@ -5,16 +5,19 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 }
 
 /// The two bytes at `at`.
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_le_bytes)
 }
 
 /// The four bytes at `at`.
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)
 }
 
 /// The eight bytes at `at`.
+#[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }

@@ -40,6 +40,7 @@ mod inspect;
 mod le;
 mod merge;
 mod merged_fields;
+mod open_field;
 mod options;
 mod partition;
 mod path_map;

@@ -491,7 +491,7 @@ impl Shard for MergedShard<'_> {
         order: &Order,
         hits_max: u64,
     ) -> quire_query::Result<Option<Vec<u32>>> {
-        let find = |path: &Path| match self.file(path) {
+        let find = |_, path: &Path| match self.file(path) {
             Some(file) => file.field_at(path),
             None => Ok(None),
         };

@@ -1,11 +1,17 @@
 //! [`PathMap`]: what is known of some fields, by path.
 
+use crate::prefix::prefix;
 use quire_query::Path;
 
-/// Something for each of some paths. There are few, and they are looked up far more often than they
-/// change: a lookup compares some paths, and hashes nothing.
+/// Something for each of some paths, behind the path's first bytes. There are few, and they are
+/// looked up far more often than they change: a lookup compares some numbers and one path, and
+/// hashes nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct PathMap<T>(Vec<(Path, T)>);
+pub(crate) struct PathMap<T>(Vec<(u64, Path, T)>);
+
+fn first_bytes(path: &Path) -> u64 {
+    prefix(path.as_str().as_bytes())
+}
 
 impl<T> Default for PathMap<T> {
     fn default() -> PathMap<T> {
@@ -15,19 +21,31 @@ impl<T> Default for PathMap<T> {
 
 impl<T> PathMap<T> {
     fn place(&self, path: &Path) -> Result<usize, usize> {
-        self.0.binary_search_by(|(own, _)| own.cmp(path))
+        let wanted = first_bytes(path);
+        // A greater path never has a smaller number.
+        let before = self.0.iter().take_while(|(own, ..)| *own < wanted).count();
+        let rest = self.0.get(before..).unwrap_or_default();
+        let place = rest
+            .iter()
+            .position(|(own, other, _)| *own > wanted || other >= path);
+        let place = before + place.unwrap_or(rest.len());
+        match self.0.get(place) {
+            Some((_, own, _)) if own == path => Ok(place),
+            _ => Err(place),
+        }
     }
 
     pub(crate) fn get(&self, path: &Path) -> Option<&T> {
-        let (_, found) = self.0.get(self.place(path).ok()?)?;
+        let (.., found) = self.0.get(self.place(path).ok()?)?;
         Some(found)
     }
 
     /// Replaces what the path had.
     pub(crate) fn insert(&mut self, path: Path, value: T) {
-        match self.place(&path) {
-            Ok(place) => self.0.splice(place..=place, [(path, value)]).for_each(drop),
-            Err(place) => self.0.insert(place, (path, value)),
+        let entry = (first_bytes(&path), path, value);
+        match self.place(&entry.1) {
+            Ok(place) => self.0.splice(place..=place, [entry]).for_each(drop),
+            Err(place) => self.0.insert(place, entry),
         }
     }
 
@@ -38,8 +56,8 @@ impl<T> PathMap<T> {
     }
 
     /// In the order of their paths.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Path, T)> {
-        self.0.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Path, &T)> {
+        self.0.iter().map(|(_, path, value)| (path, value))
     }
 }
 
@@ -66,8 +84,7 @@ mod tests {
             for path in ["a", "b", "a.b", "c", "", "d"].map(Path::new) {
                 assert_eq!(map.get(&path), expected.get(&path), "{number}");
             }
-            let all = map.iter().map(|(path, number)| (path, number));
-            assert!(all.eq(expected.iter()), "{number}");
+            assert!(map.iter().eq(expected.iter()), "{number}");
         }
     }
 }

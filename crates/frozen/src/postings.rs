@@ -164,6 +164,13 @@ impl<'a> Sets<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Option<Sets<'a>> {
         let rest = bytes.len().checked_sub(8)?;
         let sets = usize::try_from(le::u64_at(bytes, rest)?).ok()?;
+        Sets::of(bytes, sets)
+    }
+
+    /// The same, of which it is known how many there are.
+    #[inline]
+    pub(crate) fn of(bytes: &'a [u8], sets: usize) -> Option<Sets<'a>> {
+        let rest = bytes.len().checked_sub(8)?;
         let start = rest.checked_sub(sets.checked_mul(ENTRY_BYTES)?)?;
         let (sets, directory) = bytes.get(..rest)?.split_at_checked(start)?;
         Some(Sets {
@@ -243,6 +250,16 @@ impl ValueDocs<'_> {
     }
 }
 
+/// Appends the docids that bits stand for, the lowest for `first`.
+#[inline]
+pub(crate) fn push_docids(first: u32, bits: u64, docids: &mut Vec<u32>) {
+    let mut left = bits;
+    while left != 0 {
+        docids.push(first + left.trailing_zeros());
+        left &= left - 1;
+    }
+}
+
 /// The postings of a field, in place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Postings<'a> {
@@ -266,11 +283,20 @@ impl<'a> Postings<'a> {
         ))
     }
 
-    /// The same, as a list.
+    /// The set of the documents of one value, in place, if it is stored as one.
+    pub(crate) fn set_of_value(&self, code: u64) -> Result<Option<SetView<'a>>, IndexDamage> {
+        let place = self.sets.place(code);
+        let is_set = self.sets.number(place, 0) == Some(code);
+        is_set.then(|| self.sets.set(place)).transpose()
+    }
+
+    /// The documents of one value, as a list.
     pub(crate) fn docs_of_value(&self, code: u64) -> Result<Vec<u32>, IndexDamage> {
         let place = self.sets.place(code);
         if self.sets.number(place, 0) == Some(code) {
-            return Ok(self.sets.set(place)?.to_doc_set().iter().collect());
+            let (set, mut docids) = (self.sets.set(place)?, Vec::new());
+            set.each_word(|first, bits| push_docids(first, bits, &mut docids));
+            return Ok(docids);
         }
         let start = self.listed_before(code, place)?;
         let count = self.counts.step(code)?;

@@ -19,15 +19,18 @@ const SCAN_COST: u64 = 1;
 const GATHER_COST: u64 = 4;
 /// This many documents are tested by their codes sooner than the cost of another way is known.
 const FEW: u64 = 64;
+/// The values of this many documents are compared sooner than a range is looked up.
+const FEW_VALUES: usize = 12;
 
 impl<'a> FrozenField<'a> {
     pub(crate) fn codes_of(&self, test: &Test) -> Result<Codes> {
         let mut codes = Codes::default();
-        if is_outside(test.bounds(), &self.entry.least, &self.entry.greatest) {
+        if let (Test::Eq(value), true) = (test, self.has_one_value()) {
+            codes.push(0..u64::from(*value.term() == *self.entry.least));
             return Ok(codes);
         }
-        if matches!(test, Test::Eq(_)) && self.has_one_value() {
-            codes.push(0..1);
+        let is_among = self.open.surely_contains(test.bounds());
+        if !is_among && is_outside(test.bounds(), &self.entry.least, &self.entry.greatest) {
             return Ok(codes);
         }
         let dictionary = self.dictionary()?;
@@ -49,13 +52,13 @@ impl<'a> FrozenField<'a> {
                 let (least, greatest) = (&*self.entry.least, &*self.entry.greatest);
                 // A bound outside all values needs no search.
                 let start = match lower {
-                    Bound::Included(lower) if lower > least => find(lower)?.0,
-                    Bound::Excluded(lower) if lower >= least => after(find(lower)?),
+                    Bound::Included(lower) if is_among || lower > least => find(lower)?.0,
+                    Bound::Excluded(lower) if is_among || lower >= least => after(find(lower)?),
                     _ => 0,
                 };
                 let end = match upper {
-                    Bound::Included(upper) if upper < greatest => after(find(upper)?),
-                    Bound::Excluded(upper) if upper <= greatest => find(upper)?.0,
+                    Bound::Included(upper) if is_among || upper < greatest => after(find(upper)?),
+                    Bound::Excluded(upper) if is_among || upper <= greatest => find(upper)?.0,
                     _ => dictionary.len(),
                 };
                 codes.push(start..end.max(start));
@@ -66,8 +69,9 @@ impl<'a> FrozenField<'a> {
 
     /// Whether there is one value alone, as where files are partitioned by the field: a term that
     /// is not outside the bounds equals it.
+    #[inline]
     pub(crate) fn has_one_value(&self) -> bool {
-        self.entry.distinct == 1 && self.entry.least == self.entry.greatest
+        self.open.has_one_value
     }
 
     /// The codes of a test, unless an estimate has found them.
@@ -126,12 +130,17 @@ impl<'a> FrozenField<'a> {
 
     /// How many documents have a value.
     pub(crate) fn count_of_term(&self, term: &[u8]) -> Result<u64> {
-        let bounds = (Bound::Included(term), Bound::Included(term));
-        if is_outside(bounds, &self.entry.least, &self.entry.greatest) {
-            return Ok(0);
-        }
         if self.has_one_value() {
-            return Ok(self.entry.pairs);
+            return Ok(match *term == *self.entry.least {
+                true => self.entry.pairs,
+                false => 0,
+            });
+        }
+        let bounds = (Bound::Included(term), Bound::Included(term));
+        if !self.open.surely_contains(bounds)
+            && is_outside(bounds, &self.entry.least, &self.entry.greatest)
+        {
+            return Ok(0);
         }
         match self.dictionary()?.search(term) {
             Ok((code, true)) => match self.counts()?.step(code) {
@@ -256,6 +265,42 @@ impl<'a> FrozenField<'a> {
         Ok(())
     }
 
+    /// Keeps of `docs`, which ascend and are few, those that have a value in a range. No document
+    /// has many. Where all values are integers, the range is not looked up.
+    pub(crate) fn keep_in_range(&self, test: &Test, docs: &mut Vec<u32>) -> Result<()> {
+        debug_assert!(!self.entry.many, "a document has one value at most");
+        let dictionary = self.dictionary()?;
+        let integers = match docs.len() <= FEW_VALUES {
+            true => dictionary.integers(test.bounds()),
+            false => None,
+        };
+        let Some(integers) = integers else {
+            let codes = self.codes_of(test)?;
+            if codes.is_empty() {
+                docs.clear();
+                return Ok(());
+            }
+            return self.keep_by_codes(&codes, docs);
+        };
+        let (column, _) = self.codes()?;
+        let mut failed = Ok(());
+        docs.retain(|doc| {
+            let code = column.get((*doc).into());
+            let code = code.map_err(self.damaged(SectionKind::Codes));
+            let found = code.and_then(|code| match code.checked_sub(1) {
+                Some(code) => dictionary
+                    .is_in(code, &integers)
+                    .map_err(self.damaged(SectionKind::Values)),
+                None => Ok(false),
+            });
+            found.unwrap_or_else(|error| {
+                failed = Err(error);
+                false
+            })
+        });
+        failed
+    }
+
     /// Keeps the documents that have a value of some codes, by reading the values of each.
     pub(crate) fn retain_by_column(&self, codes: &Codes, docs: &mut DocSet) -> Result<()> {
         let (column, starts) = self.codes()?;
@@ -286,7 +331,7 @@ impl<'a> FrozenField<'a> {
 }
 
 /// The values in a column of codes: each is one more than the code.
-fn column_range(codes: &Range<u64>) -> RangeInclusive<u64> {
+pub(crate) fn column_range(codes: &Range<u64>) -> RangeInclusive<u64> {
     codes.start + 1..=codes.end
 }
 

@@ -140,7 +140,7 @@ impl Shard for FrozenFile {
         order: &Order,
         hits_max: u64,
     ) -> quire_query::Result<Option<Vec<u32>>> {
-        let find = |path: &Path| self.field_at(path);
+        let find = |_, path: &Path| self.field_at(path);
         Ok(top(leaves, order, hits_max, self.documents(), find)?)
     }
 

@@ -11,6 +11,7 @@
 use crate::merged_fields::MergedFields;
 use crate::partition::Partition;
 use crate::path_map::PathMap;
+use crate::top::top;
 use crate::value_directory::ValueDirectory;
 use crate::zone_maps::{FilesWith, ZoneMaps};
 use crate::{FolderOptions, FrozenFile, Result};
@@ -20,6 +21,7 @@ use quire_model::Document;
 use quire_query::{
     Answer, Execute, Hit, Leaf, Options, Order, Path, Places, Prepared, Shard, Shards,
 };
+use smallvec::SmallVec;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -212,6 +214,30 @@ fn directory_within(
     directory
 }
 
+/// The place of the only file that may have documents which fulfil all leaves, if there is one;
+/// `maps` are the zone maps of each. Directories come first: mostly one of them knows.
+fn only_place(leaves: &[&Leaf], maps: &[&ZoneMaps]) -> Option<u32> {
+    let mut all: Option<Places> = None;
+    for by_directory in [true, false] {
+        for (leaf, maps) in leaves.iter().zip(maps) {
+            if maps.has_directory() != by_directory {
+                continue;
+            }
+            all = match (all, maps.known_files_with(&leaf.test)) {
+                (Some(mut all), Some(one)) => {
+                    all.retain(|place| one.binary_search(place).is_ok());
+                    Some(all)
+                }
+                (all, one) => all.or(one),
+            };
+            if let Some([place]) = all.as_deref() {
+                return Some(*place);
+            }
+        }
+    }
+    None
+}
+
 impl Shards for Snapshot {
     fn count(&self) -> u32 {
         u32::try_from(self.partitions.len()).unwrap_or(u32::MAX)
@@ -240,6 +266,55 @@ impl Shards for Snapshot {
             zone_maps.best_first(order.direction)
         });
         Ok(Some(best_first?))
+    }
+
+    fn top(
+        &self,
+        leaves: &[&Leaf],
+        order: &Order,
+        hits_max: u64,
+        show: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> quire_query::Result<bool> {
+        let all = self.zone_maps.load();
+        // A field that has no zone maps yet gets them where the query is planned.
+        let mut maps = SmallVec::<[&ZoneMaps; 4]>::new();
+        for leaf in leaves {
+            match all.get(&leaf.path) {
+                Some(own) => maps.push(own),
+                None => return Ok(false),
+            }
+        }
+        let Some(place) = only_place(leaves, &maps) else {
+            return Ok(false);
+        };
+        let Some(one) = self.partitions.get(place as usize) else {
+            return Ok(false);
+        };
+        let find = |at: usize, path: &Path| match maps.get(at) {
+            Some(maps) => {
+                let number = maps.number_in(place);
+                number.map(|number| one.file.field_of(number)).transpose()
+            }
+            None => match all.get(path).map(|maps| maps.number_in(place)) {
+                Some(number) => number.map(|number| one.file.field_of(number)).transpose(),
+                None => {
+                    let field = one.file.field_at(path)?;
+                    if field.is_some() {
+                        self.gather_zone_maps(path)?;
+                    }
+                    Ok(field)
+                }
+            },
+        };
+        let Some(docs) = top(leaves, order, hits_max, one.file.documents(), find)? else {
+            return Ok(false);
+        };
+        for doc in docs {
+            if show(Hit { shard: place, doc }).is_break() {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     fn with_merged(

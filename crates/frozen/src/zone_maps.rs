@@ -60,9 +60,13 @@ pub(crate) struct ZoneMaps {
     least_prefixes: Vec<u64>,
     greatest_prefixes: Vec<u64>,
     files: u32,
+    /// For each file the number of the field in it, and more than any file has where it has none.
+    numbers: Box<[u32]>,
     /// The greatest least value of all zones, and the least greatest one: every zone contains what
     /// is between them.
     common: (Bytes, Bytes),
+    /// Their prefixes.
+    common_prefixes: (u64, u64),
     /// Files that have the field and can't filter by it, ascending: they are candidates, so that a
     /// query on them reports the error.
     unfiltered: Vec<u32>,
@@ -81,11 +85,14 @@ impl ZoneMaps {
         path: &Path,
     ) -> Result<ZoneMaps> {
         let (mut zones, mut unfiltered, mut count) = (Vec::new(), Vec::new(), 0);
+        let mut numbers = Vec::new();
         for (place, file) in (0..).zip(files) {
             count = place + 1;
             let Some(field) = file.field_at(path)? else {
+                numbers.push(u32::MAX);
                 continue;
             };
+            numbers.push(u32::try_from(field.number).unwrap_or(u32::MAX));
             if !field.entry.filterable {
                 unfiltered.push(place);
             }
@@ -124,18 +131,38 @@ impl ZoneMaps {
         );
         let greatest_least = zones.last().map(|zone| zone.least.clone());
         let least_greatest = zones.iter().map(|zone| &zone.greatest).min().cloned();
+        let common = greatest_least.zip(least_greatest).unwrap_or_default();
         Ok(ZoneMaps {
-            common: greatest_least.zip(least_greatest).unwrap_or_default(),
+            common_prefixes: (prefix(&common.0), prefix(&common.1)),
+            common,
             least_prefixes,
             greatest_prefixes,
             zones,
             files: count,
+            numbers: numbers.into(),
             unfiltered,
             ascending: OnceLock::new(),
             descending: OnceLock::new(),
             directory: OnceLock::new(),
             needed: AtomicU32::new(0),
         })
+    }
+
+    /// The number of the field in a file; none if no document there has it.
+    #[inline]
+    pub(crate) fn number_in(&self, place: u32) -> Option<usize> {
+        let number = self.numbers.get(place as usize)?;
+        (*number != u32::MAX).then_some(*number as usize)
+    }
+
+    /// The places of files that may have a value which a test accepts, as far as is known now; none
+    /// if that does not narrow them down.
+    #[inline]
+    pub(crate) fn known_files_with(&self, test: &Test) -> Option<Places> {
+        match (self.directory.get(), test) {
+            (Some(Some(directory)), Test::Eq(_) | Test::In(_)) => directory.candidates(test),
+            _ => self.candidates(test),
+        }
     }
 
     /// The files that may have a value which a test accepts, by the directory if there is one.
@@ -163,7 +190,6 @@ impl ZoneMaps {
     }
 
     /// Whether there is a directory.
-    #[cfg(test)]
     pub(crate) fn has_directory(&self) -> bool {
         matches!(self.directory.get(), Some(Some(_)))
     }
@@ -177,6 +203,9 @@ impl ZoneMaps {
     /// filter. None if these are more than half of all, or seem to be.
     pub(crate) fn candidates(&self, test: &Test) -> Option<Places> {
         let most = self.files as usize / 2;
+        if self.zones.len() > most && self.is_surely_common(test) {
+            return None;
+        }
         let (least, greatest) = &self.common;
         if self.zones.len() > most && least <= greatest && may_match(test, least, greatest) {
             return None;
@@ -217,6 +246,24 @@ impl ZoneMaps {
         places.sort_unstable();
         places.dedup();
         Some(places)
+    }
+
+    /// Whether a test accepts a value or a range that has values of every zone, as far as the first
+    /// bytes say.
+    #[inline]
+    fn is_surely_common(&self, test: &Test) -> bool {
+        let (least, greatest) = self.common_prefixes;
+        let (
+            Bound::Included(lower) | Bound::Excluded(lower),
+            Bound::Included(upper) | Bound::Excluded(upper),
+        ) = test.bounds()
+        else {
+            return false;
+        };
+        !matches!(test, Test::In(_))
+            && least < greatest
+            && prefix(lower) < greatest
+            && prefix(upper) > least
     }
 
     /// How many of the zones that have these prefixes are below a term: by the prefixes, and by

@@ -140,6 +140,46 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    /// Calls `each` with the numbers of its words that have bits, ascending, and with these.
+    pub(crate) fn each_word(self, mut each: impl FnMut(u32, u64)) {
+        // The word that is gathered. One that would come before it is damage, and left out.
+        let (mut at, mut bits) = (0, 0);
+        let mut add = |word: u32, more: u64| {
+            if word > at {
+                if bits != 0 {
+                    each(at, bits);
+                }
+                (at, bits) = (word, 0);
+            }
+            bits |= if word == at { more } else { 0 };
+        };
+        match self {
+            Cluster::List(lows) => {
+                for low in lows.iter().map(|one| u32::from(low(*one))) {
+                    add(low / 64, 1 << (low % 64));
+                }
+            }
+            Cluster::Bits(words) => {
+                for (number, bits) in (0..).zip(words) {
+                    add(number, word(*bits));
+                }
+            }
+            Cluster::Runs(runs) => {
+                for run in runs {
+                    let (first, last) = (u32::from(first(*run)), u32::from(last(*run)));
+                    for number in first / 64..=last / 64 {
+                        let from = first.saturating_sub(64 * number);
+                        let to = (last - 64 * number).min(63);
+                        add(number, u64::MAX << from & u64::MAX >> (63 - to));
+                    }
+                }
+            }
+        }
+        if bits != 0 {
+            each(at, bits);
+        }
+    }
+
     /// A copy of a cluster that has `count` docids, as its file says.
     pub(crate) fn to_owned_of(self, count: u32) -> Option<Owned> {
         match self {

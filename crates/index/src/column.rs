@@ -46,6 +46,9 @@ use zone::{ENTRY_BYTES, FOOTER_BYTES, ROW_BITS, is_in};
 /// the work on a few rows.
 const RETAIN_ROWS: usize = 256;
 
+/// If no more of 64 rows are wanted, they are tested one by one.
+const FEW_OF_WORD: u32 = 8;
+
 /// How the numbers of a column are packed whose blocks are all packed alike: see
 /// [`Column::frame`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +57,32 @@ pub struct Frame {
     width: u32,
 }
 
-/// A column in the bytes of a file. Copying it copies a slice and a number.
+/// What opening a column reads of it, and the directory's entry of its first block: kept, so that a
+/// column that is opened again and again is not read for that.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnHead {
+    rows: u64,
+    directory: usize,
+    first: Option<FirstBlock>,
+}
+
+/// The first block of a column, its entry checked.
+#[derive(Debug, Clone, Copy)]
+struct FirstBlock {
+    zone: Zone,
+    rows: usize,
+    offset: usize,
+}
+
+/// A column in the bytes of a file. Copying it copies slices and numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Column<'a> {
     bytes: &'a [u8],
     rows: u64,
     /// Where the directory begins.
     directory: usize,
+    /// The first block, if it was read before.
+    first: Option<&'a FirstBlock>,
 }
 
 impl<'a> Column<'a> {
@@ -81,7 +103,41 @@ impl<'a> Column<'a> {
             bytes,
             rows,
             directory,
+            first: None,
         })
+    }
+
+    /// What is to be kept of it, for [`with_head`](Self::with_head).
+    #[must_use]
+    pub fn head(&self) -> ColumnHead {
+        let first = self.block(0).ok().map(|Block { zone, rows, bytes }| {
+            let offset = self.bytes.len() - bytes.len();
+            FirstBlock { zone, rows, offset }
+        });
+        ColumnHead {
+            rows: self.rows,
+            directory: self.directory,
+            first,
+        }
+    }
+
+    /// The column that has this head, in the same bytes.
+    #[inline]
+    #[must_use]
+    pub fn with_head(bytes: &'a [u8], head: &'a ColumnHead) -> Column<'a> {
+        debug_assert!(head.directory <= bytes.len(), "a head is of these bytes");
+        Column {
+            bytes,
+            rows: head.rows,
+            directory: head.directory,
+            first: head.first.as_ref(),
+        }
+    }
+
+    /// How many bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// How many rows.
@@ -104,7 +160,19 @@ impl<'a> Column<'a> {
         Ok(self.block(block)?.zone)
     }
 
+    #[inline]
     fn block(&self, index: usize) -> Result<Block<'a>, IndexDamage> {
+        if let (0, Some(FirstBlock { zone, rows, offset })) = (index, self.first) {
+            return Ok(Block {
+                zone: *zone,
+                rows: *rows,
+                bytes: self.bytes.get(*offset..).unwrap_or_default(),
+            });
+        }
+        self.block_of_directory(index)
+    }
+
+    fn block_of_directory(&self, index: usize) -> Result<Block<'a>, IndexDamage> {
         let at = self
             .directory
             .saturating_add(index.saturating_mul(ENTRY_BYTES));
@@ -141,7 +209,20 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     /// [`IndexDamage`] if there is no such row, or its block makes no sense.
+    #[inline]
     pub fn get(&self, row: u64) -> Result<u64, IndexDamage> {
+        if let Some(first) = self.first
+            && first.zone.encoding == Encoding::Line
+            && row < first.rows as u64
+        {
+            let bytes = self.bytes.get(first.offset..).unwrap_or_default();
+            let number = packed::get(bytes, first.zone.width, row as usize);
+            return Ok(first.zone.line(row as usize, number));
+        }
+        self.get_any(row)
+    }
+
+    fn get_any(&self, row: u64) -> Result<u64, IndexDamage> {
         if row >= self.rows {
             return Err(IndexDamage::new("row of a column", self.directory));
         }
@@ -153,6 +234,7 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     /// As [`get`](Self::get), of either row.
+    #[inline]
     pub fn step(&self, row: u64) -> Result<u64, IndexDamage> {
         let at = row as usize % BLOCK_ROWS;
         if at + 1 == BLOCK_ROWS || row.saturating_add(1) >= self.rows {
@@ -327,7 +409,12 @@ impl<'a> Column<'a> {
         }
         let mut failed = Ok(());
         let mut now: Option<(usize, Block<'_>)> = None;
+        // Neighbours are often of one run.
+        let (mut run, mut is_run_wanted) = (0..0, false);
         keep_in_place(rows, |row| {
+            if run.contains(&(row as usize)) {
+                return is_run_wanted;
+            }
             let index = row as usize / BLOCK_ROWS;
             let block = match now {
                 Some((at, block)) if at == index => block,
@@ -339,9 +426,69 @@ impl<'a> Column<'a> {
                     }
                 },
             };
-            is_wanted(block.get(row as usize % BLOCK_ROWS))
+            let inside = row as usize % BLOCK_ROWS;
+            if block.zone.encoding != Encoding::Runs {
+                return is_wanted(block.get(inside));
+            }
+            let (rows, value) = block.run_of(inside);
+            let start = row as usize - inside;
+            run = start + rows.start..start + rows.end;
+            is_run_wanted = is_wanted(value);
+            is_run_wanted
         });
         failed
+    }
+
+    /// The same of rows as bits: 64 neighbours each, the first a multiple of 64 and the bits of
+    /// those that are wanted. Words without a bit are left out. Where many of 64 are wanted, all
+    /// are compared at once.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub fn keep_words(
+        &self,
+        range: &RangeInclusive<u64>,
+        frame: Frame,
+        words: &mut Vec<(u32, u64)>,
+    ) -> Result<(), IndexDamage> {
+        let last = words.last().map(|(first, bits)| {
+            u64::from(*first) + u64::from(u64::BITS - 1).saturating_sub(bits.leading_zeros().into())
+        });
+        if last.is_some_and(|last| last >= self.rows) {
+            return Err(IndexDamage::new("row of a column", self.directory));
+        }
+        let Frame { base, width } = frame;
+        let low = (*range.start()).max(1);
+        // Numbers are not negative, and a value is its number and the base.
+        let numbers = match (*range.end()).checked_sub(base) {
+            Some(high) if *range.end() >= low => low.saturating_sub(base)..=high,
+            _ => {
+                words.clear();
+                return Ok(());
+            }
+        };
+        words.retain_mut(|(first, bits)| {
+            if bits.count_ones() > FEW_OF_WORD {
+                let at = *first as usize / 8 * width as usize;
+                let group = self.bytes.get(at..).unwrap_or_default();
+                let (low, high) = (*numbers.start(), *numbers.end());
+                if let Some(found) = packed::group_in_range(group, width, low, high) {
+                    *bits &= found;
+                    return *bits != 0;
+                }
+            }
+            let mut left = *bits;
+            while left != 0 {
+                let row = *first + left.trailing_zeros();
+                let number = packed::get(self.bytes, width, row as usize);
+                if !numbers.contains(&number) {
+                    *bits &= !(left & left.wrapping_neg());
+                }
+                left &= left - 1;
+            }
+            *bits != 0
+        });
+        Ok(())
     }
 
     /// Keeps in `set` the rows whose values are in `range`; 0 never is. Reads blocks in which `set`

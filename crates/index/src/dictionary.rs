@@ -20,10 +20,10 @@
 //! ```
 //! Source of the blocks: front coding; Witten, Moffat, Bell 1999, "Managing Gigabytes", 4.1.
 
-use crate::column::{Column, ColumnWriter};
+use crate::column::{Column, ColumnHead, ColumnWriter};
 use crate::{IndexDamage, le, term, varint};
 use quire_model::ordered::OrderedValue;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow, RangeInclusive};
 
 /// Values of a block.
 const BLOCK_VALUES: u64 = 16;
@@ -150,6 +150,17 @@ fn integer(value: &[u8]) -> Option<u64> {
     }
 }
 
+/// What opening a dictionary reads of it: kept, so that one that is opened again and again is not
+/// read for that.
+#[derive(Debug, Clone, Copy)]
+pub struct DictionaryHead {
+    encoding: DictionaryEncoding,
+    blob_bytes: usize,
+    offset_bytes: usize,
+    offsets: ColumnHead,
+    values: u64,
+}
+
 /// A dictionary in the bytes of a file. Copying it copies slices.
 #[derive(Debug, Clone, Copy)]
 pub struct Dictionary<'a> {
@@ -195,6 +206,32 @@ impl<'a> Dictionary<'a> {
             offsets,
             values,
         })
+    }
+
+    /// What is to be kept of it, for [`with_head`](Self::with_head).
+    #[must_use]
+    pub fn head(&self) -> DictionaryHead {
+        DictionaryHead {
+            encoding: self.encoding,
+            blob_bytes: self.blob.len(),
+            offset_bytes: self.offsets.bytes(),
+            offsets: self.offsets.head(),
+            values: self.values,
+        }
+    }
+
+    /// The dictionary that has this head, in the same bytes.
+    #[inline]
+    #[must_use]
+    pub fn with_head(bytes: &'a [u8], head: &'a DictionaryHead) -> Dictionary<'a> {
+        let (blob, rest) = bytes.split_at_checked(head.blob_bytes).unwrap_or_default();
+        let offsets = rest.get(..head.offset_bytes).unwrap_or_default();
+        Dictionary {
+            encoding: head.encoding,
+            blob,
+            offsets: Column::with_head(offsets, &head.offsets),
+            values: head.values,
+        }
     }
 
     /// How many values.
@@ -244,6 +281,33 @@ impl<'a> Dictionary<'a> {
                 }
             },
         }
+    }
+
+    /// The integers of two bounds, if all values are integers and the bounds are, too: values can
+    /// then be [compared](Self::is_in) without a search.
+    #[must_use]
+    pub fn integers(&self, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Option<RangeInclusive<u64>> {
+        (self.encoding == DictionaryEncoding::Integers).then_some(())?;
+        let low = match bounds.0 {
+            Bound::Included(term) => integer(term)?,
+            Bound::Excluded(term) => integer(term)?.checked_add(1)?,
+            Bound::Unbounded => 0,
+        };
+        let high = match bounds.1 {
+            Bound::Included(term) => integer(term)?,
+            Bound::Excluded(term) => integer(term)?.checked_sub(1)?,
+            Bound::Unbounded => u64::MAX,
+        };
+        Some(low..=high)
+    }
+
+    /// Whether the integer of a code is among `integers`.
+    ///
+    /// # Errors
+    /// [`IndexDamage`] if there is no such code.
+    #[inline]
+    pub fn is_in(&self, code: u64, integers: &RangeInclusive<u64>) -> Result<bool, IndexDamage> {
+        Ok(integers.contains(&self.offsets.get(code)?))
     }
 
     fn binary_search(
@@ -512,7 +576,39 @@ mod tests {
                 };
                 let found = (below(&bound), values.contains(&bound));
                 prop_assert_eq!(dictionary.search(&bound), Ok(found));
+                let head = dictionary.head();
+                let again = Dictionary::with_head(&bytes, &head);
+                prop_assert_eq!(again.search(&bound), Ok(found));
             }
+        }
+
+        #[test]
+        fn integers_are_among_bounds_as_their_terms_are(
+            numbers in btree_set(-300i64..300, 1..60),
+            bounds in any::<[i8; 2]>(),
+            kinds in [0..3, 0..3],
+        ) {
+            let values = integers(&numbers);
+            let bytes = encoded(DictionaryEncoding::Integers, &values);
+            let dictionary = Dictionary::new(&bytes).unwrap();
+            let terms = bounds.map(|bound| {
+                let mut term = Vec::new();
+                term::encode_ordered(OrderedValue::Int(bound.into()), &mut term);
+                term
+            });
+            let bound = |at: usize| match kinds[at] {
+                0 => Bound::Included(terms[at].as_slice()),
+                1 => Bound::Excluded(terms[at].as_slice()),
+                _ => Bound::Unbounded,
+            };
+            let among = dictionary.integers((bound(0), bound(1))).unwrap();
+            for (code, value) in (0..).zip(&values) {
+                let expected = std::ops::RangeBounds::contains(&(bound(0), bound(1)), &value[..]);
+                prop_assert_eq!(dictionary.is_in(code, &among), Ok(expected));
+            }
+            prop_assert!(dictionary.is_in(values.len() as u64, &among).is_err());
+            let text = Bound::Included(&b"text"[..]);
+            prop_assert_eq!(dictionary.integers((text, Bound::Unbounded)), None);
         }
 
         #[test]

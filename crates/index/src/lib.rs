@@ -22,13 +22,13 @@ mod side_by_side;
 pub mod term;
 mod varint;
 
-pub use column::{BLOCK_ROWS, Column, ColumnWriter, Encoding, Frame, Zone};
+pub use column::{BLOCK_ROWS, Column, ColumnHead, ColumnWriter, Encoding, Frame, Zone};
 pub use column_block::{
     BLOCK_LOWS, ColumnBlock, ColumnBlockWriter, ColumnLayer, ColumnLayers, Inverted, InvertedBlock,
     Number, Numbers, PlainLayer, TERM_BYTES_MAX, VALUES_MAX, combine_layers, fold_layers,
 };
 pub use damage::IndexDamage;
-pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryWriter, shared};
+pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryHead, DictionaryWriter, shared};
 pub use doc_set::{DocSet, Iter, Ranges};
 pub use posting::{
     POSTING_BYTES_MAX, Posting, PostingChange, add_posting_bits, encode_added, posting_len,

@@ -130,6 +130,15 @@ impl<'a> SetView<'a> {
         }
     }
 
+    /// Its docids as bits, 64 neighbours at a time, ascending: the first docid, a multiple of 64,
+    /// and the bits. Whatever the bytes are, words ascend.
+    pub fn each_word(self, mut each: impl FnMut(u32, u64)) {
+        for (key, cluster) in self.clusters() {
+            let start = u32::from(key) << 16;
+            cluster.each_word(|word, bits| each(start + 64 * word, bits));
+        }
+    }
+
     /// A copy in memory.
     #[must_use]
     pub fn to_doc_set(self) -> DocSet {

@@ -134,6 +134,9 @@ impl Prepared {
         options: &Options<'_>,
         each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
     ) -> Result<Answer> {
+        if self.pass_top_of_all(shards, options, each)? {
+            return Ok(Answer::default());
+        }
         let timer = Timer(options.clock);
         let start = timer.now();
         let places = candidates(&self.root, shards)?;
@@ -230,6 +233,40 @@ impl Prepared {
         }
     }
 
+    /// Whether it needs the first hits in one order and nothing else, and its execution is not
+    /// watched.
+    fn is_plain_page(&self, options: &Options<'_>) -> bool {
+        let query = &self.query;
+        let is_page_alone = !query.count && !query.is_aggregated() && query.shuffle.is_none();
+        let is_plain = options.clock.is_none() && options.access.is_none() && !options.partial;
+        is_page_alone && is_plain && query.order.len() == 1
+    }
+
+    /// Passes the first hits on, if the query needs nothing else and the shards have a quick way to
+    /// them; else false.
+    fn pass_top_of_all(
+        &self,
+        shards: &dyn Shards,
+        options: &Options<'_>,
+        each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        let ([order], true) = (&*self.query.order, self.is_plain_page(options)) else {
+            return Ok(false);
+        };
+        let (Some(leaves), true) = (self.root.leaves(), order.is_by_all_terms()) else {
+            return Ok(false);
+        };
+        options.check_stop()?;
+        let mut skip = self.query.skip;
+        shards.top(&leaves, order, self.hits_max(), &mut |hit| match skip {
+            0 => each(hit),
+            _ => {
+                skip -= 1;
+                ControlFlow::Continue(())
+            }
+        })
+    }
+
     /// Passes the first hits of the only shard on, if the query needs nothing else and the shard
     /// has a quick way to them; else false.
     fn pass_top(
@@ -240,14 +277,12 @@ impl Prepared {
         each: &mut dyn FnMut(Hit) -> ControlFlow<()>,
     ) -> Result<bool> {
         let query = &self.query;
-        let is_page_alone = !query.count && !query.is_aggregated() && query.shuffle.is_none();
-        let is_plain = options.clock.is_none() && options.access.is_none() && !options.partial;
         let ([order], Some(leaves), Some(shard)) =
             (&*query.order, self.root.leaves(), shards.shard(place))
         else {
             return Ok(false);
         };
-        if !is_page_alone || !is_plain || !order.is_by_terms_in(shard)? {
+        if !self.is_plain_page(options) || !order.is_by_terms_in(shard)? {
             return Ok(false);
         }
         options.check_stop()?;

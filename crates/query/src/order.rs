@@ -135,6 +135,12 @@ impl Order {
         }
     }
 
+    /// Whether documents are in this order by the terms of their values, those without one last,
+    /// whatever the values are.
+    pub(crate) fn is_by_all_terms(&self) -> bool {
+        !self.missing_first && self.by == OrderedAs::Value
+    }
+
     /// Whether a better first value of a shard never makes its documents come later, whatever the
     /// shard's values are.
     pub(crate) fn is_by_terms(&self) -> bool {

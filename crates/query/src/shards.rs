@@ -7,6 +7,7 @@ use crate::tested::Tested;
 use crate::tree::{And, Node};
 use crate::{Answer, Hit, Leaf, Order, Prepared, Result, Shard};
 use smallvec::SmallVec;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Places of shards, ascending, each once. Few, for most queries.
@@ -39,6 +40,23 @@ pub trait Shards: Sync {
     fn best_first(&self, order: &Order) -> Result<Option<Arc<[u32]>>> {
         let _ = order;
         Ok(None)
+    }
+
+    /// Passes the first `hits_max` hits by `order` that fulfil all leaves to `show`, in that order,
+    /// until it breaks: if there is a quicker way to them than planning and executing. Else false,
+    /// and none was passed. The order is that of terms.
+    ///
+    /// # Errors
+    /// A leaf is about a field that a shard can't filter by; or a shard can't be read.
+    fn top(
+        &self,
+        leaves: &[&Leaf],
+        order: &Order,
+        hits_max: u64,
+        show: &mut dyn FnMut(Hit) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        let _ = (leaves, order, hits_max, show);
+        Ok(false)
     }
 
     /// Calls `execute` with all shards as one, if the fields of the query are indexed for all of

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::le;
 use crate::sections::Section;
-use quire_index::{Column, IndexDamage};
+use quire_index::{Column, ColumnHead, IndexDamage};
 use std::ops::Range;
 
 const FOOTER_BYTES: usize = 4 * 8;
@@ -19,7 +19,47 @@ pub(crate) struct Directory<'a> {
     pub(super) dictionary: &'a [u8],
 }
 
+/// Where the parts of a directory are, and the heads of its columns: kept, so that a directory is
+/// opened once.
+#[derive(Debug)]
+pub(super) struct DirectoryHead {
+    /// The bytes of each column, and what opening it found.
+    columns: [(Range<usize>, ColumnHead); 4],
+    dictionary: Range<usize>,
+}
+
 impl<'a> Directory<'a> {
+    /// What is to be kept of it.
+    pub(super) fn head(&self) -> DirectoryHead {
+        let mut start = 0;
+        let columns = [self.ends, self.firsts, self.offsets, self.lengths].map(|column| {
+            let bytes = start..start + column.bytes();
+            start = bytes.end;
+            (bytes, column.head())
+        });
+        DirectoryHead {
+            columns,
+            dictionary: start..start + self.dictionary.len(),
+        }
+    }
+
+    /// The directory that has this head, in the same section.
+    pub(super) fn with_head(section: Section<'a>, head: &'a DirectoryHead) -> Directory<'a> {
+        let bytes: &'a [u8] = section.bytes;
+        let part = |range: &Range<usize>| bytes.get(range.clone()).unwrap_or_default();
+        let column =
+            |(range, head): &'a (Range<usize>, ColumnHead)| Column::with_head(part(range), head);
+        let [ends, firsts, offsets, lengths] = &head.columns;
+        Directory {
+            section,
+            ends: column(ends),
+            firsts: column(firsts),
+            offsets: column(offsets),
+            lengths: column(lengths),
+            dictionary: part(&head.dictionary),
+        }
+    }
+
     pub(crate) fn new(section: Section<'a>) -> Result<Directory<'a>> {
         let damaged = || {
             section.damaged(quire_index::IndexDamage {

@@ -1,10 +1,10 @@
 //! [`Rows`]: reads rows by docid.
 
 use super::block::{BY_SYMBOLS, HEADER_BYTES, ROW_BYTES_MAX, WITH_DICTIONARY, checksum};
-use super::directory::Directory;
+use super::directory::{Directory, DirectoryHead};
 use crate::format::is_right;
 use crate::le;
-use crate::sections::Sections;
+use crate::sections::{Section, Sections};
 use crate::{Error, Result};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -22,6 +22,8 @@ pub(crate) struct Rows {
     dictionary: OnceLock<Option<Dictionary>>,
     /// The symbols, likewise.
     symbols: OnceLock<Option<Box<Symbols>>>,
+    /// What opening the directory found.
+    head: OnceLock<Box<DirectoryHead>>,
     /// The block that was read last.
     last: ArcSwapOption<Block>,
 }
@@ -38,6 +40,16 @@ struct Block {
 }
 
 impl Rows {
+    /// The directory that is this section, opened once.
+    pub(crate) fn directory<'a>(&'a self, section: Section<'a>) -> Result<Directory<'a>> {
+        if let Some(head) = self.head.get() {
+            return Ok(Directory::with_head(section, head));
+        }
+        let directory = Directory::new(section)?;
+        self.head.get_or_init(|| Box::new(directory.head()));
+        Ok(directory)
+    }
+
     /// Calls `read` with the row of a document; false, without a call, if it is empty.
     pub(crate) fn read(
         &self,

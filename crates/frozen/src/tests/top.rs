@@ -16,6 +16,17 @@ fn random(number: u64) -> u64 {
 /// A file of adverts: some have no price, some no time.
 fn adverts(documents: u32) -> FrozenFile {
     let env = SimEnv::new(1);
+    write_adverts(&env, FILE, 0..documents, |id| random(id + 7) % 50);
+    open(&env, Access::Read).unwrap()
+}
+
+/// Writes adverts with these numbers, each in a region.
+fn write_adverts(
+    env: &Arc<SimEnv>,
+    path: &str,
+    ids: impl IntoIterator<Item = u32>,
+    region: impl Fn(u64) -> u64,
+) {
     let fields = [
         FieldSpec::full("added"),
         FieldSpec::filterable("mark"),
@@ -24,13 +35,13 @@ fn adverts(documents: u32) -> FrozenFile {
         FieldSpec::filterable("seller"),
         FieldSpec::filterable("tags"),
     ];
-    let dynamic: Arc<dyn Env> = Arc::<SimEnv>::clone(&env);
+    let dynamic: Arc<dyn Env> = Arc::<SimEnv>::clone(env);
     dynamic.create_dir_all(Path::new("/d")).unwrap();
     let options = FrozenOptions::default();
-    let mut builder = FrozenBuilder::create(dynamic, Path::new(FILE), &fields, options).unwrap();
-    for id in 0..u64::from(documents) {
+    let mut builder = FrozenBuilder::create(dynamic, Path::new(path), &fields, options).unwrap();
+    for id in ids.into_iter().map(u64::from) {
         let mut members = vec![format!("\"mark\":\"m{}\"", random(id) % 30)];
-        members.push(format!("\"region\":{}", random(id + 7) % 50));
+        members.push(format!("\"region\":{}", region(id)));
         members.push(format!("\"seller\":{}", random(id + 6) % 700));
         if !random(id + 1).is_multiple_of(10) {
             members.push(format!("\"price\":{}", random(id + 2) % 400));
@@ -47,7 +58,6 @@ fn adverts(documents: u32) -> FrozenFile {
         builder.add(&document, b"").unwrap();
     }
     builder.finish().unwrap();
-    open(&env, Access::Read).unwrap()
 }
 
 fn filter(number: u64) -> Filter {
@@ -118,4 +128,80 @@ fn few_documents_are_found_without_a_plan_and_many_with_one() {
     assert_eq!(file.top(&[&region, &tag], &order, 10).unwrap(), None);
     let wrong = field("mark").descending();
     assert_eq!(file.top(&[&mark, &region], &wrong, 10).unwrap(), None);
+}
+
+/// A region that is one run of documents, in a file of many: neighbours are compared at once.
+#[test]
+fn neighbours_are_found_in_a_large_file_as_with_a_plan() {
+    let clock = || Duration::ZERO;
+    let planned = Options {
+        clock: Some(&clock),
+        ..Options::default()
+    };
+    let env = SimEnv::new(1);
+    write_adverts(&env, FILE, 0..15_000, |id| id / 300);
+    let file = open(&env, Access::Read).unwrap();
+    let (mut found, order) = (0, field("added").descending());
+    for number in 0..120 {
+        let query = find(filter(number)).order_by(order.clone()).limit(7);
+        let query = query.prepare().unwrap();
+        let expected = query.answer(&[&file], &planned).unwrap();
+        let answer = query.answer(&[&file], &Options::default()).unwrap();
+        assert_eq!(answer.hits, expected.hits, "{number}");
+        found += answer.hits.len();
+    }
+    assert!(found > 200, "{found} hits");
+    let leaf = |path: &str, test| Leaf {
+        path: FieldPath::new(path),
+        test,
+    };
+    let region = leaf("region", Test::Eq(Value::from(7)));
+    let mark = leaf("mark", Test::Eq(Value::from("m3")));
+    let docs = file.top(&[&mark, &region], &order, 300).unwrap().unwrap();
+    assert!(docs.len() > 2, "{docs:?}");
+    assert!(
+        docs.iter().all(|doc| (2_100..2_400).contains(doc)),
+        "{docs:?}"
+    );
+}
+
+/// Files by the hash of the region: one of them has a query's hits, and which is known of all.
+#[test]
+fn the_first_hits_of_a_folder_are_the_same_with_a_plan_and_without() {
+    let clock = || Duration::ZERO;
+    let planned = Options {
+        clock: Some(&clock),
+        ..Options::default()
+    };
+    let env = SimEnv::new(1);
+    let region = |id: u64| random(id + 7) % 50;
+    for file in 0..25 {
+        let ids = (0..6_000).filter(|id| region(u64::from(*id)) * 7 % 25 == file);
+        write_adverts(&env, &format!("/d/{file:02}.quire"), ids, region);
+    }
+    let dynamic: Arc<dyn Env> = Arc::<SimEnv>::clone(&env);
+    let options = crate::FolderOptions::default();
+    let folder = crate::FrozenFolder::open(dynamic, Path::new("/d"), options).unwrap();
+    let (snapshot, mut found) = (folder.snapshot(), 0);
+    for number in 0..240 {
+        let added = field("added");
+        let order = match number % 2 {
+            0 => added.descending(),
+            _ => added.ascending(),
+        };
+        let query = find(filter(number)).order_by(order).skip(number % 3);
+        let query = query.limit(1 + number % 12).prepare().unwrap();
+        let expected = snapshot.query(&query, &planned).unwrap();
+        let answer = snapshot.query(&query, &Options::default()).unwrap();
+        assert_eq!(answer.hits, expected.hits, "{number}");
+        found += answer.hits.len();
+        // Directories are gathered after the first queries.
+        env.run_until_idle();
+    }
+    assert!(found > 200, "{found} hits");
+    assert!(snapshot.has_directory("region"));
+    let wrong = find(field("region").eq(3));
+    let wrong = wrong.order_by(field("mark").descending()).limit(3);
+    let answer = snapshot.query(&wrong.prepare().unwrap(), &Options::default());
+    assert!(answer.is_err(), "the mark is not sortable");
 }

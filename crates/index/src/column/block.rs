@@ -59,8 +59,7 @@ impl Block<'_> {
 
     #[inline]
     pub(super) fn line(&self, row: usize, number: u64) -> u64 {
-        let slope = u64::from(self.zone.slope).wrapping_mul(row as u64);
-        self.zone.base.wrapping_add(slope).wrapping_add(number)
+        self.zone.line(row, number)
     }
 
     #[inline]
@@ -87,6 +86,7 @@ impl Block<'_> {
     }
 
     /// The rows and the value of the run that a row is in.
+    #[inline(never)]
     pub(super) fn run_of(&self, row: usize) -> (std::ops::Range<usize>, u64) {
         let last = |run: usize| get(self.bytes, ROW_BITS, run) as usize;
         let (mut low, mut high) = (0, self.zone.slope as usize - 1);

@@ -98,10 +98,34 @@ proptest! {
         column.retain(&(low..=high), &mut kept).unwrap();
         prop_assert_eq!(&kept, &(&some & &expected));
         let frame = column.frame().unwrap();
-        for frame in [None, frame] {
-            let mut kept_rows = rows.clone();
-            column.keep(&(low..=high), frame, &mut kept_rows).unwrap();
-            prop_assert!(kept.iter().eq(kept_rows));
+        let head = column.head();
+        for column in [column, Column::with_head(&bytes, &head)] {
+            prop_assert_eq!(column.get(to as u64), Ok(values[to]));
+            prop_assert!(column.get(values.len() as u64).is_err());
+            for frame in [None, frame] {
+                let mut kept_rows = rows.clone();
+                column.keep(&(low..=high), frame, &mut kept_rows).unwrap();
+                prop_assert!(kept.iter().eq(kept_rows));
+            }
+            for rows in [rows.clone(), (from as u32..=to as u32).collect()] {
+                let Some(frame) = frame else {
+                    break;
+                };
+                let mut words: Vec<(u32, u64)> = Vec::new();
+                for row in &rows {
+                    match words.last_mut() {
+                        Some((first, bits)) if *first == row / 64 * 64 => *bits |= 1 << (row % 64),
+                        _ => words.push((row / 64 * 64, 1 << (row % 64))),
+                    }
+                }
+                column.keep_words(&(low..=high), frame, &mut words).unwrap();
+                prop_assert!(words.iter().all(|(_, bits)| *bits != 0));
+                let is_kept = |row: &u32| {
+                    let first = row / 64 * 64;
+                    words.iter().any(|(at, bits)| *at == first && bits >> (row % 64) & 1 == 1)
+                };
+                prop_assert!(rows.iter().all(|row| is_kept(row) == wanted(row)));
+            }
         }
 
         let mut sorted = values.clone();
@@ -109,6 +133,40 @@ proptest! {
         let bytes = encoded(&sorted);
         let below = sorted.partition_point(|value| *value < low) as u64;
         prop_assert_eq!(Column::new(&bytes).unwrap().lower_bound(low), Ok(below));
+    }
+
+    #[test]
+    fn neighbours_are_compared_at_once_as_one_by_one(
+        values in vec(0u64..400, 1..9_000),
+        base: u32,
+        wanted in vec(any::<u64>(), 1..150),
+        bounds in any::<[u16; 2]>(),
+    ) {
+        let values: Vec<u64> = values.iter().map(|value| value + u64::from(base)).collect();
+        let bytes = encoded(&values);
+        let column = Column::new(&bytes).unwrap();
+        let Some(frame) = column.frame().unwrap() else {
+            return Ok(());
+        };
+        let [low, high] = bounds.map(|bound| u64::from(base) + u64::from(bound % 500));
+        let at = |first: u32| values.iter().skip(first as usize).take(64);
+        let rows = (0u32..).step_by(64).zip(&wanted).take_while(|(at, _)| {
+            (*at as usize) < values.len()
+        });
+        let mut words: Vec<(u32, u64)> = rows
+            .map(|(first, bits)| (first, bits & u64::MAX >> (64 - at(first).count())))
+            .collect();
+        let expected = words.iter().map(|(first, bits)| {
+            let kept = (0..64).zip(at(*first)).filter(|(_, value)| {
+                **value != 0 && (low..=high).contains(*value)
+            });
+            (*first, bits & kept.fold(0, |kept, (bit, _)| kept | 1 << bit))
+        });
+        let expected: Vec<_> = expected.filter(|(_, bits)| *bits != 0).collect();
+        column.keep_words(&(low..=high), frame, &mut words).unwrap();
+        prop_assert_eq!(words, expected);
+        let past = values.len().next_multiple_of(64) as u32;
+        prop_assert!(column.keep_words(&(low..=high), frame, &mut vec![(past, 1)]).is_err());
     }
 
     #[test]

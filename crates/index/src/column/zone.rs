@@ -82,6 +82,13 @@ impl Zone {
         Some((le::u64_at(entry, 0)?, zone))
     }
 
+    /// The value of a row whose distance from the line is `number`.
+    #[inline]
+    pub(super) fn line(&self, row: usize, number: u64) -> u64 {
+        let slope = u64::from(self.slope).wrapping_mul(row as u64);
+        self.base.wrapping_add(slope).wrapping_add(number)
+    }
+
     /// Whether all rows, or none, are in a range; `None` if the rows must be read.
     pub(super) fn decides(&self, range: &RangeInclusive<u64>) -> Option<bool> {
         let apart = self.greatest < *range.start() || self.least > *range.end();

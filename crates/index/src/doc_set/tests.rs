@@ -99,6 +99,13 @@ proptest! {
         in_x.add_to_bits(&mut bits);
         in_y.add_to_bits(&mut bits);
         prop_assert_eq!(DocSet::from_bits(&bits), &x | &y);
+        let (mut words, mut of_words) = (Vec::new(), Vec::new());
+        in_x.each_word(|first, bits| words.push((first, bits)));
+        for (first, bits) in &words {
+            of_words.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| first + bit));
+        }
+        prop_assert!(words.is_sorted_by(|a, b| a.0 < b.0) && words.iter().all(|one| one.1 != 0));
+        prop_assert!(of_words.into_iter().eq(a.iter().copied()));
         let (mut and, mut or, mut less) = (x.clone(), x.clone(), x.clone());
         and.and_view(in_y);
         or.or_view(in_y);
