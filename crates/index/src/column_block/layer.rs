@@ -6,6 +6,10 @@ use crate::{IndexDamage, varint};
 
 /// A layer.
 #[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a column has few layers, and nearly all are packed: a box would be one more step"
+)]
 pub enum ColumnLayer<'a> {
     /// Terms as they are.
     Plain(PlainLayer<'a>),
