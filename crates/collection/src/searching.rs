@@ -114,6 +114,7 @@ impl PartitionView {
     /// Has a search tree built anew that is damaged in this view.
     pub(crate) fn rebuild_search_tree(&self, tree: TreeId, what: &str) {
         let store = self.search_state().store.get();
+        self.search_state().followed.clear();
         if let Some(store) = store.and_then(WeakStore::upgrade) {
             store.rebuild_tree(self.store_view(), tree, what);
         }
@@ -155,6 +156,7 @@ impl PartitionView {
         shard.doc_count = Some(totals.documents);
         shard.has_many = self.exceptions(tree, built)?.many;
         shard.tree = Some(tree.id);
+        shard.followed = Some((Arc::clone(&self.search_state().followed), self.position()));
         Ok(Some(shard))
     }
 
@@ -173,7 +175,7 @@ impl PartitionView {
     /// What changed after what is known, up to this view; `None` if all together takes too much
     /// memory.
     fn changes_since(&self, known: &CachedChanges) -> Result<Option<BTreeMap<u32, Change>>> {
-        let seen = match seeded(Bug::ChangeMissed) && known.to == known.after {
+        let seen = match seeded(Bug::ChangeMissed) && known.to == known.after() {
             true => known.to.next(),
             false => known.to,
         };
