@@ -93,7 +93,7 @@ pub(crate) struct SearchState {
     exceptions: Mutex<Option<(TreeId, Position, Exceptions)>>,
     /// What queries have read of the newest tree that they read.
     reads: Mutex<Option<Arc<SharedReads>>>,
-    /// The documents that fulfil what queries asked for.
+    /// The documents that fulfil the predicates of queries.
     pub(crate) followed: Arc<FollowedLeaves>,
     /// The memory that it draws from.
     budget: Arc<Budget>,
