@@ -114,9 +114,10 @@ impl PartitionView {
     /// Has a search tree built anew that is damaged in this view.
     pub(crate) fn rebuild_search_tree(&self, tree: TreeId, what: &str) {
         let store = self.search_state().store.get();
-        self.search_state().followed.clear();
         if let Some(store) = store.and_then(WeakStore::upgrade) {
             store.rebuild_tree(self.store_view(), tree, what);
+            // Views that are made from now on do not use the tree as it was.
+            self.search_state().followed.forget(store.position());
         }
     }
 
@@ -175,7 +176,7 @@ impl PartitionView {
     /// What changed after what is known, up to this view; `None` if all together takes too much
     /// memory.
     fn changes_since(&self, known: &CachedChanges) -> Result<Option<BTreeMap<u32, Change>>> {
-        let seen = match seeded(Bug::ChangeMissed) && known.to == known.after() {
+        let seen = match seeded(Bug::ChangeMissed) && known.to <= known.after() {
             true => known.to.next(),
             false => known.to,
         };

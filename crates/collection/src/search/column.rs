@@ -176,12 +176,13 @@ struct Pair {
 }
 
 impl ListedBuilder {
-    /// Adds a term of a document, which `write` writes; nothing if it returns false.
-    pub(crate) fn add(&mut self, doc: u32, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    /// Adds a term of a document, which `write` writes; nothing if it returns false. Returns about
+    /// the bytes of memory that it takes.
+    pub(crate) fn add(&mut self, doc: u32, write: impl FnOnce(&mut Vec<u8>) -> bool) -> usize {
         let start = self.bytes.len();
         if !write(&mut self.bytes) {
             self.bytes.truncate(start);
-            return;
+            return 0;
         }
         let term = self.bytes.get(start..).unwrap_or_default();
         let mut prefix = [0; 8];
@@ -194,6 +195,15 @@ impl ListedBuilder {
             start,
             end: self.bytes.len(),
             doc,
+        });
+        size_of::<Pair>() + self.bytes.len() - start
+    }
+
+    /// Adds a term of a document.
+    pub(crate) fn add_term(&mut self, doc: u32, term: &[u8]) {
+        self.add(doc, |bytes| {
+            bytes.extend_from_slice(term);
+            true
         });
     }
 
@@ -246,18 +256,6 @@ impl Listed {
 }
 
 impl ListedColumn {
-    /// Of documents and their terms, in any order.
-    pub(crate) fn new(pairs: Vec<(u32, Vec<u8>)>) -> ListedColumn {
-        let mut builder = ListedBuilder::default();
-        for (doc, term) in pairs {
-            builder.add(doc, |bytes| {
-                bytes.extend_from_slice(&term);
-                true
-            });
-        }
-        builder.finish()
-    }
-
     /// The values of the documents of two columns: of those in `newer_docs` by the newer one.
     pub(crate) fn joined(
         older: &ListedColumn,
@@ -465,7 +463,11 @@ mod tests {
         ) {
             let docs = newer.iter().map(|(doc, _)| *doc).chain(deleted);
             let docs: DocSet = docs.collect();
-            let of = |pairs: &[(u32, Vec<u8>)]| ListedColumn::new(pairs.to_vec());
+            let of = |pairs: &[(u32, Vec<u8>)]| {
+                let mut builder = ListedBuilder::default();
+                pairs.iter().for_each(|(doc, term)| builder.add_term(*doc, term));
+                builder.finish()
+            };
             let joined = ListedColumn::joined(&of(&older), &of(&newer), &docs);
             let left = older.into_iter().filter(|(doc, _)| !docs.contains(*doc));
             let all: Vec<_> = left.chain(newer).collect();

@@ -10,6 +10,7 @@
 //! 2. A set goes forward alone, by all documents that changed since its position. Where not all
 //!    of them are known, the leaf is found anew; views of an older position find it for themselves.
 //! 3. What is kept is within a part of the budget.
+//! 4. What an index said that was built anew since is not kept.
 
 use super::changed::Changed;
 use parking_lot::Mutex;
@@ -64,6 +65,8 @@ pub(crate) struct FollowedLeaves {
 struct Kept {
     leaves: HashMap<Leaf, Known>,
     charge: Charge,
+    /// Sets at or before it are not kept.
+    after: Position,
 }
 
 impl FollowedLeaves {
@@ -73,13 +76,16 @@ impl FollowedLeaves {
             kept: Mutex::new(Kept {
                 leaves: HashMap::default(),
                 charge: budget.charge(0),
+                after: Position(0),
             }),
         }
     }
 
-    /// Forgets all.
-    pub(crate) fn clear(&self) {
-        self.kept.lock().clear();
+    /// Forgets all, and keeps nothing that is found as of a position or an older one.
+    pub(crate) fn forget(&self, to: Position) {
+        let mut kept = self.kept.lock();
+        kept.clear();
+        kept.after = kept.after.max(to);
     }
 
     /// Whether a query had this leaf before. From now on it is one that a query had.
@@ -127,7 +133,11 @@ impl FollowedLeaves {
 
     fn keep(&self, leaf: &Leaf, followed: &Followed) {
         let bytes = followed.docs.heap_bytes();
-        self.kept.lock().add(&self.budget, leaf, |known| {
+        let mut kept = self.kept.lock();
+        if followed.at <= kept.after {
+            return;
+        }
+        kept.add(&self.budget, leaf, |known| {
             let newer = known.followed.as_ref().filter(|one| one.at > followed.at);
             if let Some(newer) = newer {
                 return newer.docs.heap_bytes();
@@ -248,6 +258,21 @@ mod tests {
             assert!(followed.docs(&leaf, &changed, Position(1)).is_none());
         }
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_was_found_by_an_index_that_is_built_anew_is_not_kept() {
+        let followed = FollowedLeaves::new(&Budget::new(64 << 10));
+        let changed = Changed::new(Position(1));
+        let follow = |at| {
+            followed.follow(&leaf(1), Arc::new(DocSet::full(9)), Position(at), false);
+            followed.docs(&leaf(1), &changed, Position(at)).is_some()
+        };
+        assert!(follow(5));
+        followed.forget(Position(5));
+        assert!(followed.docs(&leaf(1), &changed, Position(5)).is_none());
+        assert!(!follow(5), "a query that had begun before");
+        assert!(follow(6));
     }
 
     #[test]

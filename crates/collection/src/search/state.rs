@@ -33,6 +33,10 @@ const PAIRS_MIN: u32 = 1 << 31;
 /// How many pairs there are.
 const PAIRS: u32 = 1 << 29;
 
+/// Records between what is cached and an index that has moved on that are read too, so that what
+/// was found before can follow them.
+const GAP_RECORDS_MAX: u64 = 500;
+
 /// What lies before the changes that a partition caches takes at most one in this number of the
 /// bytes of the budget.
 const PAST_PART: u64 = 64;
@@ -159,7 +163,7 @@ impl SearchState {
         *self.trees.write() = Arc::new(trees);
         *self.changed.lock() = None;
         *self.reads.lock() = None;
-        self.followed.clear();
+        self.followed.forget(Position(0));
     }
 
     /// Takes the trees before one out of the list. False if there are none.
@@ -191,8 +195,8 @@ impl SearchState {
         Ok(exceptions)
     }
 
-    /// The changes after a position up to another. Those after what is known of them are added by
-    /// `find`; the result is `None` if that is.
+    /// The changes after a position up to another. Those after what is known of them, which may be
+    /// from before the position on, are added by `find`; the result is `None` if that is.
     pub(crate) fn changes(
         &self,
         after: Position,
@@ -201,7 +205,8 @@ impl SearchState {
         find: impl FnOnce(&CachedChanges) -> Result<Option<BTreeMap<u32, Change>>>,
     ) -> Result<Option<Arc<Changed>>> {
         let is_of = |cached: &&CachedChanges| {
-            cached.with_keys == with_keys && cached.after() <= after && cached.to >= after
+            let is_near = cached.to.0.saturating_add(GAP_RECORDS_MAX) >= after.0;
+            cached.with_keys == with_keys && cached.after() <= after && is_near
         };
         let known = {
             let cached = self.changed.lock();

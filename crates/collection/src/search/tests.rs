@@ -236,7 +236,7 @@ fn check_moments(
     let budget = Budget::new(shape.shared_bytes);
     let shared = Arc::new(SharedReads::new(TreeId(1), Position(1), &budget));
     let followed = Arc::new(FollowedLeaves::new(&budget));
-    let (mut changed, mut position) = (Changed::new(Position(0)), Position(0));
+    let (mut changed, mut position) = (Changed::new(Position(1)), Position(1));
     let mut before = indexed;
     // The index stays where it is; what is found at a moment is brought up to the next one.
     for now in &moments[(2 - shape.lag).max(1)..] {

@@ -88,7 +88,7 @@ fn check(
 ) {
     let position = |place: usize| Position(place as u64);
     let found = state.changes(position(after), position(to), with_keys, |known| {
-        assert!(known.after() == position(after) && known.to >= known.after());
+        assert_eq!(known.after(), position(after));
         Ok(Some(newest(log, known.to.0 as usize, to)))
     });
     let changed = found.unwrap().unwrap();
