@@ -141,9 +141,13 @@ impl Latencies {
     pub(crate) fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let done = operation();
-        self.0
-            .push(u32::try_from(start.elapsed().as_nanos() / 100).unwrap_or(u32::MAX));
+        self.push_nanos(start.elapsed().as_nanos());
         done
+    }
+
+    /// Adds an operation that took so long.
+    pub(crate) fn push_nanos(&mut self, nanos: u128) {
+        self.0.push(u32::try_from(nanos / 100).unwrap_or(u32::MAX));
     }
 
     /// How many there are.

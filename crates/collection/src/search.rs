@@ -20,6 +20,7 @@ mod estimate;
 mod field_figures;
 mod field_set;
 mod fields;
+mod followed;
 mod index;
 mod indexer;
 mod inversion;

@@ -116,6 +116,8 @@ impl PartitionView {
         let store = self.search_state().store.get();
         if let Some(store) = store.and_then(WeakStore::upgrade) {
             store.rebuild_tree(self.store_view(), tree, what);
+            // Views that are made from now on do not use the tree as it was.
+            self.search_state().followed.forget(store.position());
         }
     }
 
@@ -155,6 +157,7 @@ impl PartitionView {
         shard.doc_count = Some(totals.documents);
         shard.has_many = self.exceptions(tree, built)?.many;
         shard.tree = Some(tree.id);
+        shard.followed = Some((Arc::clone(&self.search_state().followed), self.position()));
         Ok(Some(shard))
     }
 
@@ -173,7 +176,7 @@ impl PartitionView {
     /// What changed after what is known, up to this view; `None` if all together takes too much
     /// memory.
     fn changes_since(&self, known: &CachedChanges) -> Result<Option<BTreeMap<u32, Change>>> {
-        let seen = match seeded(Bug::ChangeMissed) && known.to == known.after {
+        let seen = match seeded(Bug::ChangeMissed) && known.to <= known.after() {
             true => known.to.next(),
             false => known.to,
         };

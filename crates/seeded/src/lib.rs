@@ -216,6 +216,10 @@ bugs! {
     ChangeMissed,
     /// Queries go on with what was read of an index before it moved on.
     OlderReadsShared,
+    /// Documents that fulfilled a predicate once are taken as those that do now.
+    FollowedNotBroughtUp,
+    /// Documents that fulfilled a predicate once are brought up to date by a part of what changed.
+    FollowedOverGap,
     /// An index answers queries about fields that its collection leaves out.
     LeftOutFieldSearched,
     /// An index answers queries about fields that it refused.
@@ -304,6 +308,9 @@ impl Bug {
 
     /// Those of the columns of a live partition: the tests of `collection` find them, with queries.
     pub const OF_COLUMNS: &[Bug] = &[Bug::ColumnPatchLost, Bug::ColumnZoneStale];
+
+    /// Those of the documents that predicates found before: the tests of `collection` find them.
+    pub const OF_FOLLOWED: &[Bug] = &[Bug::FollowedNotBroughtUp, Bug::FollowedOverGap];
 
     /// Those of lost volumes: the tests of `quiredb` find them.
     pub const OF_VOLUMES: &[Bug] = &[Bug::LostTablesForgotten, Bug::MountPointTaken];

@@ -1,7 +1,9 @@
 //! [`Changed`]: the documents that changed after one position up to another, as they are then.
 //!
 //! ```text
-//!  layers   | 4,000 documents | 900 | 150 | 12 |   the oldest first; a query shares them
+//!            index                            view
+//!  | 700 | 64 |  | 4,000 documents | 900 | 150 | 12 |   the oldest first; a query shares them
+//!    past          layers
 //! ```
 //! # Invariants
 //! 1. Records of a layer come after those of the layers before it. A layer has a document once, by
@@ -11,18 +13,27 @@
 //! 3. A layer does not change. One that is added is joined with those before it that have fewer
 //!    than [`GROWTH`] times its documents, so there are few, and a document is copied a few times.
 //! 4. Values of a field are taken out of the documents of a layer once, and shared by all queries.
+//! 5. The layers have all documents that changed after the position, and may have others: the
+//!    oldest one stays whole as long as one of its records is after it. What is said of a document
+//!    that did not change is true too.
+//! 6. *Past* layers come before the others: together they have all documents that changed after
+//!    `since`. A set that is true at a position from there on is made true by them.
 
-use super::column::ListedColumn;
+use super::column::{ListedBuilder, ListedColumn};
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::{Document, Position, ValueRef};
-use quire_query::{Column, Path, TermBounds, Test};
+use quire_query::{Column, Leaf, Path, TermBounds, Test};
+use quire_seeded::{Bug, seeded};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// A layer has this many times the documents of the next one.
-const GROWTH: usize = 4;
+const GROWTH: usize = 2;
+
+/// Bytes of past layers that are kept, about.
+pub(crate) const PAST_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of columns that a layer keeps, if its documents have fewer.
 const COLUMNS_BYTES_MIN: usize = 64 << 10;
@@ -80,11 +91,17 @@ fn values_within(value: ValueRef<'_>) -> usize {
 }
 
 /// See the module.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Changed {
+    since: Position,
+    /// Layers without a record after `after`.
+    past: Vec<Arc<Layer>>,
+    after: Position,
     layers: Vec<LiveLayer>,
     docs: Arc<DocSet>,
+    /// Of the layers, and of the past ones.
     bytes: usize,
+    past_bytes: usize,
 }
 
 /// A layer, and the documents that are live in it.
@@ -142,39 +159,46 @@ impl Layer {
         Some(change)
     }
 
-    /// The changes after a position.
-    fn kept(&self, after: Position) -> Vec<(u32, Change)> {
-        let changes = self.changes.iter();
-        let kept = changes.filter(|(_, change)| change.position > after);
-        kept.cloned().collect()
-    }
-
     /// The values of a field.
     fn column(&self, path: &Path) -> ListedColumn {
         if let Some(column) = self.columns.lock().by_path.get(path) {
             return column.clone();
         }
-        let mut pairs: Vec<(u32, Vec<u8>)> = Vec::with_capacity(self.changes.len());
+        let mut builder = ListedBuilder::default();
         for (doc, change) in &self.changes {
             let Some(document) = &change.document else {
                 continue;
             };
             let _ = path.visit(document.root(), &mut |value| {
-                let mut bytes = Vec::new();
-                if term::encode(value, &mut bytes) {
-                    pairs.push((*doc, bytes));
-                }
+                builder.add(*doc, |bytes| term::encode(value, bytes));
                 ControlFlow::Continue(())
             });
         }
-        let column = ListedColumn::new(pairs);
-        let bytes = column.bytes() + path.as_str().len() + size_of::<(Path, ListedColumn)>();
-        self.keep(path, &column, bytes);
+        let column = builder.finish();
+        self.keep(path, &column);
         column
     }
 
+    /// The documents that pass a test with a value of a field.
+    fn matching(&self, path: &Path, test: &Test) -> DocSet {
+        let column = self.column(path);
+        match test {
+            Test::In(values) => {
+                let mut docs = DocSet::empty();
+                for value in values {
+                    let term = Bound::Included(value.term());
+                    docs |= &column.docs_between((term, term));
+                }
+                docs
+            }
+            // All terms between the bounds pass.
+            Test::Eq(_) | Test::Range(_) | Test::Exists => column.docs_between(test.bounds()),
+        }
+    }
+
     /// Keeps a column, if there is room for it.
-    fn keep(&self, path: &Path, column: &ListedColumn, bytes: usize) {
+    fn keep(&self, path: &Path, column: &ListedColumn) {
+        let bytes = column.bytes() + path.as_str().len() + size_of::<(Path, ListedColumn)>();
         let bytes_max = self.bytes.max(COLUMNS_BYTES_MIN);
         let mut columns = self.columns.lock();
         if bytes > bytes_max || columns.by_path.contains_key(path) {
@@ -213,6 +237,24 @@ impl LiveLayer {
 }
 
 impl Changed {
+    /// Nothing that changed after a position.
+    pub(crate) fn new(after: Position) -> Changed {
+        Changed {
+            since: after,
+            past: Vec::new(),
+            after,
+            layers: Vec::new(),
+            docs: Arc::default(),
+            bytes: 0,
+            past_bytes: 0,
+        }
+    }
+
+    /// The position that it begins after.
+    pub(crate) fn after(&self) -> Position {
+        self.after
+    }
+
     /// How many documents there are, deleted ones too.
     pub(crate) fn len(&self) -> usize {
         self.docs.len() as usize
@@ -223,10 +265,31 @@ impl Changed {
         &self.docs
     }
 
-    /// Bytes of memory that it takes, but for columns: these take as much again at most, or
-    /// [`COLUMNS_BYTES_MIN`] for each layer.
+    /// Bytes of memory that it takes without what is past, but for columns: these take as much
+    /// again at most, or [`COLUMNS_BYTES_MIN`] for each layer.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes of what is past.
+    pub(crate) fn past_bytes(&self) -> usize {
+        self.past_bytes
+    }
+
+    /// Makes the documents that fulfil a leaf, as of a position, those as of now. False if it is
+    /// not known what changed since.
+    pub(crate) fn bring_up(&self, docs: &mut DocSet, at: Position, leaf: &Leaf) -> bool {
+        if at < self.since && !seeded(Bug::FollowedOverGap) {
+            return false;
+        }
+        let layers = self.layers.iter().map(|one| &one.layer);
+        for layer in self.past.iter().chain(layers) {
+            if layer.last > at {
+                *docs -= &layer.docs;
+                *docs |= &layer.matching(&leaf.path, &leaf.test);
+            }
+        }
+        true
     }
 
     /// The newest change of a document.
@@ -255,21 +318,7 @@ impl Changed {
 
     /// The documents that pass a test with a value of a field.
     pub(crate) fn matching(&self, path: &Path, test: &Test) -> DocSet {
-        self.live_docs(|one| match test {
-            Test::In(values) => {
-                let column = one.column(path);
-                let mut docs = DocSet::empty();
-                for value in values {
-                    let term = Bound::Included(value.term());
-                    docs |= &column.docs_between((term, term));
-                }
-                docs
-            }
-            // All terms between the bounds pass.
-            Test::Eq(_) | Test::Range(_) | Test::Exists => {
-                one.column(path).docs_between(test.bounds())
-            }
-        })
+        self.live_docs(|one| one.layer.matching(path, test))
     }
 
     /// The documents that have a value of a field between two bounds.
@@ -306,10 +355,11 @@ impl Changed {
         );
         let docs = Arc::make_mut(&mut self.docs);
         *docs |= &added.docs;
-        while let Some(last) = self
-            .layers
-            .pop_if(|last| last.layer.changes.len() < GROWTH * added.changes.len())
-        {
+        // One that is partly past leaves as a whole.
+        let after = self.after;
+        while let Some(last) = self.layers.pop_if(|last| {
+            last.layer.first > after && last.layer.changes.len() < GROWTH * added.changes.len()
+        }) {
             added = joined(&last.layer, added);
         }
         for one in &mut self.layers {
@@ -322,28 +372,41 @@ impl Changed {
         self.bytes = self.layers.iter().map(|one| one.layer.bytes).sum();
     }
 
-    /// Removes the changes at `after` and before it.
-    pub(crate) fn retain_after(&mut self, after: Position) {
-        let layers = self.layers.drain(..).map(|one| one.layer);
-        let kept = layers.filter_map(|layer| match layer.first > after {
-            true => Some(layer),
-            false => Layer::new(layer.kept(after)),
-        });
-        let kept = kept.collect();
-        self.set_layers(kept);
+    /// Begins after a later position. Layers that are past then are kept, as many as take
+    /// `past_bytes_max` bytes.
+    pub(crate) fn begin_after(&mut self, after: Position, past_bytes_max: usize) {
+        debug_assert!(self.after <= after, "a beginning moves on");
+        self.after = after;
+        let is_past = |one: &LiveLayer| one.layer.last <= after;
+        let past = self.layers.iter().take_while(|one| is_past(one)).count();
+        if past == 0 {
+            return;
+        }
+        let past = self.layers.drain(..past).map(|one| one.layer);
+        self.past.extend(past);
+        let mut docs = DocSet::empty();
+        for one in &self.layers {
+            docs |= &one.layer.docs;
+        }
+        self.docs = Arc::new(docs);
+        self.bytes = self.layers.iter().map(|one| one.layer.bytes).sum();
+        self.past_bytes = self.past.iter().map(|layer| layer.bytes).sum();
+        let mut left = 0;
+        while self.past_bytes > past_bytes_max
+            && let Some(oldest) = self.past.get(left)
+        {
+            self.since = oldest.last;
+            self.past_bytes -= oldest.bytes;
+            left += 1;
+        }
+        self.past.drain(..left);
     }
 
     /// Removes the layers with a record after `to`, and returns the position of the last record
     /// that is left: all changes up to there are here, and later ones that were may not be.
     pub(crate) fn truncate(&mut self, to: Position) -> Option<Position> {
         let layers = self.layers.drain(..).map(|one| one.layer);
-        let kept = layers.filter(|layer| layer.last <= to).collect();
-        self.set_layers(kept);
-        self.layers.last().map(|one| one.layer.last)
-    }
-
-    /// Takes these layers; what newer ones have is live no longer in older ones.
-    fn set_layers(&mut self, layers: Vec<Arc<Layer>>) {
+        let layers: Vec<_> = layers.filter(|layer| layer.last <= to).collect();
         let mut docs = DocSet::empty();
         self.bytes = layers.iter().map(|layer| layer.bytes).sum();
         let newest_first = layers.into_iter().rev().map(|layer| {
@@ -357,12 +420,36 @@ impl Changed {
         self.layers = newest_first.collect();
         self.layers.reverse();
         self.docs = Arc::new(docs);
+        self.layers.last().map(|one| one.layer.last)
     }
 }
 
-/// A layer and the next one as one.
+/// A layer and the next one as one, with the columns that the older one has.
 fn joined(older: &Layer, newer: Arc<Layer>) -> Arc<Layer> {
-    let mut changes: BTreeMap<u32, Change> = older.changes.iter().cloned().collect();
-    changes.extend(newer.changes.iter().cloned());
-    Layer::new(changes.into_iter().collect()).unwrap_or(newer)
+    let mut changes = Vec::with_capacity(older.changes.len() + newer.changes.len());
+    let mut left = older.changes.iter().peekable();
+    for (doc, change) in &newer.changes {
+        while let Some(before) = left.next_if(|(before, _)| before < doc) {
+            changes.push(before.clone());
+        }
+        left.next_if(|(before, _)| before == doc);
+        changes.push((*doc, change.clone()));
+    }
+    changes.extend(left.cloned());
+    let Some(layer) = Layer::new(changes) else {
+        return newer;
+    };
+    let columns: Vec<_> = {
+        let columns = older.columns.lock();
+        let columns = columns.by_path.iter();
+        columns
+            .map(|(path, column)| (path.clone(), column.clone()))
+            .collect()
+    };
+    for (path, of_older) in columns {
+        let of_newer = newer.column(&path);
+        let column = ListedColumn::joined(&of_older, &of_newer, &newer.docs);
+        layer.keep(&path, &column);
+    }
+    layer
 }

@@ -108,34 +108,217 @@ struct Listed {
     ends: Vec<u32>,
     /// Document by document, ascending.
     ordinals: Vec<u32>,
-    /// Different terms, ascending: an ordinal is the place of one.
-    terms: Vec<Vec<u8>>,
+    /// An ordinal is the place of a term.
+    terms: Terms,
     has_many: bool,
 }
 
-impl ListedColumn {
-    /// Of documents and their terms, in any order.
-    pub(crate) fn new(mut pairs: Vec<(u32, Vec<u8>)>) -> ListedColumn {
-        pairs.sort_unstable_by(|(a, one), (b, other)| (one, a).cmp(&(other, b)));
-        let mut terms: Vec<Vec<u8>> = Vec::new();
-        let mut of_docs: Vec<(u32, u32)> = Vec::with_capacity(pairs.len());
-        for (doc, term) in pairs {
-            if terms.last() != Some(&term) {
-                terms.push(term);
+/// Different terms, ascending.
+#[derive(Debug, Default)]
+struct Terms {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Terms {
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn get(&self, place: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(place)?;
+        let before = place
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before));
+        self.bytes.get(before.copied().unwrap_or(0)..end)
+    }
+
+    fn last(&self) -> Option<&[u8]> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    fn push(&mut self, term: &[u8]) {
+        debug_assert!(self.last() < Some(term), "terms ascend");
+        self.bytes.extend_from_slice(term);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// How many come first of which `is_before` is true.
+    fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(middle).is_some_and(&is_before) {
+                true => low = middle + 1,
+                false => high = middle,
             }
-            of_docs.push((doc, terms.len() as u32 - 1));
+        }
+        low
+    }
+}
+
+/// Documents and their terms on the way to a [`ListedColumn`].
+#[derive(Debug, Default)]
+pub(crate) struct ListedBuilder {
+    bytes: Vec<u8>,
+    pairs: Vec<Pair>,
+}
+
+/// A document, and a term of it in the bytes.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    /// The first bytes of the term, zeros past its end.
+    prefix: u64,
+    start: usize,
+    end: usize,
+    doc: u32,
+}
+
+impl ListedBuilder {
+    /// Adds a term of a document, which `write` writes; nothing if it returns false. Returns about
+    /// the bytes of memory that it takes.
+    pub(crate) fn add(&mut self, doc: u32, write: impl FnOnce(&mut Vec<u8>) -> bool) -> usize {
+        let start = self.bytes.len();
+        if !write(&mut self.bytes) {
+            self.bytes.truncate(start);
+            return 0;
+        }
+        let term = self.bytes.get(start..).unwrap_or_default();
+        let mut prefix = [0; 8];
+        let length = term.len().min(8);
+        if let (Some(prefix), Some(first)) = (prefix.get_mut(..length), term.get(..length)) {
+            prefix.copy_from_slice(first);
+        }
+        self.pairs.push(Pair {
+            prefix: u64::from_be_bytes(prefix),
+            start,
+            end: self.bytes.len(),
+            doc,
+        });
+        size_of::<Pair>() + self.bytes.len() - start
+    }
+
+    /// Adds a term of a document.
+    pub(crate) fn add_term(&mut self, doc: u32, term: &[u8]) {
+        self.add(doc, |bytes| {
+            bytes.extend_from_slice(term);
+            true
+        });
+    }
+
+    /// The column of all that was added, in any order.
+    pub(crate) fn finish(self) -> ListedColumn {
+        let ListedBuilder { bytes, mut pairs } = self;
+        let term = |pair: &Pair| bytes.get(pair.start..pair.end).unwrap_or_default();
+        pairs.sort_unstable_by(|a, b| {
+            let by_prefix = a.prefix.cmp(&b.prefix);
+            by_prefix.then_with(|| (term(a), a.doc).cmp(&(term(b), b.doc)))
+        });
+        let mut terms = Terms::default();
+        let mut of_docs: Vec<(u32, u32)> = Vec::with_capacity(pairs.len());
+        for pair in &pairs {
+            if terms.last() != Some(term(pair)) {
+                terms.push(term(pair));
+            }
+            of_docs.push((pair.doc, terms.len() as u32 - 1));
         }
         of_docs.sort_unstable();
         of_docs.dedup();
         let mut column = Listed::default();
         for of_doc in of_docs.chunk_by(|(a, _), (b, _)| a == b) {
-            column.docs.extend(of_doc.first().map(|(doc, _)| *doc));
-            column.has_many |= of_doc.len() > 1;
-            column
-                .ordinals
-                .extend(of_doc.iter().map(|(_, ordinal)| *ordinal));
-            column.ends.push(column.ordinals.len() as u32);
+            let ordinals = of_doc.iter().map(|(_, ordinal)| *ordinal);
+            column.push(of_doc.first().map_or(0, |(doc, _)| *doc), ordinals);
         }
+        ListedColumn(Arc::new(Listed { terms, ..column }))
+    }
+}
+
+impl Listed {
+    /// Adds a document after all others, with the ordinals of its terms.
+    fn push(&mut self, doc: u32, ordinals: impl Iterator<Item = u32>) {
+        let before = self.ordinals.len();
+        self.ordinals.extend(ordinals);
+        self.has_many |= self.ordinals.len() > before + 1;
+        self.docs.push(doc);
+        self.ends.push(self.ordinals.len() as u32);
+    }
+
+    /// The documents, and the ordinals of each.
+    fn rows(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        let mut begin = 0;
+        self.docs.iter().zip(&self.ends).map(move |(doc, end)| {
+            let ordinals = self.ordinals.get(begin..*end as usize);
+            begin = *end as usize;
+            (*doc, ordinals.unwrap_or_default())
+        })
+    }
+}
+
+impl ListedColumn {
+    /// The values of the documents of two columns: of those in `newer_docs` by the newer one.
+    pub(crate) fn joined(
+        older: &ListedColumn,
+        newer: &ListedColumn,
+        newer_docs: &DocSet,
+    ) -> ListedColumn {
+        let (older, newer) = (&*older.0, &*newer.0);
+        // A column has no term without a document.
+        let mut is_used = vec![false; older.terms.len()];
+        let mut left = newer_docs.iter().peekable();
+        let mut kept = Vec::with_capacity(older.docs.len());
+        for (doc, ordinals) in older.rows() {
+            while left.next_if(|newer| *newer < doc).is_some() {}
+            if left.peek() != Some(&doc) {
+                kept.push((doc, ordinals));
+                for ordinal in ordinals {
+                    if let Some(is_used) = is_used.get_mut(*ordinal as usize) {
+                        *is_used = true;
+                    }
+                }
+            }
+        }
+        let mut terms = Terms::default();
+        let mut places = [vec![0; older.terms.len()], vec![0; newer.terms.len()]];
+        let (mut a, mut b) = (0, 0);
+        loop {
+            let next = [older.terms.get(a), newer.terms.get(b)];
+            let (of_older, of_newer) = match next {
+                [None, None] => break,
+                [Some(_), None] => (true, false),
+                [None, Some(_)] => (false, true),
+                [Some(one), Some(other)] => (one <= other, other <= one),
+            };
+            let of_older_used = of_older && is_used.get(a) == Some(&true);
+            let [one, other] = next;
+            if let Some(term) = one.filter(|_| of_older_used).or(other.filter(|_| of_newer)) {
+                terms.push(term);
+            }
+            let place = (terms.len() as u32).saturating_sub(1);
+            let [of_a, of_b] = &mut places;
+            if of_older && let Some(slot) = of_a.get_mut(a) {
+                *slot = place;
+            }
+            if of_newer && let Some(slot) = of_b.get_mut(b) {
+                *slot = place;
+            }
+            a += usize::from(of_older);
+            b += usize::from(of_newer);
+        }
+        let [of_older, of_newer] = &places;
+        let mut column = Listed::default();
+        let mut newer_rows = newer.rows().peekable();
+        let mut add = |doc: u32, ordinals: &[u32], places: &[u32]| {
+            let place = |ordinal: &u32| places.get(*ordinal as usize).copied();
+            column.push(doc, ordinals.iter().filter_map(place));
+        };
+        for (doc, ordinals) in kept {
+            while let Some((doc, ordinals)) = newer_rows.next_if(|(newer, _)| *newer < doc) {
+                add(doc, ordinals, of_newer);
+            }
+            add(doc, ordinals, of_older);
+        }
+        newer_rows.for_each(|(doc, ordinals)| add(doc, ordinals, of_newer));
         ListedColumn(Arc::new(Listed { terms, ..column }))
     }
 
@@ -146,7 +329,6 @@ impl ListedColumn {
 
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> usize {
-        let of_term = |term: &Vec<u8>| size_of::<Vec<u8>>() + term.capacity();
         let Listed {
             docs,
             ends,
@@ -155,14 +337,16 @@ impl ListedColumn {
             ..
         } = &*self.0;
         let numbers = docs.capacity() + ends.capacity() + ordinals.capacity();
-        numbers * size_of::<u32>() + terms.iter().map(of_term).sum::<usize>()
+        numbers * size_of::<u32>()
+            + terms.bytes.capacity()
+            + terms.ends.capacity() * size_of::<usize>()
     }
 
     /// The documents with a value between two bounds.
     pub(crate) fn docs_between(&self, (lower, upper): TermBounds<'_>) -> DocSet {
         let terms = &self.0.terms;
-        let place = |term: &[u8]| terms.partition_point(|other| other.as_slice() < term);
-        let after = |term: &[u8]| terms.partition_point(|other| other.as_slice() <= term);
+        let place = |term: &[u8]| terms.partition_point(|other| other < term);
+        let after = |term: &[u8]| terms.partition_point(|other| other <= term);
         let start = match lower {
             Bound::Unbounded => 0,
             Bound::Included(lower) => place(lower),
@@ -177,15 +361,8 @@ impl ListedColumn {
             return DocSet::empty();
         }
         let is_in = |ordinal: &u32| (start..end).contains(&(*ordinal as usize));
-        let mut begin = 0;
-        let docs = self.0.docs.iter().zip(&self.0.ends);
-        let found = docs.filter(|(_, end)| {
-            let end = **end as usize;
-            let ordinals = self.0.ordinals.get(begin..end).unwrap_or_default();
-            begin = end;
-            ordinals.iter().any(is_in)
-        });
-        found.map(|(doc, _)| *doc).collect()
+        let found = self.0.rows().filter(|(_, own)| own.iter().any(is_in));
+        found.map(|(doc, _)| doc).collect()
     }
 
     /// Shows the terms of some documents, ascending, each once.
@@ -212,7 +389,7 @@ impl ListedColumn {
 
 impl Column for ListedColumn {
     fn zone(&self) -> Option<(&[u8], &[u8])> {
-        Some((self.0.terms.first()?, self.0.terms.last()?))
+        Some((self.0.terms.get(0)?, self.0.terms.last()?))
     }
 
     fn has_many(&self) -> bool {
@@ -249,14 +426,60 @@ impl Column for ListedColumn {
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
         let place = usize::try_from(ordinal).ok();
         let term = place.and_then(|place| self.0.terms.get(place));
-        out.extend_from_slice(term.map_or(&[], Vec::as_slice));
+        out.extend_from_slice(term.unwrap_or_default());
         Ok(())
     }
 
     fn ordinal_of(&self, term: &[u8]) -> Result<u64> {
-        Ok(self
-            .0
-            .terms
-            .partition_point(|other| other.as_slice() < term) as u64)
+        Ok(self.0.terms.partition_point(|other| other < term) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Few documents and terms, some of them alike in their first bytes.
+    fn any_pairs() -> impl Strategy<Value = Vec<(u32, Vec<u8>)>> {
+        let term = prop_oneof![
+            vec(0u8..3, 0..3),
+            vec(0u8..3, 0..3).prop_map(|end| [b"12345678".as_slice(), &end].concat()),
+        ];
+        vec((0u32..20, term), 0..40)
+    }
+
+    fn text(column: &ListedColumn) -> String {
+        format!("{:?}", column.0)
+    }
+
+    proptest! {
+        #[test]
+        fn a_joined_column_is_that_of_the_newest_values(
+            older in any_pairs(),
+            newer in any_pairs(),
+            deleted in vec(0u32..20, 0..4),
+        ) {
+            let docs = newer.iter().map(|(doc, _)| *doc).chain(deleted);
+            let docs: DocSet = docs.collect();
+            let of = |pairs: &[(u32, Vec<u8>)]| {
+                let mut builder = ListedBuilder::default();
+                pairs.iter().for_each(|(doc, term)| builder.add_term(*doc, term));
+                builder.finish()
+            };
+            let joined = ListedColumn::joined(&of(&older), &of(&newer), &docs);
+            let left = older.into_iter().filter(|(doc, _)| !docs.contains(*doc));
+            let all: Vec<_> = left.chain(newer).collect();
+            prop_assert_eq!(text(&joined), text(&of(&all)));
+            for (doc, term) in &all {
+                let mut found = Vec::new();
+                let only: DocSet = [*doc].into_iter().collect();
+                joined.each_term(&only, &mut |_, term| found.push(term.to_vec()));
+                prop_assert!(found.is_sorted_by(|a, b| a < b) && found.contains(term));
+                let bound = Bound::Included(term.as_slice());
+                prop_assert!(joined.docs_between((bound, bound)).contains(*doc));
+            }
+        }
     }
 }

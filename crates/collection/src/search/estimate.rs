@@ -40,6 +40,8 @@ const VALUES_MAX: usize = 8;
 
 /// To find where postings begin.
 const SEEK_NANOS: u64 = 2_000;
+/// To visit a posting of a document.
+const POSTING_NANOS: u64 = 100;
 /// To read a document among others, and one alone.
 const READ_NANOS: u64 = 800;
 const READ_ALONE_NANOS: u64 = 6_000;
@@ -63,22 +65,19 @@ impl LiveShard<'_> {
     /// How many values are looked up to plan a query, about. Predicates of an earlier query at this
     /// position are not counted: what was looked up for them is shared, or worth sharing.
     pub fn lookups(&self, query: &Prepared) -> u64 {
-        let shared = self.columns.shared.as_deref();
-        query.lookups(|leaf| shared.is_some_and(|shared| shared.note(leaf)))
+        let followed = self.followed.as_ref();
+        query.lookups(|leaf| followed.is_some_and(|(followed, _)| followed.note(leaf)))
     }
 
     /// Looks at a few postings for a leaf, unless another query did at this position.
     fn looked(&self, leaf: &Leaf) -> Result<Looked> {
         let shared = self.columns.shared.as_deref();
-        let known = shared.and_then(|shared| shared.leaf(leaf)?.looked);
-        if let Some(known) = known {
+        if let Some(known) = shared.and_then(|shared| shared.looked(leaf)) {
             return Ok(known);
         }
         let looked = self.look(leaf)?;
         if let Some(shared) = shared {
-            shared.keep_leaf(leaf, size_of::<Looked>(), |reads| {
-                reads.looked = Some(looked);
-            });
+            shared.keep_looked(leaf, looked);
         }
         Ok(looked)
     }
@@ -142,6 +141,19 @@ impl LiveShard<'_> {
     }
 
     pub(super) fn estimated(&self, leaf: &Leaf) -> Result<Estimate> {
+        if let Some(known) = self.known_docs(leaf) {
+            let docs = known.docs.len();
+            let mut estimate = Estimate::exactly(docs, Cost::Built);
+            (estimate.nanos, estimate.found) = match known.by_columns {
+                // Of how many postings they are is not known: as if each had one.
+                true => {
+                    let postings = docs.saturating_mul(POSTING_NANOS);
+                    (postings.saturating_add(SEEK_NANOS), BROAD)
+                }
+                false => (self.kept_nanos(), NARROW),
+            };
+            return Ok(estimate);
+        }
         let Looked {
             seen,
             long,
@@ -205,26 +217,25 @@ impl LiveShard<'_> {
             false => READ_ALONE_NANOS,
         };
         let by_postings = (Access::Postings, estimate.nanos);
+        // Only of documents that an earlier query found by the columns that is known exactly.
+        let is_known = estimate.found == BROAD && estimate.at_least == estimate.at_most;
         let by_documents = (Access::Documents, read.saturating_mul(nanos));
         let by_column = matches!(leaf.test, Test::Range(_)).then(|| {
-            let of_docs = match docs {
-                Some(docs) if docs < all / FEW_PART => docs.saturating_mul(TESTED_NANOS),
-                _ => all.saturating_mul(COLUMN_NANOS),
-            };
             // Documents with long values are read.
             let long = match estimate.cost {
                 Cost::Scanned => by_documents.1,
                 Cost::Stored | Cost::Built => 0,
             };
-            let blocks = all / BLOCK_DOCS + 1;
+            let [few, all_docs] = self.column_nanos(docs.unwrap_or(all));
             let of_block = match self.is_column_kept(&leaf.path) {
                 true => SHARED_BLOCK_NANOS,
                 false => BLOCK_NANOS,
             };
-            let is_few = docs.is_some_and(|docs| docs < all / FEW_PART);
-            let nanos = match !is_few && self.is_kept_by_columns(leaf) {
-                true => KEPT_NANOS + all / KEPT_DOCS_A_NANO,
-                false => of_docs + blocks * of_block,
+            let blocks = (all / BLOCK_DOCS + 1) * of_block;
+            let nanos = match docs {
+                _ if is_known => self.kept_nanos(),
+                Some(docs) if docs < all / FEW_PART => few + blocks,
+                _ => all_docs + blocks,
             };
             (Access::Column, nanos.saturating_add(long))
         });
@@ -242,11 +253,19 @@ impl LiveShard<'_> {
         shared.is_some_and(|shared| shared.block(path, 0).is_some())
     }
 
-    /// Whether another query found the documents of a leaf by the columns, at this position.
-    fn is_kept_by_columns(&self, leaf: &Leaf) -> bool {
-        let shared = self.columns.shared.as_deref();
-        let known = shared.and_then(|shared| shared.leaf(leaf)?.by_columns);
-        known.is_some()
+    /// What it costs to test `docs` documents by a column that another query has read, and to test
+    /// all, without coming to the blocks.
+    pub(super) fn column_nanos(&self, docs: u64) -> [u64; 2] {
+        let all = u64::from(quire_query::Shard::doc_end(self));
+        [
+            docs.saturating_mul(TESTED_NANOS),
+            all.saturating_mul(COLUMN_NANOS),
+        ]
+    }
+
+    /// What it costs to take documents that an earlier query found.
+    fn kept_nanos(&self) -> u64 {
+        KEPT_NANOS + u64::from(quire_query::Shard::doc_end(self)) / KEPT_DOCS_A_NANO
     }
 
     /// The documents that must be read, as the index does not have all of their values.

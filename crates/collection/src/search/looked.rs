@@ -31,18 +31,6 @@ pub(crate) struct Looked {
     pub(crate) is_exact: bool,
 }
 
-impl Looked {
-    /// The documents of the postings are known: this many.
-    pub(crate) fn find(&mut self, docs: u64) {
-        self.seen = Seen {
-            docs,
-            ..Seen::default()
-        };
-        self.values = 0;
-        self.is_exact = true;
-    }
-}
-
 impl Seen {
     /// What adding the documents to a set costs, without the seek. A posting of many is bits, which
     /// cost the same however many they are.

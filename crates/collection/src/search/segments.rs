@@ -7,7 +7,7 @@
 //! 3. Of the others, one that is marked, or that is in a plain or small layer of one of the fields,
 //!    is in the one segment that is made in memory for the query, with all its values.
 
-use super::column::{LayerColumn, ListedColumn};
+use super::column::{LayerColumn, ListedBuilder};
 use super::column_blocks::{FieldBlock, damaged};
 use super::shard::LiveShard;
 use crate::{Error, Result};
@@ -123,7 +123,7 @@ impl LiveShard<'_> {
         let bytes_max = self.values_bytes_max;
         let mut left = Some(bytes_max);
         for path in paths {
-            let mut pairs: Vec<(u32, Vec<u8>)> = Vec::new();
+            let mut builder = ListedBuilder::default();
             let unchanged = &docs - self.changed_docs();
             let mut marked = DocSet::empty();
             let blocks = self.columns.blocks_of(&unchanged);
@@ -133,12 +133,8 @@ impl LiveShard<'_> {
             marked &= &unchanged;
             self.read(&marked, &mut |doc, document| {
                 path.visit(document.root(), &mut |value| {
-                    let mut bytes = Vec::new();
-                    if term::encode(value, &mut bytes) {
-                        let taken = size_of::<(u32, Vec<u8>)>() + bytes.len();
-                        left = left.and_then(|left| left.checked_sub(taken));
-                        pairs.push((doc, bytes));
-                    }
+                    let taken = builder.add(doc, |bytes| term::encode(value, bytes));
+                    left = left.and_then(|left| left.checked_sub(taken));
                     match left {
                         Some(_) => ControlFlow::Continue(()),
                         None => ControlFlow::Break(()),
@@ -150,14 +146,14 @@ impl LiveShard<'_> {
             }
             for block in blocks {
                 let block = self.columns.block(path, block)?;
-                let see = &mut |doc: u32, term: &[u8]| pairs.push((doc, term.to_vec()));
+                let see = &mut |doc: u32, term: &[u8]| builder.add_term(doc, term);
                 block.each_term(&unchanged, see).map_err(damaged)?;
             }
             for layer in self.all_changed().layers() {
-                let see = &mut |doc: u32, term: &[u8]| pairs.push((doc, term.to_vec()));
+                let see = &mut |doc: u32, term: &[u8]| builder.add_term(doc, term);
                 layer.column(path).each_term(&(&docs & layer.live()), see);
             }
-            let column = ListedColumn::new(pairs);
+            let column = builder.finish();
             columns.push(column.zone().is_some().then(|| Box::new(column) as Box<_>));
         }
         Ok(Segment {

@@ -9,18 +9,19 @@
 //!    indexed.
 
 use super::changed::Changed;
+use super::followed::{Followed, FollowedLeaves};
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings};
-use super::shared_reads::{FieldDocs, InRange};
+use super::shared_reads::FieldDocs;
 use super::{key, postings::SeePosting};
 use crate::{Error, Result};
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::ordered::Direction;
-use quire_model::{DocId, Document};
+use quire_model::{DocId, Document, Position};
 use quire_query::{
     Access, AccessCosts, Column, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard,
-    TermRange, Test, Value,
+    TermRange, Test,
 };
 use quire_seeded::{Bug, seeded};
 use quire_store::TreeId;
@@ -83,6 +84,8 @@ pub struct LiveShard<'v> {
     kept: Mutex<Vec<(Vec<u8>, DocSet)>>,
     /// Whether documents may have more values of a field than are indexed.
     pub(crate) has_many: bool,
+    /// What earlier queries found, and the position of this shard.
+    pub(crate) followed: Option<(Arc<FollowedLeaves>, Position)>,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
     damage: OnceLock<String>,
@@ -126,6 +129,7 @@ impl<'v> LiveShard<'v> {
             estimates: Mutex::default(),
             kept: Mutex::default(),
             has_many: true,
+            followed: None,
             tree: None,
             damage: OnceLock::new(),
             values_bytes_max: VALUES_BYTES_MAX,
@@ -473,77 +477,51 @@ impl<'v> LiveShard<'v> {
     }
 
     fn matching_by_columns(&self, leaf: &Leaf, range: &TermRange) -> Result<DocSet> {
-        let found = self.by_columns(leaf, range)?;
-        let mut docs = found.docs.clone();
-        docs |= &self.read_and_test(&found.marked, leaf)?;
+        let (mut docs, marked) = self.in_range(&leaf.path, range)?;
+        docs |= &self.read_and_test(&marked, leaf)?;
         Ok(self.accepting(docs, leaf))
     }
 
-    /// The documents with a value in the leaf's range, by the columns, unless another query found
-    /// them at this position.
-    fn by_columns(&self, leaf: &Leaf, range: &TermRange) -> Result<Arc<InRange>> {
-        let shared = self.columns.shared.as_deref();
-        let known = shared.and_then(|shared| shared.leaf(leaf)?.by_columns);
-        if let Some(known) = known {
+    /// The documents that fulfil a leaf, if an earlier query found them and it is known what
+    /// changed since.
+    pub(super) fn known_docs(&self, leaf: &Leaf) -> Option<Followed> {
+        let (followed, position) = self.followed.as_ref()?;
+        followed.docs(leaf, &self.changed, *position)
+    }
+
+    fn known_docs_by(&self, leaf: &Leaf, by_columns: bool) -> Option<Arc<DocSet>> {
+        let known = self.known_docs(leaf)?;
+        (known.by_columns == by_columns).then_some(known.docs)
+    }
+
+    /// Whether documents were tested one by one for a leaf so often that finding all that fulfil it
+    /// by the columns would have cost no more; now they are for `docs` documents.
+    fn is_worth_finding(&self, leaf: &Leaf, docs: u64) -> bool {
+        let Some((followed, _)) = &self.followed else {
+            return false;
+        };
+        let [few, all] = self.column_nanos(docs);
+        followed.spend(leaf, few, all)
+    }
+
+    fn matching(&self, leaf: &Leaf, found: Found) -> Result<Arc<DocSet>> {
+        let range = self.broad(leaf, found)?;
+        if let Some(known) = self.known_docs_by(leaf, range.is_some()) {
             return Ok(known);
         }
-        let (docs, marked) = self.in_range(&leaf.path, range)?;
-        let found = Arc::new(InRange { docs, marked });
-        if let Some(shared) = shared {
-            let bytes = found.docs.heap_bytes() + found.marked.heap_bytes();
-            let keep = Arc::clone(&found);
-            shared.keep_leaf(leaf, bytes, |reads| reads.by_columns = Some(keep));
+        let docs = Arc::new(match range {
+            Some(range) => self.matching_by_columns(leaf, range)?,
+            None => self.matching_by_postings(leaf)?,
+        });
+        if let Some((followed, position)) = &self.followed {
+            followed.follow(leaf, Arc::clone(&docs), *position, range.is_some());
         }
-        Ok(found)
+        Ok(docs)
     }
 
-    /// How many documents fulfil a leaf, if another query found its postings at this position and
-    /// these decide for each document that did not change.
-    fn known_count(&self, leaf: &Leaf) -> Option<u64> {
-        let is_short = |value: &Value| value.term().len() <= key::TERM_BYTES_MAX;
-        let is_decided = match &leaf.test {
-            Test::Eq(value) => is_short(value) && !self.has_many,
-            Test::In(values) => values.iter().all(is_short) && !self.has_many,
-            Test::Exists => true,
-            Test::Range(_) => false,
-        };
-        let shared = self.columns.shared.as_deref().filter(|_| is_decided)?;
-        let docs = shared.leaf(leaf)?.by_postings?;
-        let changed = match seeded(Bug::ChangedCountedTwice) {
-            true => 0,
-            false => docs.intersection_len(self.changed_docs()),
-        };
-        let matching = self.changed.matching(&leaf.path, &leaf.test).len();
-        Some(docs.len() - changed + matching)
-    }
-
-    /// The documents that the postings of terms give for a leaf, unless another query found them at
-    /// this position.
-    fn by_postings(&self, field: &[u8], leaf: &Leaf) -> Result<DocSet> {
-        let shared = self.columns.shared.as_deref();
-        let known = shared.and_then(|shared| shared.leaf(leaf)?.by_postings);
-        if let Some(known) = known {
-            return Ok(DocSet::clone(&known));
-        }
-        let found = self.matches_terms(field, &leaf.test)?;
-        if let Some(shared) = shared {
-            let keep = Arc::new(found.clone());
-            shared.keep_leaf(leaf, found.heap_bytes(), |reads| {
-                if let Some(looked) = &mut reads.looked {
-                    looked.find(keep.len());
-                }
-                reads.by_postings = Some(keep);
-            });
-        }
-        Ok(found)
-    }
-
-    fn matching(&self, leaf: &Leaf, found: Found) -> Result<DocSet> {
-        if let Some(range) = self.broad(leaf, found)? {
-            return self.matching_by_columns(leaf, range);
-        }
+    fn matching_by_postings(&self, leaf: &Leaf) -> Result<DocSet> {
         let field = key::field(leaf.path.as_str());
-        let mut docs = self.by_postings(&field, leaf)?;
+        let mut docs = self.matches_terms(&field, &leaf.test)?;
         let candidates = self.candidates(&field, &leaf.test)?;
         if !candidates.is_empty() {
             if matches!(&leaf.test, Test::Eq(_) | Test::In(_)) {
@@ -734,7 +712,7 @@ impl Shard for LiveShard<'_> {
 
     fn count(&self, leaves: &[&Leaf]) -> quire_query::Result<Option<u64>> {
         Ok(match leaves {
-            [leaf] => self.known_count(leaf),
+            [leaf] => self.known_docs(leaf).map(|known| known.docs.len()),
             _ => None,
         })
     }
@@ -775,18 +753,24 @@ impl Shard for LiveShard<'_> {
     }
 
     fn matches(&self, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
-        self.matching(leaf, found)
-            .map_err(|error| self.failed(error))
+        let found = self.matching(leaf, found);
+        let docs = found.map_err(|error| self.failed(error))?;
+        Ok(Arc::unwrap_or_clone(docs))
     }
 
     fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> quire_query::Result<()> {
         let is_few = docs.len() < self.doc_count()? / FEW_PART;
         let broad = || self.broad(leaf, found).map_err(|error| self.failed(error));
-        if is_few && let Some(range) = broad()? {
+        if is_few
+            && let Some(range) = broad()?
+            && self.known_docs_by(leaf, true).is_none()
+            && !self.is_worth_finding(leaf, docs.len())
+        {
             *docs = self.retained(&leaf.path, range, docs)?;
             return Ok(());
         }
-        *docs &= &self.matches(leaf, found)?;
+        let found = self.matching(leaf, found);
+        *docs &= &*found.map_err(|error| self.failed(error))?;
         Ok(())
     }
 

@@ -9,27 +9,24 @@
 //!    themselves.
 
 use super::column_blocks::FieldBlock;
+use super::followed::{LEAF_BYTES_MAX, leaf_bytes};
 use super::looked::Looked;
 use super::sample::Sample;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_index::DocSet;
 use quire_model::Position;
-use quire_query::{Leaf, Path, Test, Value};
+use quire_query::{Leaf, Path};
 use quire_store::TreeId;
 use std::hash::BuildHasherDefault;
-use std::ops::Bound;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// What an entry takes besides what it holds, about.
 const ENTRY_BYTES: usize = 256;
 
-/// Predicates of one partition take at most one in this number of the bytes of the budget.
-const LEAVES_PART: u64 = 4;
-
-/// What is read for larger predicates, with longer lists or values, is not shared.
-const LEAF_BYTES_MAX: usize = 8 << 10;
+/// What was looked at for predicates takes at most one in this number of the bytes of the budget.
+const LOOKED_PART: u64 = 8;
 
 /// The documents that have a field.
 #[derive(Debug)]
@@ -44,24 +41,6 @@ type HashMap<K, V> = hashbrown::HashMap<K, V, BuildHasherDefault<Xxh3Default>>;
 
 /// The least and the greatest value of a type in a field, as terms; empty if there is none.
 pub(crate) type Ends = [Vec<u8>; 2];
-
-/// The documents whose values lie in a range, by the columns.
-#[derive(Debug)]
-pub(crate) struct InRange {
-    pub(crate) docs: DocSet,
-    /// Those that must be read to know.
-    pub(crate) marked: DocSet,
-}
-
-/// What was read for a predicate.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct LeafReads {
-    /// By its estimate.
-    pub(crate) looked: Option<Looked>,
-    /// The documents that the postings of terms give.
-    pub(crate) by_postings: Option<Arc<DocSet>>,
-    pub(crate) by_columns: Option<Arc<InRange>>,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -79,9 +58,9 @@ struct Kept {
     /// By field, and the first byte of the terms of a type.
     ends: HashMap<(Path, u8), Arc<Ends>>,
     samples: HashMap<Path, Arc<Sample>>,
-    leaves: HashMap<Leaf, LeafReads>,
-    /// What the leaves take, of what is charged.
-    leaf_bytes: u64,
+    looked: HashMap<Leaf, Looked>,
+    /// What those take, of what is charged.
+    looked_bytes: u64,
     charge: Charge,
 }
 
@@ -96,8 +75,8 @@ impl SharedReads {
                 fields: HashMap::default(),
                 ends: HashMap::default(),
                 samples: HashMap::default(),
-                leaves: HashMap::default(),
-                leaf_bytes: 0,
+                looked: HashMap::default(),
+                looked_bytes: 0,
                 charge: budget.charge(0),
             }),
         }
@@ -167,64 +146,32 @@ impl SharedReads {
         }
     }
 
-    /// What was read for a predicate.
-    pub(crate) fn leaf(&self, leaf: &Leaf) -> Option<LeafReads> {
-        match leaf_bytes(leaf) <= LEAF_BYTES_MAX {
-            true => self.kept.lock().leaves.get(leaf).cloned(),
-            false => None,
-        }
+    /// What was looked at for a predicate, if it is kept.
+    pub(crate) fn looked(&self, leaf: &Leaf) -> Option<Looked> {
+        self.kept.lock().looked.get(leaf).copied()
     }
 
-    /// Whether a query had this predicate before. From now on it is one that a query had.
-    pub(crate) fn note(&self, leaf: &Leaf) -> bool {
-        let is_noted = self.leaf(leaf).is_some();
-        if !is_noted {
-            self.keep_leaf(leaf, 0, |_| ());
-        }
-        is_noted
-    }
-
-    /// Keeps more of what was read for a predicate, of this many bytes, if there is room. Leaves
-    /// take a part of the budget: past that all of them are given up.
-    pub(crate) fn keep_leaf(&self, leaf: &Leaf, bytes: usize, keep: impl FnOnce(&mut LeafReads)) {
-        let bytes_max = self.budget.limit() / LEAVES_PART;
-        let leaf_bytes = leaf_bytes(leaf);
-        let mut kept = self.kept.lock();
-        let bytes = match kept.leaves.contains_key(leaf) {
-            true => bytes,
-            false => bytes + leaf_bytes,
-        };
+    /// Keeps what was looked at for a predicate, if there is room. Predicates take a part of the
+    /// budget: past that all of them are given up.
+    pub(crate) fn keep_looked(&self, leaf: &Leaf, looked: Looked) {
+        let bytes = leaf_bytes(leaf) + size_of::<Looked>();
         let charged = (bytes + ENTRY_BYTES) as u64;
-        if leaf_bytes > LEAF_BYTES_MAX || charged > bytes_max {
+        let bytes_max = self.budget.limit() / LOOKED_PART;
+        let mut kept = self.kept.lock();
+        if bytes > LEAF_BYTES_MAX || charged > bytes_max {
             return;
         }
-        if kept.leaf_bytes + charged > bytes_max {
-            kept.leaves.clear();
-            let rest = kept.charge.bytes() - kept.leaf_bytes;
+        if kept.looked_bytes + charged > bytes_max {
+            kept.looked.clear();
+            let rest = kept.charge.bytes() - kept.looked_bytes;
             kept.charge.resize(rest);
-            kept.leaf_bytes = 0;
+            kept.looked_bytes = 0;
         }
         if kept.takes(&self.budget, bytes) {
-            kept.leaf_bytes += charged;
-            keep(kept.leaves.entry(leaf.clone()).or_default());
+            kept.looked_bytes += charged;
+            kept.looked.insert(leaf.clone(), looked);
         }
     }
-}
-
-/// What a predicate takes in memory, at most.
-fn leaf_bytes(leaf: &Leaf) -> usize {
-    let bound = |bound: &Bound<Box<[u8]>>| match bound {
-        Bound::Included(term) | Bound::Excluded(term) => term.len(),
-        Bound::Unbounded => 0,
-    };
-    let value = |value: &Value| size_of::<Value>() + value.term().len();
-    leaf.path.as_str().len()
-        + match &leaf.test {
-            Test::Eq(one) => value(one),
-            Test::In(values) => values.iter().map(value).sum(),
-            Test::Range(range) => bound(&range.lower) + bound(&range.upper),
-            Test::Exists => 0,
-        }
 }
 
 impl Kept {
@@ -236,57 +183,5 @@ impl Kept {
             self.charge.resize(self.charge.bytes() + bytes);
         }
         is_free
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn leaf(number: i64) -> Leaf {
-        Leaf {
-            path: "n".into(),
-            test: Test::Eq(number.into()),
-        }
-    }
-
-    #[test]
-    fn predicates_are_given_up_past_their_part_of_the_budget_and_what_they_took_is_free() {
-        let budget = Budget::new(64 << 10);
-        let shared = SharedReads::new(TreeId(1), Position(1), &budget);
-        let bytes = 1000;
-        for number in 0..500 {
-            let docs = Arc::new(DocSet::full(number));
-            let keep = Arc::clone(&docs);
-            shared.keep_leaf(&leaf(number.into()), bytes, |reads| {
-                reads.by_postings = Some(keep);
-            });
-            let known = shared.leaf(&leaf(number.into())).unwrap();
-            assert_eq!(known.by_postings.as_deref(), Some(&*docs));
-            assert!(budget.used() <= budget.limit() / LEAVES_PART);
-        }
-        assert!(shared.leaf(&leaf(0)).is_none());
-        assert!(!shared.note(&leaf(0)));
-        assert!(shared.note(&leaf(0)));
-        drop(shared);
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[test]
-    fn what_is_larger_than_its_part_and_large_predicates_are_not_kept() {
-        let budget = Budget::new(64 << 10);
-        let shared = SharedReads::new(TreeId(1), Position(1), &budget);
-        shared.keep_leaf(&leaf(1), 17 << 10, |_| panic!("it is kept"));
-        let values = (0..1000).map(Into::into).collect();
-        let text = "x".repeat(LEAF_BYTES_MAX);
-        for test in [Test::In(values), Test::Eq(text.as_str().into())] {
-            let long = Leaf {
-                path: "n".into(),
-                test,
-            };
-            shared.keep_leaf(&long, 1, |_| panic!("it is kept"));
-            assert!(shared.leaf(&long).is_none());
-        }
-        assert_eq!(budget.used(), 0);
     }
 }

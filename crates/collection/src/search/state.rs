@@ -8,7 +8,8 @@
 //! 3. What is cached is of the records between two positions, and of nothing else. All partitions
 //!    together cache as much as their budget has room for.
 
-use super::changed::{Change, Changed};
+use super::changed::{Change, Changed, PAST_BYTES_MAX};
+use super::followed::FollowedLeaves;
 use super::shared_reads::SharedReads;
 use super::{Exceptions, IndexedFields};
 use crate::Result;
@@ -31,6 +32,14 @@ const PAIRS_MIN: u32 = 1 << 31;
 
 /// How many pairs there are.
 const PAIRS: u32 = 1 << 29;
+
+/// Records between what is cached and an index that has moved on that are read too, so that what
+/// was found before can follow them.
+const GAP_RECORDS_MAX: u64 = 500;
+
+/// What lies before the changes that a partition caches takes at most one in this number of the
+/// bytes of the budget.
+const PAST_PART: u64 = 64;
 
 /// The search index that a partition is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +97,8 @@ pub(crate) struct SearchState {
     exceptions: Mutex<Option<(TreeId, Position, Exceptions)>>,
     /// What queries have read of the newest tree that they read.
     reads: Mutex<Option<Arc<SharedReads>>>,
+    /// The documents that fulfil the predicates of queries.
+    pub(crate) followed: Arc<FollowedLeaves>,
     /// The memory that it draws from.
     budget: Arc<Budget>,
     /// The memory that cached changes draw from.
@@ -99,11 +110,17 @@ pub(crate) struct SearchState {
 /// The documents that changed after one position, up to another.
 #[derive(Debug, Clone)]
 pub(crate) struct CachedChanges {
-    pub(crate) after: Position,
     pub(crate) to: Position,
     /// Whether the documents have their keys in a field.
     pub(crate) with_keys: bool,
     pub(crate) changed: Arc<Changed>,
+}
+
+impl CachedChanges {
+    /// The position that they are after.
+    pub(crate) fn after(&self) -> Position {
+        self.changed.after()
+    }
 }
 
 impl SearchState {
@@ -116,6 +133,7 @@ impl SearchState {
             changed: Mutex::default(),
             exceptions: Mutex::default(),
             reads: Mutex::default(),
+            followed: Arc::new(FollowedLeaves::new(&budget)),
             budget,
             changes_budget,
             store: OnceLock::new(),
@@ -145,6 +163,7 @@ impl SearchState {
         *self.trees.write() = Arc::new(trees);
         *self.changed.lock() = None;
         *self.reads.lock() = None;
+        self.followed.forget(Position(0));
     }
 
     /// Takes the trees before one out of the list. False if there are none.
@@ -176,8 +195,8 @@ impl SearchState {
         Ok(exceptions)
     }
 
-    /// The changes after a position up to another. Those after what is known of them are added by
-    /// `find`; the result is `None` if that is.
+    /// The changes after a position up to another. Those after what is known of them, which may be
+    /// from before the position on, are added by `find`; the result is `None` if that is.
     pub(crate) fn changes(
         &self,
         after: Position,
@@ -186,7 +205,8 @@ impl SearchState {
         find: impl FnOnce(&CachedChanges) -> Result<Option<BTreeMap<u32, Change>>>,
     ) -> Result<Option<Arc<Changed>>> {
         let is_of = |cached: &&CachedChanges| {
-            cached.with_keys == with_keys && cached.after <= after && cached.to >= after
+            let is_near = cached.to.0.saturating_add(GAP_RECORDS_MAX) >= after.0;
+            cached.with_keys == with_keys && cached.after() <= after && is_near
         };
         let known = {
             let cached = self.changed.lock();
@@ -194,12 +214,11 @@ impl SearchState {
             known.filter(is_of).cloned()
         };
         let mut known = known.unwrap_or_else(|| CachedChanges {
-            after,
             to: after,
             with_keys,
-            changed: Arc::default(),
+            changed: Arc::new(Changed::new(after)),
         });
-        if (known.after, known.to) == (after, to) {
+        if (known.after(), known.to) == (after, to) {
             return Ok(Some(known.changed));
         }
         let changed = Arc::make_mut(&mut known.changed);
@@ -207,9 +226,9 @@ impl SearchState {
             let last = changed.truncate(to);
             known.to = last.unwrap_or(after).max(after);
         }
-        if known.after < after {
-            changed.retain_after(after);
-            known.after = after;
+        if changed.after() < after {
+            let part = usize::try_from(self.changes_budget.limit() / PAST_PART);
+            changed.begin_after(after, PAST_BYTES_MAX.min(part.unwrap_or(usize::MAX)));
         }
         if known.to < to {
             let Some(added) = find(&known)? else {
@@ -231,10 +250,10 @@ impl SearchState {
 
     /// Keeps changes, unless what is there is newer, or begins later, or there is no memory.
     fn cache_changes(&self, changes: CachedChanges) {
-        let bytes = 2 * changes.changed.bytes() as u64;
+        let bytes = 2 * (changes.changed.bytes() + changes.changed.past_bytes()) as u64;
         let mut cached = self.changed.lock();
         let charge = match cached.take() {
-            Some((old, charge)) if old.after > changes.after || old.to > changes.to => {
+            Some((old, charge)) if old.after() > changes.after() || old.to > changes.to => {
                 *cached = Some((old, charge));
                 return;
             }

@@ -4,6 +4,7 @@ use super::changed::{Change, Changed};
 use super::column_blocks::{ColumnBlocks, block_key};
 use super::column_changes::ColumnChanges;
 use super::column_merger::MergeColumns;
+use super::followed::FollowedLeaves;
 use super::indexer::Indexer;
 use super::inversion::Inversion;
 use super::live_columns::LiveColumns;
@@ -232,52 +233,64 @@ fn check_moments(
         );
         indexed = moment;
     }
-    let now = &moments[2];
-    let is_changed = |doc: &usize| indexed.0.get(*doc) != Some(&now.0[*doc]);
-    let changed = (0..now.0.len()).filter(is_changed);
-    let changed: Vec<usize> = changed.collect();
-    let changed = Arc::new(in_layers(&changed, now, shape.batch));
     let budget = Budget::new(shape.shared_bytes);
     let shared = Arc::new(SharedReads::new(TreeId(1), Position(1), &budget));
-    for query in queries {
-        let mut shard = LiveShard::new(
-            &postings,
-            Box::new(now),
-            now.0.len() as u32,
-            Arc::clone(&changed),
-            LiveColumns::new(&columns, shape.block_bits),
-        );
-        shard.columns.shared = Some(Arc::clone(&shared));
-        shard.columns.layer_docs_min = shape.layer_docs_min;
-        shard.broad_postings_min = shape.broad_postings_min;
-        let prepared = query.clone().prepare().unwrap();
-        shard.values_bytes_max = shape.values_bytes_max;
-        match prepared.answer(&[&shard], &Options::default()) {
-            Ok(found) => assert_eq!(found, right(now, query), "{}", text(query)),
-            // Documents are read instead.
-            Err(error) => assert!(shard.needs_scan(), "{error}"),
+    let followed = Arc::new(FollowedLeaves::new(&budget));
+    let (mut changed, mut position) = (Changed::new(Position(1)), Position(1));
+    let mut before = indexed;
+    // The index stays where it is; what is found at a moment is brought up to the next one.
+    for now in &moments[(2 - shape.lag).max(1)..] {
+        let is_changed = |doc: &usize| before.0.get(*doc) != Some(&now.0[*doc]);
+        let docs: Vec<usize> = (0..now.0.len()).filter(is_changed).collect();
+        add_layers(&mut changed, &mut position, &docs, now, shape.batch);
+        before = now;
+        let changed = Arc::new(changed.clone());
+        for query in queries {
+            let mut shard = LiveShard::new(
+                &postings,
+                Box::new(now),
+                now.0.len() as u32,
+                Arc::clone(&changed),
+                LiveColumns::new(&columns, shape.block_bits),
+            );
+            shard.columns.shared = Some(Arc::clone(&shared));
+            shard.columns.layer_docs_min = shape.layer_docs_min;
+            shard.followed = Some((Arc::clone(&followed), position));
+            shard.broad_postings_min = shape.broad_postings_min;
+            let prepared = query.clone().prepare().unwrap();
+            shard.lookups(&prepared);
+            shard.values_bytes_max = shape.values_bytes_max;
+            match prepared.answer(&[&shard], &Options::default()) {
+                Ok(found) => assert_eq!(found, right(now, query), "{}", text(query)),
+                // Documents are read instead.
+                Err(error) => assert!(shard.needs_scan(), "{error}"),
+            }
         }
     }
     assert!(budget.used() <= budget.limit());
 }
 
-/// Documents that changed, as layers; some have changed before in an older one.
-fn in_layers(docs: &[usize], now: &Kept, batch: usize) -> Changed {
-    let (mut changed, mut position) = (Changed::default(), Position(0));
+/// Adds documents that changed, as layers; some have changed before in an older one.
+fn add_layers(
+    changed: &mut Changed,
+    position: &mut Position,
+    docs: &[usize],
+    now: &Kept,
+    batch: usize,
+) {
     for start in (0..docs.len()).step_by(batch) {
         let mut added = BTreeMap::new();
         for (place, doc) in docs.iter().enumerate().skip(start) {
             let is_last = place < start + batch;
             if is_last || place % 3 == 0 {
-                position = position.next();
+                *position = position.next();
                 let as_of = if is_last { *doc } else { start };
                 let document = now.0[as_of].clone();
-                added.insert(*doc as u32, Change::new(position, document));
+                added.insert(*doc as u32, Change::new(*position, document));
             }
         }
         changed.push(added);
     }
-    changed
 }
 
 fn any_shape() -> impl Strategy<Value = Shape> {

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::search::Change;
+use crate::search::followed::FollowedLeaves;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use quire_env::Budget;
 use quire_index::{DocSet, term};
 use quire_model::{Document, ValueRef};
@@ -76,18 +79,29 @@ fn newest(log: &[Logged], after: usize, to: usize) -> BTreeMap<u32, Change> {
         .collect()
 }
 
-fn check(state: &SearchState, log: &[Logged], after: usize, to: usize, with_keys: bool) {
+fn check(
+    state: &SearchState,
+    followed: &FollowedLeaves,
+    log: &[Logged],
+    (after, to): (usize, usize),
+    with_keys: bool,
+) {
     let position = |place: usize| Position(place as u64);
     let found = state.changes(position(after), position(to), with_keys, |known| {
-        assert!(known.after == position(after) && known.to >= known.after);
+        assert_eq!(known.after(), position(after));
         Ok(Some(newest(log, known.to.0 as usize, to)))
     });
     let changed = found.unwrap().unwrap();
-    let expected = newest(log, after, to);
-    let docids: Vec<u32> = expected.keys().copied().collect();
-    assert_eq!(changed.docs().iter().collect::<Vec<_>>(), docids);
+    for doc in newest(log, after, to).keys() {
+        assert!(changed.docs().contains(*doc), "a change is missed");
+    }
+    // Documents that did not change may be there too, as they are.
+    let all = newest(log, 0, to);
+    let is_there = |(doc, _): &(&u32, &Change)| changed.docs().contains(**doc);
+    let expected: BTreeMap<&u32, &Change> = all.iter().filter(is_there).collect();
+    assert_eq!(expected.len(), changed.len());
     for (doc, change) in &expected {
-        let found = changed.change(*doc).unwrap();
+        let found = changed.change(**doc).unwrap();
         assert_eq!(
             (found.position, &found.document),
             (change.position, &change.document)
@@ -97,7 +111,7 @@ fn check(state: &SearchState, log: &[Logged], after: usize, to: usize, with_keys
         let matching = expected
             .iter()
             .filter(|(_, one)| one.document.as_ref().is_some_and(is));
-        matching.map(|(doc, _)| *doc).collect()
+        matching.map(|(doc, _)| **doc).collect()
     };
     assert_eq!(changed.there(), docs_where(&|_| true));
     assert_eq!(changed.documents().count() as u64, changed.there().len());
@@ -108,13 +122,18 @@ fn check(state: &SearchState, log: &[Logged], after: usize, to: usize, with_keys
             test,
         };
         let mut right = DocSet::empty();
-        for (doc, change) in &expected {
+        for (doc, change) in &all {
             let document = change.document.as_ref();
             if document.is_some_and(|one| leaf.accepts(one.root(), &mut scratch)) {
                 right.insert(*doc);
             }
         }
-        assert_eq!(changed.matching(&path, &leaf.test), right);
+        let of_changed = &right & changed.docs();
+        assert_eq!(changed.matching(&path, &leaf.test), of_changed);
+        match followed.docs(&leaf, &changed, position(to)) {
+            Some(known) => assert_eq!(*known.docs, right),
+            None => followed.follow(&leaf, Arc::new(right), position(to), false),
+        }
     }
     let live = changed.layers().iter().map(|layer| layer.live().len());
     assert_eq!(
@@ -124,25 +143,54 @@ fn check(state: &SearchState, log: &[Logged], after: usize, to: usize, with_keys
     );
 }
 
-proptest! {
-    #[test]
-    fn changes_are_those_of_the_log_whatever_was_queried_before(
-        steps in proptest::collection::vec(any_step(), 0..80),
-    ) {
-        let state = SearchState::new(Budget::new(0), Budget::new(1 << 20));
-        let (mut log, mut built): (Vec<Logged>, usize) = (Vec::new(), 0);
-        for step in steps {
-            match step {
-                Step::Write(records) => log.extend(records),
-                Step::Follow(part) => built += (log.len() - built) * usize::from(part) / 255,
-                Step::Query { older, behind, with_keys } => {
-                    let to = log.len().saturating_sub(older.into());
-                    let after = built.saturating_sub(behind.into()).min(to);
-                    check(&state, &log, after, to, with_keys);
-                }
+/// Executes steps; what is past takes up to a 64th of some bytes.
+fn execute(steps: &[Step], changes_bytes: u64) {
+    let state = SearchState::new(Budget::new(0), Budget::new(changes_bytes));
+    let followed = FollowedLeaves::new(&Budget::new(1 << 20));
+    let (mut log, mut built): (Vec<Logged>, usize) = (Vec::new(), 0);
+    for step in steps {
+        match step {
+            Step::Write(records) => log.extend(records),
+            Step::Follow(part) => built += (log.len() - built) * usize::from(*part) / 255,
+            Step::Query {
+                older,
+                behind,
+                with_keys,
+            } => {
+                let to = log.len().saturating_sub((*older).into());
+                let after = built.saturating_sub((*behind).into()).min(to);
+                check(&state, &followed, &log, (after, to), *with_keys);
             }
         }
     }
+}
+
+fn any_bytes() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(64_000), Just(1 << 20)]
+}
+
+proptest! {
+    #[test]
+    fn changes_are_those_of_the_log_and_what_follows_them_is_true(
+        steps in proptest::collection::vec(any_step(), 0..80),
+        changes_bytes in any_bytes(),
+    ) {
+        execute(&steps, changes_bytes);
+    }
+}
+
+#[test]
+fn seeded_bugs_of_what_follows_changes_are_found() {
+    quire_seeded::assert_each_is_found(Bug::OF_FOLLOWED, || {
+        let mut runner = TestRunner::deterministic();
+        for _ in 0..200 {
+            let steps = proptest::collection::vec(any_step(), 0..80);
+            let steps = steps.new_tree(&mut runner).unwrap().current();
+            for changes_bytes in [64_000, 1 << 20] {
+                execute(&steps, changes_bytes);
+            }
+        }
+    });
 }
 
 #[test]

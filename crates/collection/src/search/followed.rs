@@ -1,0 +1,287 @@
+//! [`FollowedLeaves`]: the documents that fulfil predicates of earlier queries, brought up to date
+//! by what changed since instead of being found again.
+//!
+//! An index moves on some times a second, and documents change all the time; which documents
+//! fulfil a predicate hardly changes.
+//!
+//! # Invariants
+//! 1. A set is that of its leaf at its position: all documents of the partition that fulfil it as
+//!    they are then, and no others. It does not depend on where an index is.
+//! 2. A set goes forward alone, by all documents that changed since its position. Where not all
+//!    of them are known, the leaf is found anew; views of an older position find it for themselves.
+//! 3. What is kept is within a part of the budget.
+//! 4. What an index said that was built anew since is not kept.
+
+use super::changed::Changed;
+use parking_lot::Mutex;
+use quire_env::{Budget, Charge};
+use quire_index::DocSet;
+use quire_model::Position;
+use quire_query::{Leaf, Test, Value};
+use quire_seeded::{Bug, seeded};
+use std::hash::BuildHasherDefault;
+use std::ops::Bound;
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// The leaves of one partition take at most one in this number of the bytes of the budget.
+const BUDGET_PART: u64 = 4;
+
+/// Predicates with longer lists or values are not followed.
+pub(crate) const LEAF_BYTES_MAX: usize = 8 << 10;
+
+/// What an entry takes besides what it holds, about.
+const ENTRY_BYTES: usize = 256;
+
+type HashMap<K, V> = hashbrown::HashMap<K, V, BuildHasherDefault<Xxh3Default>>;
+
+/// The documents that fulfil a leaf at some position.
+#[derive(Debug, Clone)]
+pub(crate) struct Followed {
+    at: Position,
+    pub(crate) docs: Arc<DocSet>,
+    /// Whether they were found by the columns; by postings otherwise.
+    pub(crate) by_columns: bool,
+}
+
+/// What is known of a leaf that a query had.
+#[derive(Debug, Default)]
+struct Known {
+    followed: Option<Followed>,
+    /// What testing documents one by one has cost, in nanoseconds, about.
+    spent_nanos: u64,
+    /// Its bytes, of those that are charged.
+    bytes: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct FollowedLeaves {
+    budget: Arc<Budget>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    leaves: HashMap<Leaf, Known>,
+    charge: Charge,
+    /// Sets at or before it are not kept.
+    after: Position,
+}
+
+impl FollowedLeaves {
+    pub(crate) fn new(budget: &Arc<Budget>) -> FollowedLeaves {
+        FollowedLeaves {
+            budget: Arc::clone(budget),
+            kept: Mutex::new(Kept {
+                leaves: HashMap::default(),
+                charge: budget.charge(0),
+                after: Position(0),
+            }),
+        }
+    }
+
+    /// Forgets all, and keeps nothing that is found as of a position or an older one.
+    pub(crate) fn forget(&self, to: Position) {
+        let mut kept = self.kept.lock();
+        kept.clear();
+        kept.after = kept.after.max(to);
+    }
+
+    /// Whether a query had this leaf before. From now on it is one that a query had.
+    pub(crate) fn note(&self, leaf: &Leaf) -> bool {
+        let mut kept = self.kept.lock();
+        let is_noted = kept.leaves.contains_key(leaf);
+        if !is_noted {
+            kept.add(&self.budget, leaf, |_| 0);
+        }
+        is_noted
+    }
+
+    /// The documents that fulfil a leaf at a position, by what changed up to there, if they are
+    /// followed.
+    pub(crate) fn docs(&self, leaf: &Leaf, changed: &Changed, at: Position) -> Option<Followed> {
+        let known = self.kept.lock().leaves.get(leaf)?.followed.clone()?;
+        if known.at == at || seeded(Bug::FollowedNotBroughtUp) {
+            return Some(known);
+        }
+        // Without the lock: it may take the values of documents.
+        let mut docs = DocSet::clone(&known.docs);
+        if known.at > at || !changed.bring_up(&mut docs, known.at, leaf) {
+            return None;
+        }
+        let now = Followed {
+            at,
+            docs: Arc::new(docs),
+            by_columns: known.by_columns,
+        };
+        self.keep(leaf, &now);
+        Some(now)
+    }
+
+    /// Follows a leaf from a position on, at which these documents fulfil it.
+    pub(crate) fn follow(&self, leaf: &Leaf, docs: Arc<DocSet>, at: Position, by_columns: bool) {
+        self.keep(
+            leaf,
+            &Followed {
+                at,
+                docs,
+                by_columns,
+            },
+        );
+    }
+
+    fn keep(&self, leaf: &Leaf, followed: &Followed) {
+        let bytes = followed.docs.heap_bytes();
+        let mut kept = self.kept.lock();
+        if followed.at <= kept.after {
+            return;
+        }
+        kept.add(&self.budget, leaf, |known| {
+            let newer = known.followed.as_ref().filter(|one| one.at > followed.at);
+            if let Some(newer) = newer {
+                return newer.docs.heap_bytes();
+            }
+            known.followed = Some(followed.clone());
+            known.spent_nanos = 0;
+            bytes
+        });
+    }
+
+    /// Notes that documents were tested one by one for a leaf. Whether finding all that fulfil it
+    /// would have cost no more than that has by now.
+    pub(crate) fn spend(&self, leaf: &Leaf, nanos: u64, nanos_of_all: u64) -> bool {
+        let mut kept = self.kept.lock();
+        let Some(known) = kept.leaves.get_mut(leaf) else {
+            return false;
+        };
+        known.spent_nanos = known.spent_nanos.saturating_add(nanos);
+        known.spent_nanos >= nanos_of_all
+    }
+}
+
+impl Kept {
+    fn clear(&mut self) {
+        self.leaves.clear();
+        self.charge.resize(0);
+    }
+
+    /// Changes what is known of a leaf; `change` returns the bytes that its documents take then.
+    /// Where there is no room, the leaf is not known any more, and past their part none is.
+    fn add(&mut self, budget: &Budget, leaf: &Leaf, change: impl FnOnce(&mut Known) -> usize) {
+        let leaf_bytes = leaf_bytes(leaf);
+        if leaf_bytes > LEAF_BYTES_MAX {
+            return;
+        }
+        let mut known = self.leaves.remove(leaf).unwrap_or_default();
+        let others = self.charge.bytes() - known.bytes;
+        known.bytes = (change(&mut known) + leaf_bytes + ENTRY_BYTES) as u64;
+        let bytes_max = budget.limit() / BUDGET_PART;
+        self.charge.resize(others);
+        if others + known.bytes > bytes_max {
+            self.clear();
+        }
+        let bytes = self.charge.bytes() + known.bytes;
+        let is_free = budget.used().saturating_add(known.bytes) <= budget.limit();
+        if is_free && bytes <= bytes_max {
+            self.charge.resize(bytes);
+            self.leaves.insert(leaf.clone(), known);
+        }
+    }
+}
+
+/// What a predicate takes in memory, at most.
+pub(crate) fn leaf_bytes(leaf: &Leaf) -> usize {
+    let bound = |bound: &Bound<Box<[u8]>>| match bound {
+        Bound::Included(term) | Bound::Excluded(term) => term.len(),
+        Bound::Unbounded => 0,
+    };
+    let value = |value: &Value| size_of::<Value>() + value.term().len();
+    leaf.path.as_str().len()
+        + match &leaf.test {
+            Test::Eq(one) => value(one),
+            Test::In(values) => values.iter().map(value).sum(),
+            Test::Range(range) => bound(&range.lower) + bound(&range.upper),
+            Test::Exists => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf(number: i64) -> Leaf {
+        Leaf {
+            path: "n".into(),
+            test: Test::Eq(number.into()),
+        }
+    }
+
+    #[test]
+    fn leaves_are_given_up_past_their_part_of_the_budget_and_what_they_took_is_free() {
+        let budget = Budget::new(64 << 10);
+        let followed = FollowedLeaves::new(&budget);
+        let changed = Changed::new(Position(1));
+        let known = |number| followed.docs(&leaf(number), &changed, Position(1));
+        for number in 0..500u32 {
+            let docs: DocSet = (number..number + 400).collect();
+            followed.follow(&leaf(number.into()), Arc::new(docs), Position(1), false);
+            assert_eq!(known(number.into()).unwrap().docs.len(), 400);
+            assert!(budget.used() <= budget.limit() / BUDGET_PART);
+        }
+        assert!(known(0).is_none());
+        assert!(!followed.note(&leaf(0)));
+        assert!(followed.note(&leaf(0)));
+        drop(followed);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_is_larger_than_its_part_and_large_predicates_are_not_kept() {
+        let budget = Budget::new(64 << 10);
+        let followed = FollowedLeaves::new(&budget);
+        let changed = Changed::new(Position(1));
+        let values = (0..1000).map(Into::into).collect();
+        let text = "x".repeat(LEAF_BYTES_MAX);
+        let long = |test| Leaf {
+            path: "n".into(),
+            test,
+        };
+        let many: DocSet = (0..9000).map(|number| number * 65_536 / 16).collect();
+        assert!(many.heap_bytes() > 16 << 10);
+        for (leaf, docs) in [
+            (leaf(1), many),
+            (long(Test::In(values)), DocSet::full(3)),
+            (long(Test::Eq(text.as_str().into())), DocSet::full(3)),
+        ] {
+            followed.follow(&leaf, Arc::new(docs), Position(1), true);
+            assert!(followed.docs(&leaf, &changed, Position(1)).is_none());
+        }
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_was_found_by_an_index_that_is_built_anew_is_not_kept() {
+        let followed = FollowedLeaves::new(&Budget::new(64 << 10));
+        let changed = Changed::new(Position(1));
+        let follow = |at| {
+            followed.follow(&leaf(1), Arc::new(DocSet::full(9)), Position(at), false);
+            followed.docs(&leaf(1), &changed, Position(at)).is_some()
+        };
+        assert!(follow(5));
+        followed.forget(Position(5));
+        assert!(followed.docs(&leaf(1), &changed, Position(5)).is_none());
+        assert!(!follow(5), "a query that had begun before");
+        assert!(follow(6));
+    }
+
+    #[test]
+    fn all_are_found_once_testing_few_has_cost_as_much() {
+        let budget = Budget::new(64 << 10);
+        let followed = FollowedLeaves::new(&budget);
+        assert!(!followed.spend(&leaf(1), 100, 10), "no query had it");
+        followed.note(&leaf(1));
+        assert!(!followed.spend(&leaf(1), 60, 100));
+        assert!(followed.spend(&leaf(1), 60, 100));
+    }
+}
