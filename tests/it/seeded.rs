@@ -137,7 +137,10 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
             "a crash and a fault at every step, in `store`",
         ),
         (Bug::OF_COLUMNS, "queries at any lag, in `collection`"),
-        (Bug::OF_FOLLOWED, "queries while documents change, in `collection`"),
+        (
+            Bug::OF_FOLLOWED,
+            "queries while documents change, in `collection`",
+        ),
         (Bug::OF_VOLUMES, "disks that are not mounted, in `quiredb`"),
         (Bug::OF_TRIGGERS, "a crash at every step, in `database`"),
         (Bug::OF_EXPIRY, "documents that expire, in `database`"),

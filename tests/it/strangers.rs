@@ -172,7 +172,8 @@ fn put(address: SocketAddr) -> String {
     answer.get(9..12).unwrap_or_default().to_owned()
 }
 
-/// Runs bad clients of a kind. The server keeps its bound and, if `is_answered`, answers a good one.
+/// Runs bad clients of a kind. The server keeps its bound and, if `is_answered`, answers a good
+/// client.
 fn keeps_its_bound(kind: &str, clients: usize, sent: &[u8], more: &[&str], is_answered: bool) {
     quire::use_all_descriptors();
     let dir = tempfile::tempdir_in(quire::target_dir()).unwrap();

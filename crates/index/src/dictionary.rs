@@ -603,7 +603,8 @@ mod tests {
             };
             let among = dictionary.integers((bound(0), bound(1))).unwrap();
             for (code, value) in (0..).zip(&values) {
-                let expected = std::ops::RangeBounds::<[u8]>::contains(&(bound(0), bound(1)), &value[..]);
+                let range = (bound(0), bound(1));
+                let expected = std::ops::RangeBounds::<[u8]>::contains(&range, &value[..]);
                 prop_assert_eq!(dictionary.is_in(code, &among), Ok(expected));
             }
             prop_assert!(dictionary.is_in(values.len() as u64, &among).is_err());

@@ -77,7 +77,7 @@ pub(crate) fn created(settings: &ApiSettings) -> Option<i64> {
 
 /// A time for people, as OpenSearch writes it.
 pub(crate) fn date_text(millis: i64) -> String {
-    DateFormat::Iso.write(millis, &TimeZone::UTC)
+    DateFormat::ISO.write(millis, &TimeZone::UTC)
 }
 
 /// The most tokens that a collection can allow an answer: they are in memory together.

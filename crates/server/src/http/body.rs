@@ -299,9 +299,9 @@ impl BodyReader {
         }
     }
 
-    /// The next piece. If the client keeps it waiting, the reservation becomes one of `bytes`, which
-    /// are held, and no more: others can have the room. What decompression takes is theirs too, if
-    /// they wait for it.
+    /// The next piece. If the client keeps it waiting, the reservation becomes one of `bytes`,
+    /// which are held, and no more: others can have the room. What decompression takes is theirs
+    /// too, if they wait for it.
     ///
     /// # Errors
     /// As [`piece`](Self::piece); 408 if others wait for what decompression takes.

@@ -25,6 +25,10 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the bound of the system is read where it keeps it"
+)]
 mod tests {
     use std::net::TcpStream;
     use std::time::Duration;

@@ -480,8 +480,8 @@ async fn multi_gets_of_large_documents_wait_for_memory_and_are_whole() {
     }
 }
 
-/// Idle strangers on a port with 64 places: the last ones are kept, so that some are closed although
-/// nobody else has come.
+/// Idle strangers on a port with 64 places: the last ones are kept, so that some are closed
+/// although nobody else has come.
 async fn last_places_are_kept(address: std::net::SocketAddr) {
     let connect = |_| tokio::net::TcpStream::connect(address);
     let mut strangers = futures_util::future::try_join_all((0..64).map(connect))

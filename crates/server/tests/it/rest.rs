@@ -105,7 +105,6 @@ folders! {
     search_dates: "search.dates";
     search_pages: "search.pages";
     search_sort: "search.sort";
-    search_aggregation: "search.aggregation";
     search_untyped: "search.untyped";
     shippers: "shippers";
     tasks: "tasks";

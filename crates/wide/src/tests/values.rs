@@ -35,7 +35,7 @@ fn whole(partition: &WidePartition, schema: &Arc<Schema>) -> Option<String> {
     found
 }
 
-/// Arrays in each other, of so many levels.
+/// Arrays in each other, `levels` deep.
 fn nested(levels: usize) -> String {
     "[".repeat(levels) + &"]".repeat(levels)
 }
