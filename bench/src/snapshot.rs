@@ -2,7 +2,8 @@
 //! micro-benchmark.
 //!
 //! `SELECT COUNT(id) FROM test WHERE f = ?` with f = md5(id % 10), and the same of two fields, `AND
-//! g = ?` with g = md5(id % 7). Each engine is measured by a process of its own, in rounds whose
+//! g = ?` with g = md5(id % 7). Quire has the documents in one file or in many, in several layouts;
+//! its peers have one index. Each engine is measured by a process of its own, in rounds whose
 //! order turns; each builds its files anew, warms up for as long as it is measured, and answers on
 //! one thread. All answers of all engines are compared.
 
@@ -18,6 +19,7 @@ use crate::Result;
 use crate::measure::{in_directory, spread};
 use crate::results::{Better, Results};
 use engines::{Frozen, Sqlite};
+use layout::Layout;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,15 @@ pub(crate) struct Plan {
     /// Documents
     #[arg(long, default_value_t = 1_000_000)]
     count: u64,
+    /// Which documents are in which file of Quire
+    #[arg(long, value_delimiter = ',', default_value = "one")]
+    layout: Vec<Layout>,
+    /// Measure all layouts
+    #[arg(long)]
+    all_layouts: bool,
+    /// Files, in the layouts that have no number of their own
+    #[arg(long, default_value_t = 1024)]
+    files: u64,
     /// Rounds
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -57,6 +68,8 @@ pub(crate) struct Plan {
 pub(crate) struct Task {
     engine: String,
     count: u64,
+    layout: Layout,
+    files: u64,
     dir: PathBuf,
     seconds: f64,
 }
@@ -93,14 +106,34 @@ trait Engine: Sized {
 #[derive(Debug)]
 struct Documents {
     count: u64,
+    layout: Layout,
+    /// Files, in the layouts that have no number of their own.
+    files: u64,
     f: Vec<String>,
     g: Vec<String>,
 }
 
 impl Documents {
-    fn new(count: u64) -> Documents {
+    fn new(task: &Task) -> Documents {
         let [f, g] = VALUES.map(|values| (0..values).map(md5_hex).collect());
-        Documents { count, f, g }
+        Documents {
+            count: task.count,
+            layout: task.layout,
+            files: task.files,
+            f,
+            g,
+        }
+    }
+
+    /// The numbers of the documents of each file.
+    fn files(&self) -> Vec<Vec<u64>> {
+        self.layout.files(self.count, self.files)
+    }
+
+    /// The values of f and g of a document.
+    fn row(&self, id: u64) -> (u64, &str, &str) {
+        let value = |values: &'_ [String]| (id % values.len() as u64) as usize;
+        (id, &self.f[value(&self.f)], &self.g[value(&self.g)])
     }
 
     /// The values of f and g of each, in order.
@@ -120,7 +153,7 @@ fn md5_hex(number: u64) -> String {
 
 impl Task {
     pub(crate) fn run(&self) -> Result<()> {
-        let documents = Documents::new(self.count);
+        let documents = Documents::new(self);
         let measured = match self.engine.as_str() {
             "quire" => queries::measure::<Frozen>("quire", &self.dir, &documents, self.seconds)?,
             "sqlite" => queries::measure::<Sqlite>("sqlite", &self.dir, &documents, self.seconds)?,
@@ -135,10 +168,16 @@ impl Task {
 
 impl Plan {
     pub(crate) fn run(&self, results: &Results) -> Result<()> {
-        in_directory(&self.dir, || self.measure(results))
+        let layouts = match self.all_layouts {
+            true => Layout::ALL.to_vec(),
+            false => self.layout.clone(),
+        };
+        layouts
+            .into_iter()
+            .try_for_each(|layout| in_directory(&self.dir, || self.measure(layout, results)))
     }
 
-    fn measure(&self, results: &Results) -> Result<()> {
+    fn measure(&self, layout: Layout, results: &Results) -> Result<()> {
         // By kind of query and engine, round after round.
         let mut all: BTreeMap<(String, String), Vec<Measured>> = BTreeMap::new();
         for round in 0..self.rounds {
@@ -146,7 +185,7 @@ impl Plan {
             let turn = round % engines.len().max(1);
             engines.rotate_left(turn);
             for engine in engines {
-                for measured in self.engine(&engine)? {
+                for measured in self.engine(&engine, layout)? {
                     eprintln!("round {round}: {}", serde_json::to_string(&measured)?);
                     let key = (measured.query.clone(), engine.clone());
                     all.entry(key).or_default().push(measured);
@@ -154,13 +193,17 @@ impl Plan {
             }
         }
         self.compare(&all)?;
+        println!("\nLayout {}.", layout.name());
         self.table(&all);
-        self.add_to(results, &all);
+        // The figures that are compared from version to version are of one file.
+        if layout == Layout::One {
+            self.add_to(results, &all);
+        }
         Ok(())
     }
 
     /// Measures an engine once, by a process of its own.
-    fn engine(&self, engine: &str) -> Result<Vec<Measured>> {
+    fn engine(&self, engine: &str, layout: Layout) -> Result<Vec<Measured>> {
         let dir = self.dir.join(engine);
         let mut command = match engine {
             "lucene" | "h2" => {
@@ -174,7 +217,8 @@ impl Plan {
             _ => {
                 let mut this = Command::new(std::env::current_exe()?);
                 this.arg("snapshot-task").arg(engine);
-                this.arg(self.count.to_string()).arg(&dir);
+                this.arg(self.count.to_string()).arg(layout.name());
+                this.arg(self.files.to_string()).arg(&dir);
                 this.arg(self.seconds.to_string());
                 this
             }

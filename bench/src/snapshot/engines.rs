@@ -2,44 +2,68 @@
 
 use super::{Documents, Engine};
 use crate::Result;
-use quire_frozen::{Access, FieldSpec, FrozenBuilder, FrozenFile, FrozenOptions, OpenOptions};
+use quire_frozen::{
+    Access, FieldSpec, FolderOptions, FrozenBuilder, FrozenFile, FrozenFolder, FrozenOptions,
+    OpenOptions,
+};
 use quiredb::query::{Options, Prepared, field, find};
 use quiredb::{Env, OsEnv, ValueRef};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A frozen partition, mapped into memory.
-pub(super) struct Frozen(FrozenFile);
+/// Frozen partitions, mapped into memory: one file, or a folder of them.
+pub(super) enum Frozen {
+    File(Box<FrozenFile>),
+    Folder(FrozenFolder),
+}
+
+const FILES: OpenOptions = OpenOptions {
+    access: Access::Map,
+    verify: false,
+};
+
+fn build_file(env: &Arc<dyn Env>, path: &Path, documents: &Documents, ids: &[u64]) -> Result<()> {
+    let fields = [
+        FieldSpec::sortable("id"),
+        FieldSpec::filterable("f"),
+        FieldSpec::filterable("g"),
+    ];
+    let options = FrozenOptions {
+        documents: false,
+        ..FrozenOptions::default()
+    };
+    let mut builder = FrozenBuilder::create(Arc::clone(env), path, &fields, options)?;
+    for (id, f, g) in ids.iter().map(|id| documents.row(*id)) {
+        builder.set(0, ValueRef::UInt(id))?;
+        builder.set(1, ValueRef::String(f))?;
+        builder.set(2, ValueRef::String(g))?;
+        builder.end(b"")?;
+    }
+    builder.finish()?;
+    Ok(())
+}
 
 impl Engine for Frozen {
     type Question = Prepared;
 
     fn build(dir: &Path, documents: &Documents) -> Result<Frozen> {
         let env: Arc<dyn Env> = OsEnv::new()?;
-        let path = dir.join("test.quire");
-        let fields = [
-            FieldSpec::sortable("id"),
-            FieldSpec::filterable("f"),
-            FieldSpec::filterable("g"),
-        ];
-        let options = FrozenOptions {
-            documents: false,
-            ..FrozenOptions::default()
-        };
-        let mut builder = FrozenBuilder::create(Arc::clone(&env), &path, &fields, options)?;
-        for (id, f, g) in documents.rows() {
-            builder.set(0, ValueRef::UInt(id))?;
-            builder.set(1, ValueRef::String(f))?;
-            builder.set(2, ValueRef::String(g))?;
-            builder.end(b"")?;
+        let files = documents.files();
+        let path = |number: usize| dir.join(format!("{number:04}.quire"));
+        for (number, ids) in files.iter().enumerate() {
+            build_file(&env, &path(number), documents, ids)?;
         }
-        builder.finish()?;
-        let options = OpenOptions {
-            access: Access::Map,
-            verify: false,
-        };
-        Ok(Frozen(FrozenFile::open(&*env, &path, options)?))
+        Ok(match files.len() {
+            1 => Frozen::File(Box::new(FrozenFile::open(&*env, &path(0), FILES)?)),
+            _ => {
+                let options = FolderOptions {
+                    files: FILES,
+                    ..FolderOptions::default()
+                };
+                Frozen::Folder(FrozenFolder::open(env, dir, options)?)
+            }
+        })
     }
 
     fn question(f: &str, g: Option<&str>) -> Result<Prepared> {
@@ -51,7 +75,13 @@ impl Engine for Frozen {
     }
 
     fn count(&self, question: &Prepared) -> Result<u64> {
-        let answer = question.answer(&[&self.0], &Options::default())?;
+        let options = Options::default();
+        let answer = match self {
+            Frozen::File(file) => question.answer(&[file.as_ref()], &options)?,
+            Frozen::Folder(folder) => {
+                folder.with_snapshot(|snapshot| snapshot.query(question, &options))?
+            }
+        };
         Ok(answer.count.ok_or("no count")?)
     }
 }
