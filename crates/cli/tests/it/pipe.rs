@@ -65,7 +65,7 @@ fn a_collection_that_was_made_anew_is_not_taken_for_the_old_one() {
     quire.fails(
         &["pipe", "run", "pipe.toml", "--once"],
         1,
-        &["past the end"],
+        &["of another collection", "made anew"],
     );
 }
 
