@@ -3,6 +3,8 @@
 //! # Invariants
 //! 1. A batch holds memory while it is done. One that waits for more, for a large document, holds
 //!    none meanwhile; the others go on.
+//! 2. While a batch waits for more, none is kept free for batches that are not being done: it may
+//!    be what the batch waits for.
 
 use std::time::Duration;
 
@@ -26,7 +28,15 @@ pub(in crate::documents) struct BatchMemory {
     timeout: Duration,
     /// One permit for each batch that may be done at once.
     turns: Semaphore,
-    free: Mutex<Vec<Held>>,
+    free: Mutex<Free>,
+}
+
+/// The memory of batches that are not being done.
+#[derive(Default)]
+struct Free {
+    held: Vec<Held>,
+    /// Batches that wait for more.
+    growing: usize,
 }
 
 /// The memory of one batch.
@@ -50,13 +60,19 @@ impl BatchMemory {
         let cores = state.engine.database().env().cores();
         let slices = manner.slices.unwrap_or(SLICES_AUTO_MAX) as usize;
         let others = (1..cores.min(slices)).map_while(|_| hold_now(&state.buffers).ok());
-        let free: Vec<Held> = [first].into_iter().chain(others).collect();
-        Ok(BatchMemory {
-            buffers: state.buffers.clone(),
-            timeout: state.memory_timeout,
-            turns: Semaphore::new(free.len()),
-            free: Mutex::new(free),
-        })
+        let held: Vec<Held> = [first].into_iter().chain(others).collect();
+        let (buffers, timeout) = (state.buffers.clone(), state.memory_timeout);
+        Ok(BatchMemory::of(buffers, timeout, held))
+    }
+
+    /// Begins with what is held for each batch that may be done at once.
+    fn of(buffers: Buffers, timeout: Duration, held: Vec<Held>) -> BatchMemory {
+        BatchMemory {
+            buffers,
+            timeout,
+            turns: Semaphore::new(held.len()),
+            free: Mutex::new(Free { held, growing: 0 }),
+        }
     }
 
     /// The memory that it is part of.
@@ -68,7 +84,7 @@ impl BatchMemory {
     pub(super) async fn turn(&self, task: &Task) -> Turn<'_> {
         // The semaphore is never closed.
         let permit = self.turns.acquire().await.ok();
-        let held = self.free.lock().pop();
+        let held = self.free.lock().held.pop();
         let mut turn = Turn {
             memory: self,
             held,
@@ -97,8 +113,7 @@ impl Turn<'_> {
     pub(super) async fn grow(&mut self, record: u64, task: &Task) {
         let wanted = self.memory.buffers.large_at_most(record);
         drop(self.held.take());
-        // Nor is memory kept for batches that are not being done.
-        self.memory.free.lock().clear();
+        let _growing = Growing::begin(self.memory);
         self.hold(wanted.max(SEARCH_BYTES_MAX), task).await;
     }
 
@@ -116,10 +131,71 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if let Some(mut held) = self.held.take() {
+        let Some(mut held) = self.held.take() else {
+            return;
+        };
+        let mut free = self.memory.free.lock();
+        if free.growing == 0 {
             // To less, which never fails.
             let _ = held.resize(SEARCH_BYTES_MAX);
-            self.memory.free.lock().push(held);
+            free.held.push(held);
         }
+    }
+}
+
+/// A batch waits for more memory, until this is dropped.
+struct Growing<'m>(&'m BatchMemory);
+
+impl Growing<'_> {
+    fn begin(memory: &BatchMemory) -> Growing<'_> {
+        let mut free = memory.free.lock();
+        free.growing += 1;
+        free.held.clear();
+        Growing(memory)
+    }
+}
+
+impl Drop for Growing<'_> {
+    fn drop(&mut self) {
+        self.0.free.lock().growing -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::http::{Method, Uri};
+    use futures_util::FutureExt;
+    use quire_env::Budget;
+
+    use super::*;
+    use crate::tasks::registry::Tasks;
+    use crate::tasks::task::{Origin, Sent};
+
+    #[tokio::test]
+    async fn a_batch_that_waits_for_more_gets_what_an_ended_one_had() {
+        let buffers = Buffers::new(
+            &Budget::new(3 * SEARCH_BYTES_MAX as u64),
+            &Budget::new(u64::MAX),
+        );
+        let held = (0..2).map(|_| hold_now(&buffers).unwrap()).collect();
+        let memory = BatchMemory::of(buffers, Duration::from_secs(60), held);
+        let origin = Origin {
+            sent: Sent::Http(Method::POST, Uri::from_static("/c/_update_by_query")),
+            token: String::new(),
+            address: None,
+            opaque_id: None,
+        };
+        let running = Arc::new(Tasks::default()).begin_memcached(origin, (0, Duration::ZERO));
+        let mut large = memory.turn(&running).await;
+        let other = memory.turn(&running).await;
+        // More than there is beside the other one.
+        let record = SEARCH_BYTES_MAX as u64 * 5 / 6;
+        let mut grows = Box::pin(large.grow(record, &running));
+        assert!(grows.as_mut().now_or_never().is_none());
+        drop(other);
+        grows.await;
+        assert!(large.room()(0, record));
     }
 }

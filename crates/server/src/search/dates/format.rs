@@ -217,7 +217,7 @@ mod tests {
                 assert_eq!(parsed.write(read, &zone), text, "{format}");
             }
         }
-        assert_eq!(DateFormat::parse("yyyy ww"), Err("ww".into()));
+        assert_eq!(DateFormat::parse("yyyy QQ"), Err("QQ".into()));
         assert_eq!(DateFormat::parse("#.0"), Err("#".into()));
         let pattern = DateFormat::parse("yyyy-MM-dd").unwrap();
         assert_eq!(pattern.read("2026-02-30", &zone), None);
