@@ -399,14 +399,9 @@ fn admit(parts: &Parts, server: &Server, guard: Guard) -> Outcome<Arc<Grant>> {
     match guard {
         Guard::Tokens => {
             let admitted = auth::admit(parts, &server.access);
-            let peer = parts.extensions.get::<Peer>();
-            let is_known = match (&admitted, peer) {
-                (Ok(grant), Some(peer)) => peer.has_admitted(&grant.name),
-                _ => false,
-            };
+            let name = admitted.as_ref().ok().map(|grant| grant.name.as_str());
             let guesses = &server.access.guesses;
-            if auth::has_token(&parts.headers) && !is_known && guesses.are_too_many(address(parts))
-            {
+            if auth::has_token(&parts.headers) && guesses.are_too_many(address(parts), name) {
                 // Whether it is right is not told.
                 return Err(Failure::too_many_requests(
                     "this address sent too many wrong tokens: send it again later",

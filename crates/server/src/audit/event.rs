@@ -62,11 +62,6 @@ impl Peer {
         }
     }
 
-    /// Whether this token is the one that was admitted last on this connection.
-    pub(crate) fn has_admitted(&self, token: &str) -> bool {
-        self.admitted.lock().as_deref() == Some(token)
-    }
-
     /// Whether a request of this connection is over a limit for the first time.
     pub(crate) fn is_newly_limited(&self) -> bool {
         !self.was_limited.swap(true, Ordering::Relaxed)

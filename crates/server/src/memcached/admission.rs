@@ -77,13 +77,14 @@ impl Admission {
             line("CLIENT_ERROR unauthenticated", out);
             return Flow::Close;
         };
-        let guesses = &self.access.guesses;
-        if guesses.are_too_many(self.address) {
+        let sent = sent.splitn(2, |byte| *byte == b' ').nth(1);
+        let grant = sent.and_then(|sent| self.access.grant(sent));
+        let name = grant.as_ref().map(|grant| grant.name.as_str());
+        if self.access.guesses.are_too_many(self.address, name) {
             line("SERVER_ERROR too many wrong tokens of this address", out);
             return Flow::Close;
         }
-        let sent = sent.splitn(2, |byte| *byte == b' ').nth(1);
-        self.grant = sent.and_then(|sent| self.access.grant(sent));
+        self.grant = grant;
         if self.is_admitted() {
             line("STORED", out);
             return Flow::Continue;
