@@ -172,7 +172,7 @@ fn backups_and_followers_need_the_role_for_it_and_a_follower_has_tokens_of_its_o
         );
     }
     assert_eq!(backup(&manager).code, Some(0));
-    ok(&["verify", &path("backups/one")]);
+    ok(&["restore", &path("backups/one"), &path("restored")]);
 
     let own = path("own");
     let (secret, _) = token(&own, "mine", &["--role", "read"]);
