@@ -13,9 +13,9 @@ first=$(scripts/package.sh "$target" "$profile" 0.1.0-1)
 kept=$(mktemp)
 cp "$first" "$kept"
 second=$(scripts/package.sh "$target" "$profile" 0.1.0-2)
-mv "$kept" "$target/package/first.deb"
-cp "$second" "$target/package/second.deb"
+mv "$kept" target/package/first.deb
+cp "$second" target/package/second.deb
 
 # Namespaces of its own: mounts and processes are gone when the script inside ends.
-export packages=$PWD/$target/package
+export packages=$PWD/target/package
 exec unshare --mount --pid --fork --kill-child --propagation private bash -euo pipefail scripts/test-package-inside.sh
