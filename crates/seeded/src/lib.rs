@@ -218,7 +218,7 @@ bugs! {
     OlderReadsShared,
     /// Documents that fulfilled a predicate once are taken as those that do now.
     FollowedNotBroughtUp,
-    /// Documents that fulfilled a predicate once are brought up to date by a part of what changed.
+    /// What fulfilled a predicate once is brought up to date by a part of what changed.
     FollowedOverGap,
     /// An index answers queries about fields that its collection leaves out.
     LeftOutFieldSearched,
