@@ -2,7 +2,7 @@
 //! for HTTP, followers and commands that call the server.
 
 use crate::follow::wait_until_level;
-use crate::python::{Client, check};
+use crate::python::{OPENSEARCH, PYMEMCACHE, check};
 use crate::quire::{Server, binary, ok, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,14 +105,6 @@ fn tokens_are_made_and_revoked_while_the_server_runs() {
 
 #[test]
 fn clients_of_others_do_what_their_roles_say_and_it_is_noted() {
-    const OPENSEARCH: Client = Client {
-        package: "opensearch-py==3.2.0",
-        module: "opensearchpy",
-    };
-    const PYMEMCACHE: Client = Client {
-        package: "pymemcache==4.0.0",
-        module: "pymemcache",
-    };
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     let (tokens, audit) = (path("tokens"), path("audit.log"));

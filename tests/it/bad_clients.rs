@@ -4,7 +4,7 @@
 //! round may say otherwise. A server that lets them wait is slow in each: one good round is enough.
 
 use crate::quire::{self, Server};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -97,13 +97,7 @@ fn good(address: SocketAddr, sent: &str, end: &str) -> Duration {
     let begun = Instant::now();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(CUT_OFF_AFTER)).unwrap();
-    stream.write_all(sent.as_bytes()).unwrap();
-    let (mut answer, mut buffer) = (String::new(), [0; 4096]);
-    while !answer.contains(end) {
-        let bytes = stream.read(&mut buffer).unwrap();
-        assert!(bytes > 0, "closed before {end:?}: {answer:?}");
-        answer.push_str(&String::from_utf8_lossy(&buffer[..bytes]));
-    }
+    quire::exchange(&mut stream, sent, end);
     begun.elapsed()
 }
 

@@ -1,7 +1,6 @@
 //! A server that may have few file descriptors: idle connections give theirs up.
 
-use crate::quire::{self, Server};
-use std::io::{Read, Write};
+use crate::quire::{self, Server, exchange};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
@@ -32,17 +31,6 @@ fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
-}
-
-/// Sends, and reads until `end` has come.
-fn exchange(stream: &mut TcpStream, sent: &str, end: &str) {
-    stream.write_all(sent.as_bytes()).unwrap();
-    let (mut answer, mut buffer) = (String::new(), [0; 4096]);
-    while !answer.contains(end) {
-        let bytes = stream.read(&mut buffer).unwrap();
-        assert!(bytes > 0, "closed before {end:?}: {answer:?}");
-        answer.push_str(&String::from_utf8_lossy(&buffer[..bytes]));
-    }
 }
 
 fn put(stream: &mut TcpStream, path: &str) {

@@ -3,7 +3,7 @@
 mod model;
 
 use crate::kill::{Random, any_random};
-use crate::python::{Client, check};
+use crate::python::{Client, PYMEMCACHE, check};
 use crate::quire::{self, Server};
 use model::{Dialect, Model, Session};
 use quiredb::{Database, Key, ValueRef};
@@ -80,11 +80,6 @@ fn the_model_is_right_about_memcached() {
     let memcached = Memcached::start();
     agrees_with_the_model(memcached.1, Dialect::Memcached, 300);
 }
-
-const PYMEMCACHE: Client = Client {
-    package: "pymemcache==4.0.0",
-    module: "pymemcache",
-};
 
 #[test]
 fn pymemcache_works_without_a_shim() {

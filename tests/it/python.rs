@@ -11,6 +11,18 @@ pub(crate) struct Client {
     pub(crate) module: &'static str,
 }
 
+/// OpenSearch's client.
+pub(crate) const OPENSEARCH: Client = Client {
+    package: "opensearch-py==3.2.0",
+    module: "opensearchpy",
+};
+
+/// A client of memcached.
+pub(crate) const PYMEMCACHE: Client = Client {
+    package: "pymemcache==4.0.0",
+    module: "pymemcache",
+};
+
 /// A Python with the client, in an environment that later runs find.
 pub(crate) fn python(client: &Client) -> PathBuf {
     // Tests of one client run at once: the first one makes its environment.

@@ -3,7 +3,7 @@
 use crate::http::Connection;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
@@ -273,6 +273,17 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Sends, and reads until `end` has come.
+pub(crate) fn exchange(stream: &mut TcpStream, sent: &str, end: &str) {
+    stream.write_all(sent.as_bytes()).unwrap();
+    let (mut answer, mut buffer) = (String::new(), [0; 4096]);
+    while !answer.contains(end) {
+        let bytes = stream.read(&mut buffer).unwrap();
+        assert!(bytes > 0, "closed before {end:?}: {answer:?}");
+        answer.push_str(&String::from_utf8_lossy(&buffer[..bytes]));
     }
 }
 

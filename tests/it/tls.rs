@@ -1,21 +1,12 @@
 //! TLS with clients of others, unchanged: curl, openssl, opensearch-py, pymemcache; and a follower.
 
 use crate::follow::wait_until_level;
-use crate::python::{Client, check};
+use crate::python::{OPENSEARCH, PYMEMCACHE, check};
 use crate::quire::{Server, binary, ok, run, signal};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-const OPENSEARCH: Client = Client {
-    package: "opensearch-py==3.2.0",
-    module: "opensearchpy",
-};
-const PYMEMCACHE: Client = Client {
-    package: "pymemcache==4.0.0",
-    module: "pymemcache",
-};
 
 /// Runs a program that must be there and succeed; returns what it printed.
 #[track_caller]
