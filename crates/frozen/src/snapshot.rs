@@ -290,21 +290,17 @@ impl Shards for Snapshot {
         let Some(one) = self.partitions.get(place as usize) else {
             return Ok(false);
         };
-        let find = |at: usize, path: &Path| match maps.get(at) {
-            Some(maps) => {
+        let find = |at: usize, path: &Path| {
+            let known = || all.get(path).map(AsRef::as_ref);
+            if let Some(maps) = maps.get(at).copied().or_else(known) {
                 let number = maps.number_in(place);
-                number.map(|number| one.file.field_of(number)).transpose()
+                return number.map(|number| one.file.field_of(number)).transpose();
             }
-            None => match all.get(path).map(|maps| maps.number_in(place)) {
-                Some(number) => number.map(|number| one.file.field_of(number)).transpose(),
-                None => {
-                    let field = one.file.field_at(path)?;
-                    if field.is_some() {
-                        self.gather_zone_maps(path)?;
-                    }
-                    Ok(field)
-                }
-            },
+            let field = one.file.field_at(path)?;
+            if field.is_some() {
+                self.gather_zone_maps(path)?;
+            }
+            Ok(field)
         };
         let Some(docs) = top(leaves, order, hits_max, one.file.documents(), find)? else {
             return Ok(false);
