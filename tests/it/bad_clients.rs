@@ -142,19 +142,9 @@ fn beside(
     );
 }
 
-/// Kinds of which thousands stay only for as long as the system has gigabytes for their sockets, or
-/// the test time for their searches.
-const LARGE: [&str; 2] = ["not reading", "never ending searches"];
-
-/// Good clients of each port beside bad ones of each kind, and beside all kinds at once. `stay`:
-/// bad clients find places, all of them.
-fn good_clients_are_answered(more: &[&str], stay: bool) {
-    let is_run = |kind: &&(&str, String)| !stay || !LARGE.contains(&kind.0);
-    let kinds = |all: Vec<(&'static str, String)>| {
-        let run: Vec<_> = all.iter().filter(is_run).cloned().collect();
-        run
-    };
-    let (http_kinds, memcached_kinds) = (kinds(http_kinds()), kinds(memcached_kinds()));
+/// Good clients of each port beside bad ones of each kind, and beside all kinds at once.
+fn good_clients_are_answered(more: &[&str]) {
+    let (http_kinds, memcached_kinds) = (http_kinds(), memcached_kinds());
     quire::use_all_descriptors();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("token");
@@ -196,10 +186,10 @@ fn good_clients_are_answered(more: &[&str], stay: bool) {
 
 #[test]
 fn good_clients_are_answered_beside_more_bad_ones_than_a_port_takes() {
-    good_clients_are_answered(&[], false);
+    good_clients_are_answered(&[]);
 }
 
 #[test]
 fn good_clients_are_answered_beside_thousands_that_stay() {
-    good_clients_are_answered(&["--connections", &ALL_STAY.to_string()], true);
+    good_clients_are_answered(&["--connections", &ALL_STAY.to_string()]);
 }

@@ -242,3 +242,28 @@ fn a_hangup_makes_the_server_read_its_certificate_again() {
     assert!(!trusts(old.to_str().unwrap()));
     server.stop();
 }
+
+/// Idle connections, each of which has sent a request.
+const IDLE: u64 = 2_000;
+
+/// `--memory`, what the process takes beside it, and 16 KiB for each client.
+const RESIDENT_BYTES_MAX: u64 = (32 << 20) + (64 << 20) + (IDLE << 14);
+
+#[test]
+fn thousands_of_idle_clients_over_tls_are_within_the_bound() {
+    crate::quire::use_all_descriptors();
+    let dir = tempfile::tempdir().unwrap();
+    let certificate = Certificate::new(dir.path(), "server");
+    let more = ["--memory", "32MiB", "--connections", "2200"];
+    let server = certificate.serve(&dir.path().join("db"), &more);
+    let numbers = [
+        u64::from(server.address.port()),
+        u64::from(server.pid()),
+        IDLE,
+        RESIDENT_BYTES_MAX,
+    ];
+    let [port, process, idle, bytes] = numbers.map(|number| number.to_string());
+    let arguments = [&*port, certificate.cert(), &process, &idle, &bytes];
+    check(&OPENSEARCH, "idle_tls.py", &arguments);
+    server.stop();
+}

@@ -144,16 +144,11 @@ impl FrozenFile {
             Error::corrupt(self.path(), "table", offset)
         };
         let entry = self.sections.table().field(number).ok_or_else(damaged)?;
-        let open = self.opened.get(number).ok_or_else(damaged)?;
         Ok(FrozenField {
             file: self,
             number,
             entry,
-            open: open.get_or_init(|| {
-                let table = self.sections.table();
-                let has = |kind| table.section_of(Some(number), kind).is_some();
-                Box::new(OpenField::new(entry, has))
-            }),
+            opened: self.opened.get(number).ok_or_else(damaged)?,
         })
     }
 }
@@ -164,17 +159,27 @@ pub(crate) struct FrozenField<'a> {
     pub(crate) file: &'a FrozenFile,
     pub(crate) number: usize,
     pub(crate) entry: &'a FieldEntry<Bytes>,
-    pub(crate) open: &'a OpenField,
+    opened: &'a OnceLock<Box<OpenField>>,
 }
 
 impl<'a> FrozenField<'a> {
+    /// What queries have opened of it. It lies apart from the entry, which is enough for some.
+    #[inline]
+    pub(crate) fn open(&self) -> &'a OpenField {
+        self.opened.get_or_init(|| {
+            let table = self.file.sections.table();
+            let has = |kind| table.section_of(Some(self.number), kind).is_some();
+            Box::new(OpenField::new(self.entry, has))
+        })
+    }
+
     /// The column that a section is.
     #[inline]
     fn column_of(&self, kind: SectionKind) -> Result<Column<'a>> {
         let place = match kind {
-            SectionKind::Counts => Some(&self.open.counts),
-            SectionKind::Codes => Some(&self.open.codes),
-            SectionKind::Docids => Some(&self.open.docids),
+            SectionKind::Counts => Some(&self.open().counts),
+            SectionKind::Codes => Some(&self.open().codes),
+            SectionKind::Docids => Some(&self.open().docids),
             _ => None,
         };
         match place.and_then(OnceLock::get) {
@@ -211,7 +216,7 @@ impl<'a> FrozenField<'a> {
 
     #[inline]
     pub(crate) fn dictionary(&self) -> Result<Dictionary<'a>> {
-        match self.open.dictionary.get() {
+        match self.open().dictionary.get() {
             Some(open) => Ok(open.dictionary()),
             None => self.open_dictionary(),
         }
@@ -234,12 +239,12 @@ impl<'a> FrozenField<'a> {
             ));
         }
         let open = || OpenDictionary::new(section.bytes, &dictionary);
-        self.open.dictionary.get_or_init(open);
+        self.open().dictionary.get_or_init(open);
         Ok(dictionary)
     }
 
     pub(crate) fn postings(&self) -> Result<Postings<'a>> {
-        let open = self.open.sets.get().and_then(OpenSets::sets);
+        let open = self.open().sets.get().and_then(OpenSets::sets);
         let sets = match open {
             Some(sets) => sets,
             None => self.open_sets()?,
@@ -261,7 +266,7 @@ impl<'a> FrozenField<'a> {
         };
         let sets = Sets::new(section.bytes).ok_or_else(|| section.damaged(damage))?;
         let open = || OpenSets::new(section.bytes, sets);
-        self.open.sets.get_or_init(open);
+        self.open().sets.get_or_init(open);
         Ok(sets)
     }
 
@@ -269,13 +274,13 @@ impl<'a> FrozenField<'a> {
     /// each document.
     #[inline]
     pub(crate) fn has_postings(&self) -> bool {
-        self.open.has_postings
+        self.open().has_postings
     }
 
     /// Whether there are codes by document.
     #[inline]
     pub(crate) fn has_codes(&self) -> bool {
-        self.open.has_codes
+        self.open().has_codes
     }
 
     /// How many documents have values of codes below each.
@@ -299,11 +304,11 @@ impl<'a> FrozenField<'a> {
     /// What the blocks of its codes have in common; reads their directory once.
     #[inline]
     pub(crate) fn frame(&self, codes: &Column<'_>) -> Result<Option<Frame>> {
-        if let Some(frame) = self.open.frame.get() {
+        if let Some(frame) = self.open().frame.get() {
             return Ok(*frame);
         }
         let read = codes.frame().map_err(self.damaged(SectionKind::Codes))?;
-        Ok(*self.open.frame.get_or_init(|| read))
+        Ok(*self.open().frame.get_or_init(|| read))
     }
 
     /// The codes by document, and where those of each begin, if a document has many.

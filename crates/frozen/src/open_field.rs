@@ -25,8 +25,6 @@ pub(crate) struct OpenField {
     greatest: u64,
     pub(crate) many: bool,
     pub(crate) filterable: bool,
-    /// Whether there is one value alone, which both bounds are.
-    pub(crate) has_one_value: bool,
     /// Whether there are docids by value.
     pub(crate) has_postings: bool,
     /// Whether there are codes by document.
@@ -48,7 +46,6 @@ impl OpenField {
             greatest: prefix(&entry.greatest),
             many: entry.many,
             filterable: entry.filterable,
-            has_one_value: entry.distinct == 1 && entry.least == entry.greatest,
             has_postings: has(SectionKind::Docids),
             has_codes: has(SectionKind::Codes),
             dictionary: OnceLock::new(),

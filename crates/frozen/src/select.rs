@@ -25,11 +25,11 @@ const FEW_VALUES: usize = 12;
 impl<'a> FrozenField<'a> {
     pub(crate) fn codes_of(&self, test: &Test) -> Result<Codes> {
         let mut codes = Codes::default();
-        if let (Test::Eq(value), true) = (test, self.has_one_value()) {
+        if let (Test::Eq(value), true) = (test, self.entry.has_one_value()) {
             codes.push(0..u64::from(*value.term() == *self.entry.least));
             return Ok(codes);
         }
-        let is_among = self.open.surely_contains(test.bounds());
+        let is_among = self.open().surely_contains(test.bounds());
         if !is_among && is_outside(test.bounds(), &self.entry.least, &self.entry.greatest) {
             return Ok(codes);
         }
@@ -65,13 +65,6 @@ impl<'a> FrozenField<'a> {
             }
         }
         Ok(codes)
-    }
-
-    /// Whether there is one value alone, as where files are partitioned by the field: a term that
-    /// is not outside the bounds equals it.
-    #[inline]
-    pub(crate) fn has_one_value(&self) -> bool {
-        self.open.has_one_value
     }
 
     /// The codes of a test, unless an estimate has found them.
@@ -130,14 +123,14 @@ impl<'a> FrozenField<'a> {
 
     /// How many documents have a value.
     pub(crate) fn count_of_term(&self, term: &[u8]) -> Result<u64> {
-        if self.has_one_value() {
+        if self.entry.has_one_value() {
             return Ok(match *term == *self.entry.least {
                 true => self.entry.pairs,
                 false => 0,
             });
         }
         let bounds = (Bound::Included(term), Bound::Included(term));
-        if !self.open.surely_contains(bounds)
+        if !self.open().surely_contains(bounds)
             && is_outside(bounds, &self.entry.least, &self.entry.greatest)
         {
             return Ok(0);

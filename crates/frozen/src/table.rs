@@ -121,6 +121,15 @@ pub(crate) struct FieldEntry<B> {
     pub(crate) greatest: B,
 }
 
+impl<B: AsRef<[u8]>> FieldEntry<B> {
+    /// Whether there is one value alone, which both bounds are: as where files are partitioned by
+    /// the field.
+    #[inline]
+    pub(crate) fn has_one_value(&self) -> bool {
+        self.distinct == 1 && self.least.as_ref() == self.greatest.as_ref()
+    }
+}
+
 /// Where a section is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SectionEntry {

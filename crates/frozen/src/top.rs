@@ -83,11 +83,11 @@ pub(crate) fn top<'a>(
         let Some(field) = find(at, &leaf.path)? else {
             return Ok(Some(Vec::new()));
         };
-        if !field.open.filterable {
+        if !field.open().filterable {
             let path = leaf.path.to_string();
             return Err(Error::NotFilterable { path });
         }
-        if field.open.many || leaf.test == Test::Exists {
+        if field.open().many || leaf.test == Test::Exists {
             return Ok(None);
         }
         if matches!(leaf.test, Test::Range(_)) && field.has_codes() {
@@ -223,7 +223,7 @@ fn first_of<'a>(
         docs.truncate(hits_max);
         return Ok(Some(docs));
     };
-    if field.open.many || !field.entry.sortable {
+    if field.open().many || !field.entry.sortable {
         return Ok(None);
     }
     let (column, _) = field.codes()?;

@@ -206,6 +206,21 @@ fn a_check_finds_what_would_stop_a_server_and_serves_nothing() {
     assert_eq!(server.stop("TERM").code, 0);
 }
 
+#[test]
+fn a_token_that_could_be_found_by_trying_is_warned_of() {
+    let quire = Quire::with_documents("{\"_id\":\"a\"}");
+    quire.file("short", "s3cret\n");
+    quire.file("long", "s3cret-s3cret-s3cret-s3cret\n");
+    let warned = |file| {
+        let done = quire.run(&["serve", "db", "--check", "--token-file", file]);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert!(!done.stderr.contains("s3cret"), "{done:?}");
+        done.stderr.contains("the token has 6 characters")
+    };
+    assert!(warned("short"));
+    assert!(!warned("long"));
+}
+
 /// The mount point of a disk that is not mounted does not become an empty database.
 #[test]
 fn a_database_is_made_by_serve_only_where_create_says_so_and_never_was_one() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use quiredb::{Collection, Found, FrozenCollection, Key, Usage, Use, Within};
 
 use crate::engine::Engine;
+use crate::http::answer::SMALL_BYTES;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
 use crate::http::failure::{Failure, Outcome};
 
@@ -101,8 +102,8 @@ pub(crate) fn counted<T, E>(
     found
 }
 
-/// The document under `key` of a collection or an alias, and the collection's name. A large one has
-/// its memory reserved, waiting up to `timeout` for it, before it is read.
+/// The document under `key` of a collection or an alias, and the collection's name. One whose
+/// answer takes reserved memory has it reserved, waiting up to `timeout`, before it is read.
 ///
 /// # Errors
 /// As [`Engine::collection`], 429 if the memory is not free in time.
@@ -113,7 +114,8 @@ pub(crate) async fn get_held(
     key: &Key,
     timeout: Duration,
 ) -> Outcome<(String, Option<Found>, Option<Held>)> {
-    let (mut held, mut bytes_max) = (None, LARGE_BYTES);
+    // A longer answer reserves its memory at once or is refused. Here it can be waited for.
+    let (mut held, mut bytes_max) = (None, SMALL_BYTES as u64);
     loop {
         let (index, key) = (index.to_owned(), key.clone());
         // The reservation goes with the read, which ends even if the caller does not wait for it.

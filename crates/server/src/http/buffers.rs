@@ -25,6 +25,7 @@ use quire_model::Document;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::answer::SMALL_BYTES;
 use super::failure::{Failure, Outcome};
 use crate::net::idle::IdleConnections;
 
@@ -71,15 +72,22 @@ pub(crate) struct Buffers {
     /// What writes take memory of that only a flush frees.
     memtables: Arc<Budget>,
     line: Arc<WaitingLine>,
-    /// Each has one permit: of the requests that wait, the one whose turn it is.
-    turn: Arc<Semaphore>,
-    heavy_turn: Arc<Semaphore>,
+    turns: Arc<Turns>,
     /// More memory is resident than is counted.
     is_pressed: Arc<AtomicBool>,
     /// Those who may hold memory and not take what they hold it for.
     clients: Arc<RwLock<Vec<Weak<IdleConnections>>>>,
     /// Those who keep memory between requests.
     keepers: Arc<RwLock<Keepers>>,
+}
+
+/// Lines of those who want memory, by how much they want: none waits behind those who want much
+/// more. Each has one permit, for the one whose turn it is.
+#[derive(Debug)]
+struct Turns {
+    small: Semaphore,
+    light: Semaphore,
+    heavy: Semaphore,
 }
 
 /// One who keeps memory between requests, and can do without.
@@ -117,8 +125,11 @@ impl Buffers {
             budget: Arc::clone(budget),
             memtables: Arc::clone(memtables),
             line: Arc::default(),
-            turn: Arc::new(Semaphore::new(1)),
-            heavy_turn: Arc::new(Semaphore::new(1)),
+            turns: Arc::new(Turns {
+                small: Semaphore::new(1),
+                light: Semaphore::new(1),
+                heavy: Semaphore::new(1),
+            }),
             is_pressed: Arc::default(),
             clients: Arc::default(),
             keepers: Arc::default(),
@@ -169,8 +180,8 @@ impl Buffers {
         }
     }
 
-    /// Reserves `bytes`, waiting up to `timeout` for them. Smaller requests do not wait behind one
-    /// that wants more than a MiB.
+    /// Reserves `bytes`, waiting up to `timeout` for them. Requests for up to 64 KiB do not wait
+    /// behind larger ones, nor those for up to a MiB behind heavy ones.
     ///
     /// # Errors
     /// 413 if there is never room for them, 429 if they are not free in time.
@@ -203,10 +214,12 @@ impl Buffers {
             while !may_begin() && begun.elapsed() < MEMTABLES_TIME_MAX {
                 sleep(LOOK_EVERY).await;
             }
-            let turn = match bytes > HEAVY_BYTES {
-                // The semaphores are never closed.
-                true => timeout(TURN_TIME_MAX, self.heavy_turn.acquire()).await.ok(),
-                false => Some(self.turn.acquire().await),
+            let Turns { small, light, heavy } = &*self.turns;
+            // The semaphores are never closed.
+            let turn = match bytes {
+                ..=SMALL_BYTES => Some(small.acquire().await),
+                ..=HEAVY_BYTES => Some(light.acquire().await),
+                _ => timeout(TURN_TIME_MAX, heavy.acquire()).await.ok(),
             };
             let (begun, mut waiter) = (Instant::now(), None::<Waiter<'_>>);
             loop {
@@ -432,6 +445,23 @@ mod tests {
 
     fn buffers(bytes: usize) -> Buffers {
         Buffers::new(&Budget::new(bytes as u64), &Budget::new(u64::MAX))
+    }
+
+    /// One request of each size waits for ever, and smaller ones are served beside it.
+    #[tokio::test]
+    async fn smaller_requests_do_not_wait_behind_larger_ones() {
+        let buffers = buffers(2 * PIECE_BYTES);
+        let _most = buffers.hold_now(2 * PIECE_BYTES - SMALL_BYTES).unwrap();
+        for waits in [2 * PIECE_BYTES, PIECE_BYTES] {
+            let buffers = buffers.clone();
+            tokio::spawn(async move { buffers.hold(waits, Duration::from_secs(600)).await });
+        }
+        while buffers.line.count.load(Ordering::Relaxed) < 2 {
+            sleep(LOOK_EVERY).await;
+        }
+        for _ in 0..100 {
+            buffers.hold(SMALL_BYTES, Duration::MAX).await.unwrap();
+        }
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Listening: how many connections may wait to be accepted.
+//! Listening: how many connections may wait to be accepted, and what the system may keep unsent.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,12 @@ use tokio::net::{TcpListener, TcpSocket};
 /// more come at once, the system drops what they send, and they try again after a second.
 const BACKLOG: u32 = 4096;
 
-/// Listens on an address. Called on a runtime of tokio.
+/// Bytes of answers that the system takes for a connection beyond those on their way. Without a
+/// bound it takes megabytes for a client that reads none, and the server spends its time on them.
+const UNSENT_MAX: u32 = 128 * 1024;
+
+/// Listens on an address. Called on a runtime of tokio. What is accepted has the options of the
+/// socket that listens.
 ///
 /// # Errors
 /// If the operating system refuses the address.
@@ -20,6 +25,10 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     };
     // The system may still remember connections of a server that has just stopped.
     socket.set_reuseaddr(true)?;
+    let unsent_max = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_MAX);
+    if let Err(error) = unsent_max {
+        tracing::warn!(%error, "the system does not bound what is unsent to clients");
+    }
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
@@ -30,10 +39,29 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     reason = "the bound of the system is read where it keeps it"
 )]
 mod tests {
+    use std::io::ErrorKind;
     use std::net::TcpStream;
     use std::time::Duration;
 
     use super::*;
+
+    #[tokio::test]
+    async fn little_is_taken_for_a_client_that_reads_nothing() {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let (mut taken, piece) = (0, vec![0; 64 * 1024]);
+        loop {
+            stream.writable().await.unwrap();
+            match stream.try_write(&piece) {
+                Ok(bytes) => taken += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        // What the client's system takes, and what is unsent.
+        assert!(taken < 1024 * 1024, "{taken}");
+    }
 
     #[tokio::test]
     async fn a_burst_of_newcomers_waits_for_the_server_and_not_for_the_system() {

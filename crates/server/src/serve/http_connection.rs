@@ -8,7 +8,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -310,7 +310,7 @@ impl HttpConnection {
             }
             () = closing(&mut is_closing) => {
                 Pin::new(&mut connection).graceful_shutdown();
-                return connection.await.map(|()| None);
+                return closes(connection, &presence).await.map(|()| None);
             }
         }
         let parts = connection.into_parts();
@@ -338,7 +338,7 @@ impl HttpConnection {
             }
             () = closing(&mut self.is_closing) => {
                 Pin::new(&mut connection).graceful_shutdown();
-                connection.await
+                closes(connection, &presence).await
             }
         }
     }
@@ -367,6 +367,22 @@ async fn ends(
     match presence.time_to_end() {
         Some(time) => timeout(time, connection).await.unwrap_or(Ok(())),
         None => connection.await,
+    }
+}
+
+/// Waits for the end of a connection once the port is closed: for that of a request under way, or
+/// a moment for the rest of one that has not begun.
+async fn closes(
+    connection: impl Future<Output = hyper::Result<()>>,
+    presence: &Presence,
+) -> hyper::Result<()> {
+    let mut connection = pin!(connection);
+    loop {
+        match timeout(END_TIME, &mut connection).await {
+            Ok(ended) => return ended,
+            Err(_) if presence.resting().is_some() => return Ok(()),
+            Err(_) => {}
+        }
     }
 }
 

@@ -371,6 +371,28 @@ async fn shutdown_does_not_wait_for_ever() {
     assert_eq!(timeout(LONG, read_all(&mut stuck)).await.unwrap(), "");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_does_not_wait_for_heads_that_do_not_end() {
+    let options = ServerOptions {
+        shutdown_timeout: Duration::from_secs(3_600),
+        idle_timeout: Duration::from_secs(3_600),
+        ..ServerOptions::default()
+    };
+    let site = Listening::new(options).await;
+    let mut stalled = site.connect().await;
+    let head = "GET /jobs/_count HTTP/1.1\r\nHost: local";
+    stalled.write_all(head.as_bytes()).await.unwrap();
+    let mut again = in_flight(&site).await;
+    again.write_all(b":1}").await.unwrap();
+    assert_ne!(again.read(&mut [0; 1 << 10]).await.unwrap(), 0);
+    again.write_all(head.as_bytes()).await.unwrap();
+    // Both have arrived once a later request was answered.
+    drop(in_flight(&site).await);
+    site.begin_shutdown();
+    timeout(LONG, site.ended()).await.unwrap();
+    drop((stalled, again));
+}
+
 #[tokio::test]
 async fn an_address_open_to_other_machines_is_not_served_without_a_token() {
     let options = ServerOptions {
