@@ -1,6 +1,6 @@
 """Opens connections over TLS, sends a request over each, and looks at what the server takes while they are idle.
 
-Arguments: port, certificate, process of the server, connections, bytes that it may have resident.
+Arguments: port, certificate, process of the server, connections, bytes that it may have resident, and bytes for each of them.
 """
 
 import resource
@@ -8,12 +8,15 @@ import socket
 import ssl
 import sys
 
-PORT, CERTIFICATE, PROCESS, CONNECTIONS, BYTES_MAX = sys.argv[1:]
+PORT, CERTIFICATE, PROCESS, CONNECTIONS, BYTES_MAX, EACH_MAX = sys.argv[1:]
+
+# After so many the server has what it has for all of them.
+FIRST = 100
 
 
-def resident_bytes() -> int:
+def memory(name: str) -> int:
     with open(f"/proc/{PROCESS}/status", encoding="ascii") as status:
-        line = next(line for line in status if line.startswith("VmRSS:"))
+        line = next(line for line in status if line.startswith(name))
     return int(line.split()[1]) << 10
 
 
@@ -37,15 +40,20 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, most))
     context = ssl.create_default_context(cafile=CERTIFICATE)
-    before = resident_bytes()
     clients = []
-    for _ in range(int(CONNECTIONS)):
-        clients.append(connect(context))
-        ask(clients[-1])
-    resident = resident_bytes()
-    each = (resident - before) // len(clients)
-    print(f"{resident >> 20} MiB resident, {each} bytes a client")
+
+    def open_until(count: int) -> int:
+        while len(clients) < count:
+            clients.append(connect(context))
+            ask(clients[-1])
+        return memory("RssAnon:")
+
+    before = open_until(FIRST)
+    after = open_until(int(CONNECTIONS))
+    each = (after - before) // (len(clients) - FIRST)
+    resident = memory("VmRSS:")
     assert resident <= int(BYTES_MAX), resident
+    assert each <= int(EACH_MAX), each
     for client in clients:
         ask(client)
 

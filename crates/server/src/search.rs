@@ -57,8 +57,8 @@ use crate::audit::AuditedGrant;
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Searched, Selection, searched, views};
 use crate::engine::Engine;
-use crate::http::answer::{Answer, SMALL_BYTES};
-use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
+use crate::http::answer::Answer;
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES, SMALL_BYTES};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 use quiredb::{Collection, Found, FrozenCollection, Key, Usage, Use, Within};
 
 use crate::engine::Engine;
-use crate::http::answer::SMALL_BYTES;
-use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES, SMALL_BYTES};
 use crate::http::failure::{Failure, Outcome};
 
 /// How many documents to read at a time so that about `bytes_wanted` are held: few at first, then

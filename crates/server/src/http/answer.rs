@@ -17,7 +17,7 @@ use http_body::{Frame, SizeHint};
 use quiredb::{Document, ValueRef};
 use serde_json::Value;
 
-use super::buffers::{Buffers, Held};
+use super::buffers::{Buffers, Held, SMALL_BYTES};
 use super::failure::{Failure, Outcome};
 use super::fields::Fields;
 use super::params::Params;
@@ -25,9 +25,6 @@ use super::pretty::Pretty;
 
 const JSON: &str = "application/json; charset=UTF-8";
 const LINES: &str = "application/x-ndjson";
-
-/// An answer up to this long reserves no memory: the operating system buffers that much at once.
-pub(crate) const SMALL_BYTES: usize = 64 << 10;
 
 /// What filtering an answer holds of it: the answer, its tree, and what is shown of it.
 const FILTER_COPIES: usize = 3;

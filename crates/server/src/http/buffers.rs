@@ -25,9 +25,11 @@ use quire_model::Document;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::SMALL_BYTES;
 use super::failure::{Failure, Outcome};
 use crate::net::idle::IdleConnections;
+
+/// An answer up to this long reserves no memory: the operating system buffers that much at once.
+pub(crate) const SMALL_BYTES: usize = 64 << 10;
 
 /// A document whose record is longer has its memory reserved before it is read.
 pub(crate) const LARGE_BYTES: u64 = 256 << 10;
@@ -214,12 +216,12 @@ impl Buffers {
             while !may_begin() && begun.elapsed() < MEMTABLES_TIME_MAX {
                 sleep(LOOK_EVERY).await;
             }
-            let Turns { small, light, heavy } = &*self.turns;
+            let turns = &self.turns;
             // The semaphores are never closed.
             let turn = match bytes {
-                ..=SMALL_BYTES => Some(small.acquire().await),
-                ..=HEAVY_BYTES => Some(light.acquire().await),
-                _ => timeout(TURN_TIME_MAX, heavy.acquire()).await.ok(),
+                ..=SMALL_BYTES => Some(turns.small.acquire().await),
+                ..=HEAVY_BYTES => Some(turns.light.acquire().await),
+                _ => timeout(TURN_TIME_MAX, turns.heavy.acquire()).await.ok(),
             };
             let (begun, mut waiter) = (Instant::now(), None::<Waiter<'_>>);
             loop {

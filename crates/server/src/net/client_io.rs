@@ -110,7 +110,10 @@ impl ClientIo {
     /// Has bytes read again that were read last.
     pub(crate) fn read_again(&mut self, bytes: Bytes) {
         debug_assert!(self.unread.is_empty(), "what is read again is read first");
-        self.unread = bytes;
+        // Even without bytes it may hold a buffer.
+        if !bytes.is_empty() {
+            self.unread = bytes;
+        }
     }
 
     /// Returns when there is something to read, or the client is gone. Called after a read that
