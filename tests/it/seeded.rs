@@ -146,6 +146,14 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
         (Bug::OF_EXPIRY, "documents that expire, in `database`"),
         (Bug::OF_WIDE, "a crash at every step, in `wide`"),
         (Bug::OF_TIERS, "a crash at every step of moves, in `wide`"),
+        (
+            Bug::OF_CELL_EXPIRY,
+            "a crash at every step of expiry, in `wide`",
+        ),
+        (
+            Bug::OF_COLUMN_MOVES,
+            "a crash at every step of a moving column, in `wide`",
+        ),
         (memtables, "orders of steps under loom, in `lsm`"),
         (frames, "orders of steps under loom, in `lsm`"),
         (trees, "orders of steps under shuttle, in `lsm`"),

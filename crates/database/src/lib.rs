@@ -13,9 +13,11 @@ mod batch;
 mod builder;
 pub mod catalog;
 mod catalog_aliases;
+mod cell_expiry;
 mod codec;
 mod collection;
 mod collection_state;
+mod column_moving;
 mod coprocessors;
 mod damage;
 mod database;
@@ -51,6 +53,7 @@ mod usage;
 mod view;
 pub mod volumes;
 mod wide;
+mod wide_batch;
 mod wide_database;
 mod wide_found;
 mod write;
@@ -80,13 +83,14 @@ pub use run_code::{CodeRun, Produced, RunOptions};
 pub use scan::Scan;
 pub use settings::{CollectionSettings, check_name};
 pub use stats::{
-    CollectionStats, DatabaseStats, FilterStats, GroupStats, IndexStats, IoStats, ScrubStats,
-    TierStats, VolumeStats,
+    CollectionStats, ColumnMoveStats, DatabaseStats, FilterStats, GroupStats, IndexStats, IoStats,
+    ScrubStats, TierStats, VolumeStats,
 };
 pub use tail::Tail;
 pub use triggers::TriggerInfo;
 pub use typed::{from_document, to_document};
 pub use usage::{Opened, Usage, Use, UseFigures, Using};
 pub use view::View;
-pub use wide::{TierReport, WideCollection, WideRows, WideScan};
+pub use wide::{ColumnReport, TierReport, WideCollection, WideRows, WideScan};
+pub use wide_batch::WideBatch;
 pub use write::WriteBuilder;

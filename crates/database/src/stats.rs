@@ -111,6 +111,28 @@ pub struct GroupStats {
     pub volumes: BTreeMap<String, u64>,
 }
 
+/// A column that moves from one group to another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ColumnMoveStats {
+    /// Its name.
+    pub column: String,
+    /// The group that its cells leave.
+    pub from: String,
+    /// The group that they go to.
+    pub to: String,
+    /// The rows that were passed until now.
+    pub rows_passed: u64,
+    /// All rows that were ever made: as many are to be passed.
+    pub rows: u64,
+    /// Times that a step waited for disks or memory, of all columns together.
+    pub pauses: u64,
+    /// Whether it is done.
+    #[serde(skip)]
+    pub(crate) is_done: bool,
+}
+
 /// The two tiers of a column group. Events are counted since the collection was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -307,6 +329,14 @@ pub struct CollectionStats {
     pub index: Option<IndexStats>,
     /// Documents that were deleted by retention, or since they had expired.
     pub retention_deleted: u64,
+    /// Cells of a wide collection that have expired and were removed.
+    pub cells_expired: u64,
+    /// Cells that have moved with their columns to other groups.
+    pub column_cells_moved: u64,
+    /// Bytes of these cells.
+    pub column_bytes_moved: u64,
+    /// The columns that move to other groups now.
+    pub column_moves: Vec<ColumnMoveStats>,
     /// Compactions done.
     pub compactions: u64,
     /// Writes that were slowed or waited because memtables were full.
@@ -329,6 +359,29 @@ pub struct CollectionStats {
 }
 
 impl CollectionStats {
+    /// Adds how far columns have moved in a partition.
+    pub(crate) fn add_column_moves(&mut self, moves: Vec<quire_wide::ColumnProgress>) {
+        for moved in moves {
+            let mut there = self.column_moves.iter_mut();
+            if let Some(there) = there.find(|one| one.column == moved.column) {
+                there.rows_passed += moved.passed;
+                there.rows += moved.of;
+                there.is_done &= moved.is_done;
+                continue;
+            }
+            let [from, to] = moved.groups;
+            self.column_moves.push(ColumnMoveStats {
+                column: moved.column,
+                from,
+                to,
+                rows_passed: moved.passed,
+                rows: moved.of,
+                pauses: 0,
+                is_done: moved.is_done,
+            });
+        }
+    }
+
     /// Adds the figures of a partition's search index.
     pub(crate) fn add_index(&mut self, figures: Option<IndexFigures>) {
         let Some(figures) = figures else { return };

@@ -1,6 +1,7 @@
 //! What a database does with its directory; documents are tested in `tests/`.
 
 mod aliases;
+mod cell_expiry;
 mod coprocessors;
 mod dead_space;
 mod expiry;

@@ -1,7 +1,9 @@
 //! A wide collection: rows of declared columns by key, spread over partitions by a hash of the key.
 
 use crate::attached::AttachedTriggers;
+use crate::cell_expiry::PartitionCellExpiry;
 use crate::collection_state::partition_of;
+use crate::column_moving::PartitionColumnMoving;
 use crate::error::first_error;
 use crate::query::Page;
 use crate::settings::CollectionSettings;
@@ -12,15 +14,15 @@ use crate::view::{View, WideViews};
 use crate::wide_found::found_of;
 use crate::{Error, Result};
 use parking_lot::RwLock;
-use quire_collection::{Effect, Found, Written};
+use quire_collection::{Effect, Found, Within, Written};
 use quire_coprocessor::{Code, Trigger, TriggerOptions};
 use quire_env::Volumes;
-use quire_model::{Document, Key};
+use quire_model::{Document, Key, Position};
 use quire_query::{Options, Query};
 use quire_store::Durability;
 use quire_wide::{
     Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, TierPass, Triggers,
-    WidePartition, WideView,
+    WidePartition, WideView, WideWithin,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +68,10 @@ struct WideState {
     /// The jobs that move cells between tiers, one a partition; none where background jobs write
     /// nothing.
     tiering: Vec<Arc<PartitionTiering>>,
+    /// The jobs that move columns to other groups, as those.
+    moving: Vec<Arc<PartitionColumnMoving>>,
+    /// The jobs that remove cells which have expired, as those.
+    expiry: Vec<Arc<PartitionCellExpiry>>,
     volumes: Volumes,
 }
 
@@ -79,6 +85,16 @@ pub struct TierReport {
     pub bytes: u64,
 }
 
+/// What has moved to other groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ColumnReport {
+    /// Cells that moved.
+    pub cells: u64,
+    /// Bytes of the cells.
+    pub bytes: u64,
+}
+
 impl WideCollection {
     pub(crate) fn new(
         (name, identity, begun): (String, [u8; 16], Duration),
@@ -87,21 +103,26 @@ impl WideCollection {
         triggers: AttachedTriggers,
         partitions: Vec<WidePartition>,
         volumes: Volumes,
-        is_tiered: bool,
+        has_jobs: bool,
     ) -> WideCollection {
         assert!(!partitions.is_empty(), "a collection has a partition");
         let schema = Arc::new(schema);
         let was_empty = |partition: &WidePartition| partition.stats().position.0 == 0;
         let was_empty = partitions.iter().all(was_empty);
         let usage = Usage::new(partitions[0].env(), begun, was_empty);
-        let tiered = partitions.iter().filter(|_| is_tiered);
-        let start = |one| PartitionTiering::start(one, &schema, settings.durability);
+        let durability = settings.durability;
+        let worked = || partitions.iter().filter(|_| has_jobs);
+        let tiering = |one| PartitionTiering::start(one, &schema, durability);
+        let moving = |one| PartitionColumnMoving::start(one, &schema, durability);
+        let expiry = |one| PartitionCellExpiry::start(one, durability);
         WideCollection {
             state: Arc::new(WideState {
                 name,
                 identity,
                 usage: Arc::new(usage),
-                tiering: tiered.map(start).collect(),
+                tiering: worked().map(tiering).collect(),
+                moving: worked().map(moving).collect(),
+                expiry: worked().map(expiry).collect(),
                 settings: RwLock::new((Arc::new(settings), schema)),
                 triggers,
                 partitions,
@@ -145,6 +166,12 @@ impl WideCollection {
         }
         for tiering in &self.state.tiering {
             tiering.set(&schema, durability);
+        }
+        for moving in &self.state.moving {
+            moving.set(&schema, durability);
+        }
+        for expiry in &self.state.expiry {
+            expiry.set(durability);
         }
     }
 
@@ -195,8 +222,41 @@ impl WideCollection {
         Ok(report)
     }
 
+    /// Moves the cells of all columns that are to be in other groups there now, as fast as can be.
+    /// An open database does this in the background.
+    ///
+    /// # Errors
+    /// `Corrupt` if bytes on disk are damaged; `Full`, `ReadOnly` or `Io` as of
+    /// [`write`](WideCollection::write): what has moved by then stays so.
+    pub fn move_columns(&self) -> Result<ColumnReport> {
+        let (settings, schema) = self.state.settings.read().clone();
+        let mut report = ColumnReport::default();
+        for partition in &self.state.partitions {
+            loop {
+                let step = partition.column_step(&schema, settings.durability)?;
+                report.cells += step.cells;
+                report.bytes += step.bytes;
+                if step.is_over {
+                    break;
+                }
+            }
+        }
+        Ok(report)
+    }
+
     pub(crate) fn partitions(&self) -> &[WidePartition] {
         &self.state.partitions
+    }
+
+    /// The partition that a key belongs to.
+    pub fn partition_of(&self, key: &Key) -> u32 {
+        partition_of(key, self.state.partitions.len())
+    }
+
+    /// The last visible position of each partition.
+    pub fn positions(&self) -> Vec<Position> {
+        let partitions = self.state.partitions.iter();
+        partitions.map(WidePartition::position).collect()
     }
 
     fn partition(&self, key: &Key) -> &WidePartition {
@@ -228,17 +288,32 @@ impl WideCollection {
             key_field: &settings.key_field,
         };
         let written = partition.write(&schema, write, triggers, durability)?;
-        Ok(Written {
-            effect: match written.effect {
-                quire_wide::Effect::Created => Effect::Created,
-                quire_wide::Effect::Updated => Effect::Updated,
-                quire_wide::Effect::Deleted => Effect::Deleted,
-                quire_wide::Effect::Unchanged => Effect::Unchanged,
-            },
-            version: written.version,
-            external: None,
-            partition: written.partition,
-        })
+        self.expect_expiry(partition);
+        Ok(written_of(written))
+    }
+
+    /// As [`write`](WideCollection::write), neither durable nor visible until the position is
+    /// acknowledged in its partition.
+    pub(crate) fn write_unsynced(&self, write: &RowWrite) -> Result<(Written, Position)> {
+        let partition = self.partition(write.key());
+        let (settings, schema) = self.state.settings.read().clone();
+        let list = self.state.triggers.all();
+        let triggers = Triggers {
+            list: &list,
+            key_field: &settings.key_field,
+        };
+        let (written, position) = partition.write_unsynced(&schema, write, triggers)?;
+        self.expect_expiry(partition);
+        Ok((written_of(written), position))
+    }
+
+    /// Has a partition remove what expires, if a cell was written that does.
+    fn expect_expiry(&self, partition: &WidePartition) {
+        if partition.expects_expiry()
+            && let Some(expiry) = self.state.expiry.get(partition.number() as usize)
+        {
+            expiry.expect();
+        }
     }
 
     /// Makes `document` the row under `key`.
@@ -310,12 +385,62 @@ impl WideCollection {
         Ok(found.map(found_of))
     }
 
+    /// The rows under many keys, in the order of the keys: some columns of them, or all. In each
+    /// partition group after group is read, in the order of the disk. Rows are left out, as
+    /// `Longer`, if all in a partition would have more than `bytes_max` by them.
+    ///
+    /// # Errors
+    /// Of each row, as of [`get`](WideCollection::get). As of
+    /// [`get_columns`](WideCollection::get_columns), for all.
+    pub fn get_many(
+        &self,
+        keys: &[Key],
+        columns: Option<&[&str]>,
+        bytes_max: usize,
+    ) -> Result<Vec<Result<Within>>> {
+        let (settings, schema) = self.state.settings.read().clone();
+        let mut found: Vec<_> = keys.iter().map(|_| Ok(Within::Absent)).collect();
+        for partition in &self.state.partitions {
+            let is_here = |key: &Key| self.partition_of(key) == partition.number();
+            let places: Vec<usize> = (0..keys.len()).filter(|at| is_here(&keys[*at])).collect();
+            if places.is_empty() {
+                continue;
+            }
+            let here: Vec<&Key> = places.iter().map(|at| &keys[*at]).collect();
+            let view = partition.view(&schema)?;
+            let rows = view.get_many(&here, &settings.key_field, columns, bytes_max)?;
+            for (at, row) in places.into_iter().zip(rows) {
+                found[at] = match row {
+                    Ok(WideWithin::Absent) => Ok(Within::Absent),
+                    Ok(WideWithin::Found(row)) => Ok(Within::Found(found_of(*row))),
+                    Ok(WideWithin::Longer(bytes)) => Ok(Within::Longer(bytes)),
+                    Err(error) => Err(error.into()),
+                };
+            }
+        }
+        Ok(found)
+    }
+
     /// One cell: of a column, or of a member of a family.
     ///
     /// # Errors
     /// As of [`get_columns`](WideCollection::get_columns).
     pub fn cell(&self, key: &Key, column: &str, member: Option<&str>) -> Result<Option<Cell>> {
         Ok(self.view_of(key)?.cell(key, column, member)?)
+    }
+
+    /// As [`cell`](WideCollection::cell), and when it expires, if it does: microseconds since 1970
+    /// UTC.
+    ///
+    /// # Errors
+    /// As of [`get_columns`](WideCollection::get_columns).
+    pub fn cell_until(
+        &self,
+        key: &Key,
+        column: &str,
+        member: Option<&str>,
+    ) -> Result<Option<(Cell, Option<i64>)>> {
+        Ok(self.view_of(key)?.cell_until(key, column, member)?)
     }
 
     /// The members of a family from `from` up to `to`, which is left out, in the order of their
@@ -457,6 +582,11 @@ impl WideCollection {
         stats.groups = schema.groups().iter().map(GroupStats::of).collect();
         for partition in &self.state.partitions {
             stats.add(&partition.stats());
+            stats.cells_expired += partition.cells_expired();
+            let (cells, bytes) = partition.column_cells_moved();
+            stats.column_cells_moved += cells;
+            stats.column_bytes_moved += bytes;
+            stats.add_column_moves(partition.column_progress(&schema)?);
             let volumes = partition.group_volumes(&schema);
             let figures = partition.tier_figures(&schema)?;
             let of_partition = stats.groups.iter_mut().zip(volumes).zip(figures);
@@ -466,6 +596,10 @@ impl WideCollection {
                 group.add(&cold, &self.state.volumes);
             }
         }
+        stats.column_moves.retain(|moved| !moved.is_done);
+        let pauses: u64 = self.state.moving.iter().map(|one| one.pauses()).sum();
+        let moves = stats.column_moves.iter_mut();
+        moves.for_each(|moved| moved.pauses = pauses);
         let tiers = stats.groups.iter_mut();
         for tiers in tiers.filter_map(|group| group.tiers.as_mut()) {
             tiers.rows_hot = stats.documents.saturating_sub(tiers.rows_cold);
@@ -475,7 +609,25 @@ impl WideCollection {
         }
         let errors = self.state.tiering.iter().filter_map(|one| one.error());
         stats.background_errors.extend(errors);
+        let errors = self.state.moving.iter().filter_map(|one| one.error());
+        stats.background_errors.extend(errors);
+        let errors = self.state.expiry.iter().filter_map(|one| one.error());
+        stats.background_errors.extend(errors);
         Ok(stats)
+    }
+}
+
+fn written_of(written: quire_wide::Written) -> Written {
+    Written {
+        effect: match written.effect {
+            quire_wide::Effect::Created => Effect::Created,
+            quire_wide::Effect::Updated => Effect::Updated,
+            quire_wide::Effect::Deleted => Effect::Deleted,
+            quire_wide::Effect::Unchanged => Effect::Unchanged,
+        },
+        version: written.version,
+        external: None,
+        partition: written.partition,
     }
 }
 

@@ -65,6 +65,7 @@ mod run;
 mod sink;
 mod source;
 mod target;
+mod wide_target;
 
 pub use csv_types::{CellType, ColumnTypes, CsvColumn, CsvOptions};
 pub use documents::documents_of;

@@ -61,12 +61,12 @@ pub use quire_collection::{
 };
 pub use quire_database::{
     Alias, AliasChange, Aliases, ApiSettings, Batch, Codec, Collection, CollectionFields,
-    CollectionSettings, CollectionStats, Damage, Database, DatabaseBuilder, DatabaseOptions,
-    DatabaseStats, Error, ErrorKind, FieldKind, FieldStats, FieldType, FilterStats,
-    FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Mapping, MappingError,
-    Opened, Page, Resolved, Result, Scan, ScrubStats, Tail, Templates, TierStats, Usage, Use,
-    UseFigures, Using, View, Violation, VolumeStats, WriteBuilder, check_name, from_document,
-    to_document,
+    CollectionSettings, CollectionStats, ColumnMoveStats, Damage, Database, DatabaseBuilder,
+    DatabaseOptions, DatabaseStats, Error, ErrorKind, FieldKind, FieldStats, FieldType,
+    FilterStats, FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Mapping,
+    MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Tail, Templates, TierStats,
+    Usage, Use, UseFigures, Using, View, Violation, VolumeStats, WriteBuilder, check_name,
+    from_document, to_document,
 };
 pub use quire_env::{
     AdmissionFigures, AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes,

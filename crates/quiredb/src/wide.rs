@@ -4,9 +4,9 @@
 //!
 //! [`Database::create_wide_collection`]: crate::Database::create_wide_collection
 
-pub use quire_database::{TierReport, WideCollection, WideRows, WideScan};
+pub use quire_database::{ColumnReport, TierReport, WideBatch, WideCollection, WideRows, WideScan};
 pub use quire_wide::{
-    CELL_BYTES_MAX, Cell, Change, Column, ColumnBatch, ColumnType, Condition, Error, GROUPS_MAX,
-    Group, GroupCodec, GroupTiers, MEMBER_BYTES_MAX, Members, Operand, REST, Result, RowWrite,
-    Schema,
+    CELL_BYTES_MAX, Cell, CellExpiry, Change, Column, ColumnBatch, ColumnType, Condition, Error,
+    GROUPS_MAX, Group, GroupCodec, GroupTiers, MEMBER_BYTES_MAX, Members, Operand, REST, Result,
+    RowWrite, Schema, parse_age,
 };

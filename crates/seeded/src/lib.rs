@@ -280,6 +280,16 @@ bugs! {
     ColdBeforeCells,
     /// A write to a row whose cells are cold forgets that they are.
     ColdCellsForgotten,
+    /// A cell that has expired is read until it is removed.
+    ExpiredCellRead,
+    /// An operand is folded into a cell that has expired, as if it had not.
+    ExpiredCellMerged,
+    /// A cell is removed at a time of expiry that it no longer has.
+    NewerCellExpired,
+    /// A column that moves to another group leaves its cells where they were, too.
+    MovedColumnLeft,
+    /// A column that moves passes a row in which a cell of it was written meanwhile.
+    MovePassesWritten,
 
     // operations.
     /// A repair leaves no marker until it is done: half a repaired database is opened.
@@ -334,6 +344,16 @@ impl Bug {
         Bug::ColdBeforeCells,
         Bug::ColdCellsForgotten,
     ];
+
+    /// Those of cells that expire: the tests of `wide` find them, with a crash at every step.
+    pub const OF_CELL_EXPIRY: &[Bug] = &[
+        Bug::ExpiredCellRead,
+        Bug::ExpiredCellMerged,
+        Bug::NewerCellExpired,
+    ];
+
+    /// Those of columns that move between groups: the tests of `wide` find them.
+    pub const OF_COLUMN_MOVES: &[Bug] = &[Bug::MovedColumnLeft, Bug::MovePassesWritten];
 
     /// The bugs that only show between threads, and that `loom` finds: of the memtable, and of the
     /// frames of filter pages.

@@ -13,6 +13,7 @@ mod item;
 mod prepare;
 mod report;
 mod rounds;
+mod rows;
 mod state;
 
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub(crate) fn collection(engine: &Engine, name: &str) -> Outcome<WideCollection>
 ///
 /// # Errors
 /// 400 for an external version.
-fn condition_of(condition: quiredb::Condition) -> Outcome<Condition> {
+pub(crate) fn condition_of(condition: quiredb::Condition) -> Outcome<Condition> {
     Ok(match condition {
         quiredb::Condition::Always => Condition::Always,
         quiredb::Condition::IfAbsent => Condition::IfAbsent,

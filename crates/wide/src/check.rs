@@ -1,8 +1,9 @@
 //! Checking that the trees of a partition agree: one pass over each, nothing kept per row.
 
-use crate::machine::{KEYS, NAMES, ROWS};
+use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS};
 use crate::row::Row;
-use crate::{GROUPS_MAX, Result, Schema, WidePartition, WideView};
+use crate::stored::Stored;
+use crate::{GROUPS_MAX, Result, Schema, WidePartition, WideView, cell_key, expiry_key};
 use quire_lsm::{Scan, SmallBytes};
 use quire_store::TreeId;
 use std::ops::Bound;
@@ -23,6 +24,7 @@ impl WidePartition {
             check_group(&view, group, false, on_problem)?;
             check_group(&view, group, true, on_problem)?;
         }
+        check_expiries(&view, on_problem)?;
         let counted = [("rows", rows), ("keys", scan(&view, KEYS)?.count() as u64)];
         for (what, found) in counted {
             if found != view.count() {
@@ -83,6 +85,18 @@ fn check_rows(view: &WideView, on_problem: &mut dyn FnMut(String)) -> Result<u64
     Ok(count)
 }
 
+/// Whether each entry of the tree of expiries can be read.
+fn check_expiries(view: &WideView, on_problem: &mut dyn FnMut(String)) -> Result<()> {
+    for item in scan(view, EXPIRIES)? {
+        let (key, group) = item?;
+        let cell = expiry_key::split(&key).and_then(|(_, cell)| cell_key::decode(cell));
+        if cell.is_none() || !matches!(*group, [group] if usize::from(group) < GROUPS_MAX) {
+            on_problem("an entry of the tree expiries can't be read".into());
+        }
+    }
+    Ok(())
+}
+
 /// Whether each cell can be read, and its row says that this tree of the group has some.
 fn check_group(
     view: &WideView,
@@ -94,7 +108,8 @@ fn check_group(
     let mut row: Option<(SmallBytes, SmallBytes)> = None;
     for item in scan(view, crate::machine::tree_of(group, is_cold))? {
         let (key, value) = item?;
-        let (docid, column, _) = view.split(&key)?;
+        let (docid, column, member) = view.split(&key)?;
+        let of_docid = docid;
         let docid = docid.0.to_be_bytes();
         while row.as_ref().is_none_or(|(at, _)| **at < docid[..]) {
             match rows.next().transpose()? {
@@ -111,12 +126,30 @@ fn check_group(
                 number(&docid)
             )
         };
-        let is_named = |row: Row| row.groups & (1 << group) != 0 && row.is_cold(group) == is_cold;
-        if !named.is_some_and(is_named) {
+        let is_named = |row: &Row| row.groups & (1 << group) != 0 && row.is_cold(group) == is_cold;
+        if !named.as_ref().is_some_and(is_named) {
             on_problem(format!("{}: its row does not have cells there", at()));
         }
         if let Err(error) = view.decode(&value) {
             on_problem(format!("{}: {error}", at()));
+        }
+        if let Some(moved) = view.moves().get(column) {
+            let is_before = (of_docid, member) < moved.next.at();
+            if group != if is_before { moved.to } else { moved.from } {
+                on_problem(format!("{}: the column has moved to another group", at()));
+            }
+        }
+        if let Ok(Some(expires)) = Stored::split(&value).map(|stored| stored.expires) {
+            let entry = view.tree(EXPIRIES)?.get(&expiry_key::key(expires, &key))?;
+            if entry.as_deref() != Some(&[group][..]) {
+                on_problem(format!("{}: it expires, and expiries has no entry", at()));
+            }
+            if named.is_some_and(|row| row.expiring & (1 << group) == 0) {
+                on_problem(format!(
+                    "{}: it expires, and its row has none that do",
+                    at()
+                ));
+            }
         }
     }
     Ok(())

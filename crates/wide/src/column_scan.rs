@@ -63,7 +63,10 @@ impl ColumnScan {
         }
         let all = (Bound::Unbounded, Bound::Unbounded);
         let names = view.tree(NAMES)?.scan(all.0, all.1)?;
-        let mut numbers: Vec<u8> = columns.iter().map(|column| column.group).collect();
+        let groups = columns
+            .iter()
+            .map(|column| view.moves().groups_in_all(column));
+        let mut numbers: Vec<u8> = groups.flatten().flatten().collect();
         numbers.sort_unstable();
         numbers.dedup();
         let mut scan = ColumnScan {
@@ -90,8 +93,11 @@ impl ColumnScan {
         for item in group.scan.by_ref() {
             let (key, value) = item?;
             let (docid, number, _) = self.view.split(&key)?;
-            if self.columns.iter().any(|column| column.number == number) {
-                group.next = Some((docid, number, self.view.decode(&value)?));
+            if self.columns.iter().all(|column| column.number != number) {
+                continue;
+            }
+            if let Some(cell) = self.view.decode(&value)? {
+                group.next = Some((docid, number, cell));
                 break;
             }
         }

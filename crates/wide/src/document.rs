@@ -102,6 +102,7 @@ fn check_key(key: &Key, key_field: &str, value: ValueRef<'_>) -> Result<()> {
 /// members.
 pub(crate) struct Assembly {
     json: Vec<u8>,
+    key: Key,
     key_field: String,
     in_family: Option<u32>,
 }
@@ -121,6 +122,7 @@ impl Assembly {
         }
         Assembly {
             json,
+            key: key.clone(),
             key_field: key_field.to_string(),
             in_family: None,
         }
@@ -175,7 +177,7 @@ impl Assembly {
         match self.json.len() < DOCUMENT_BYTES_MAX {
             true => Ok(()),
             false => Err(Error::TooLarge {
-                what: "the document, so far,".into(),
+                what: format!("document {}, so far,", self.key),
                 bytes: self.json.len(),
                 bytes_max: DOCUMENT_BYTES_MAX,
                 hint: "; name the columns to read, or read members of a family by range",
@@ -187,6 +189,11 @@ impl Assembly {
         if self.in_family.take().is_some() {
             self.json.push(b'}');
         }
+    }
+
+    /// Its bytes until now.
+    pub(crate) fn bytes(&self) -> usize {
+        self.json.len()
     }
 
     /// The document.

@@ -14,11 +14,16 @@ pub(crate) struct GroupScan {
 
 impl GroupScan {
     pub(crate) fn new(view: &WideView, group: u8) -> Result<GroupScan> {
+        GroupScan::begin_at(view, group, &[])
+    }
+
+    /// As [`new`](GroupScan::new), from a key on.
+    pub(crate) fn begin_at(view: &WideView, group: u8, from: &[u8]) -> Result<GroupScan> {
         let is_cold = view.cold_rows().get(usize::from(group)) > Some(&0);
         let mut trees = Vec::with_capacity(2);
         for is_cold in [false, true].into_iter().take(1 + usize::from(is_cold)) {
             let tree = view.tree(tree_of(group, is_cold))?;
-            let mut scan = tree.scan(Bound::Unbounded, Bound::Unbounded)?;
+            let mut scan = tree.scan(Bound::Included(from), Bound::Unbounded)?;
             let next = scan.next().transpose()?;
             trees.push((scan, next));
         }

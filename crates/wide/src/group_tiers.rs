@@ -9,8 +9,8 @@ use std::time::Duration;
 /// How fast cells move unless it is said.
 pub(crate) const BYTES_PER_SECOND: u64 = 8 << 20;
 
-/// The shortest age, and the longest: a hundred years.
-const AFTER: std::ops::RangeInclusive<u64> = 1..=100 * 365 * 86_400;
+/// The shortest age, and the longest, in seconds: a hundred years.
+pub(crate) const AFTER: std::ops::RangeInclusive<u64> = 1..=100 * 365 * 86_400;
 
 /// Units of an age, by seconds.
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)];
@@ -105,18 +105,22 @@ impl<'de> Deserialize<'de> for GroupTiers {
         Ok(GroupTiers {
             hot: medium("hot", &json.hot)?,
             cold: medium("cold", &json.cold)?,
-            after: parse_age(&json.after).map_err(D::Error::custom)?,
+            after: parse_age(&json.after)
+                .map_err(|what| D::Error::custom(format!("tiers: after: {what}")))?,
             reads: json.reads,
             bytes_per_second: json.bytes_per_second.unwrap_or(BYTES_PER_SECOND),
         })
     }
 }
 
-/// A whole number and a unit, as `7d`.
-fn parse_age(text: &str) -> Result<Duration, String> {
+/// A time of whole seconds as schemas have it: a number and `d`, `h`, `m` or `s`, as `7d`.
+///
+/// # Errors
+/// What is wrong.
+pub fn parse_age(text: &str) -> Result<Duration, String> {
     let wrong = || {
         let shown: String = text.chars().take(40).collect();
-        format!("tiers: after is {shown:?}; use a number and d, h, m or s, as \"7d\"")
+        format!("{shown:?} is no time: use a number and d, h, m or s, as \"7d\"")
     };
     let parsed = UNITS.iter().find_map(|(unit, seconds)| {
         let number: u64 = text.strip_suffix(*unit)?.parse().ok()?;
@@ -125,7 +129,7 @@ fn parse_age(text: &str) -> Result<Duration, String> {
     parsed.map(Duration::from_secs).ok_or_else(wrong)
 }
 
-fn age_text(age: Duration) -> String {
+pub(crate) fn age_text(age: Duration) -> String {
     let seconds = age.as_secs();
     let mut units = UNITS.iter();
     let whole = units.find(|(_, unit)| seconds.is_multiple_of(*unit));

@@ -4,6 +4,7 @@
 //!  key ──► keys ──► docid ──► rows   version, groups that have cells
 //!                         ├─► names  the key
 //!                         └─► group trees: docid, column, member ──► cell
+//!  expiries: time, docid, column, member
 //! ```
 //! A group has two trees, a hot one and a cold one, which is empty unless the group has two tiers.
 //!
@@ -15,16 +16,27 @@
 //! 4. A docid is of one row and is not used again, so cells are never another row's.
 //! 5. The cells of a row in a group are all in one of the group's two trees: its entry in `rows`
 //!    says which. A move between them is one record, which has the cells.
+//! 6. Each cell that expires has an entry under its time in `expiries`. One that has expired is
+//!    none to readers and writers; a pass removes it by a record.
+//! 7. A column that moves to another group has the cells before one place, a part of the machine's
+//!    state, in the new group, and all others in the old one (see `column_moves.rs`).
 
 mod cell;
 mod cell_key;
 mod check;
+mod column_moves;
+mod column_notes;
 mod column_scan;
+mod column_work;
 mod document;
 mod error;
+mod expiry;
+mod expiry_key;
+mod expiry_work;
 mod group_scan;
 mod group_tiers;
 mod machine;
+mod many;
 mod merging;
 mod moves;
 mod operand;
@@ -36,6 +48,7 @@ mod row_write;
 mod salvage;
 mod schema;
 mod schema_json;
+mod stored;
 mod tier_work;
 mod tiers;
 mod triggers;
@@ -49,14 +62,17 @@ mod tests;
 pub use cell::{CELL_BYTES_MAX, Cell};
 pub use cell_key::MEMBER_BYTES_MAX;
 pub use column_scan::{ColumnBatch, ColumnScan};
+pub use column_work::{ColumnProgress, ColumnStep};
 pub use error::{Error, ErrorKind, Result};
-pub use group_tiers::GroupTiers;
+pub use expiry::{ExpiryPass, ExpiryStep};
+pub use group_tiers::{GroupTiers, parse_age};
 pub use machine::Totals;
+pub use many::WideWithin;
 pub use moves::{TierPass, TierStep};
 pub use operand::Operand;
 pub use partition::WidePartition;
 pub use row_scan::RowScan;
-pub use row_write::{Change, Condition, Effect, RowWrite, Written};
+pub use row_write::{CellExpiry, Change, Condition, Effect, RowWrite, Written};
 pub use salvage::{Salvaged, WideSalvage};
 pub use schema::{Column, ColumnType, GROUPS_MAX, Group, GroupCodec, REST, Schema};
 pub use tier_work::TierFigures;

@@ -1,9 +1,11 @@
 //! The merger of a group's tree.
 
+use crate::stored::{self, Stored};
 use crate::{Cell, Operand};
 use quire_lsm::{BytesMerger, MergeError};
 
-/// Folds operands into cells, and operands into operands.
+/// Folds operands into cells, and operands into operands. A cell keeps the time when it expires:
+/// no operand is written over one that has expired.
 #[derive(Debug)]
 pub(crate) struct CellMerger;
 
@@ -19,10 +21,13 @@ impl BytesMerger for CellMerger {
         operand: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), MergeError> {
-        let mut cell = base.map(Cell::decode).transpose().map_err(MergeError)?;
+        let base = base.map(Stored::split).transpose().map_err(MergeError)?;
+        let cell = base.map(|base| Cell::decode(base.cell)).transpose();
+        let mut cell = cell.map_err(MergeError)?;
         for one in Operand::decode_all(operand).map_err(MergeError)? {
             cell = Some(one.apply(cell));
         }
+        stored::put_expiry(base.and_then(|base| base.expires), out);
         out.extend(cell.iter().flat_map(Cell::encode));
         Ok(())
     }

@@ -104,6 +104,7 @@ impl WidePartition {
         pass: &mut TierPass,
         durability: Durability,
     ) -> Result<TierStep> {
+        let _alone = self.columns().alone.lock();
         let view = self.view(schema)?;
         if !self.has_tiers(schema) {
             return Ok(TierStep {
@@ -307,6 +308,7 @@ impl Plan<'_> {
                     cleared_cold: moved & row.tiers.cold,
                     version: row.version,
                     tiers,
+                    expiring: row.expiring,
                     key: &[],
                 },
                 changes,

@@ -1,6 +1,8 @@
 //! One partition of a wide collection.
 
-use crate::machine::{KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
+use crate::column_notes::ColumnWork;
+use crate::expiry_work::ExpiryWork;
+use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
 use crate::tier_work::TierWork;
 use crate::tiers::groups_of;
 use crate::write::Decider;
@@ -20,6 +22,8 @@ pub struct WidePartition {
     shared: Arc<Shared>,
     store: Store<WideRows>,
     tiers: Arc<TierWork>,
+    expiry: Arc<ExpiryWork>,
+    columns: Arc<ColumnWork>,
     volumes: Arc<Volumes>,
     /// The tiers of the trees of all groups: of the hot tree and of the cold one.
     media: Arc<Vec<[Tier; 2]>>,
@@ -54,6 +58,8 @@ impl WidePartition {
             store: Store::open(Arc::clone(&shared), place, options, changed)?,
             shared,
             tiers: Arc::default(),
+            expiry: Arc::default(),
+            columns: Arc::default(),
             media: Arc::new(media),
         };
         partition.set_tiers(schema);
@@ -139,6 +145,8 @@ impl WidePartition {
                 time_micros,
                 schema,
                 tiers: &self.tiers,
+                expiry: &self.expiry,
+                columns: &self.columns,
                 triggers,
                 transaction,
             };
@@ -159,29 +167,39 @@ impl WidePartition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self, schema: &Arc<Schema>) -> Result<WideView> {
-        let mut cold = 0;
+        let (mut cold, mut groups) = (0, schema.groups().len() as u8);
         loop {
-            let view = self.view_of(schema, schema.groups().len() as u8, cold)?;
-            // A cold tree without rows is left out: a view costs by its trees.
-            match view.cold_groups() & !cold {
-                0 => return Ok(view),
-                missing => cold |= missing,
+            let view = self.view_of(schema, groups, cold, &[])?;
+            // A cold tree without rows is left out: a view costs by its trees. A column may have
+            // moved to a group that a newer schema has.
+            let needed = view.moves().group_count();
+            if view.cold_groups() & !cold == 0 && needed <= groups {
+                return Ok(view);
             }
+            cold |= view.cold_groups();
+            groups = groups.max(needed);
         }
     }
 
     /// As [`view`](WidePartition::view), of all trees.
     pub(crate) fn view_of_all(&self, schema: &Arc<Schema>) -> Result<WideView> {
-        self.view_of(schema, GROUPS_MAX as u8, u16::MAX)
+        self.view_of(schema, GROUPS_MAX as u8, u16::MAX, &[EXPIRIES])
     }
 
     /// As [`view`](WidePartition::view), of the first `groups` groups, and of the cold trees of
-    /// `cold` ones.
-    fn view_of(&self, schema: &Arc<Schema>, groups: u8, cold: u16) -> Result<WideView> {
+    /// `cold` ones, and of others.
+    fn view_of(
+        &self,
+        schema: &Arc<Schema>,
+        groups: u8,
+        cold: u16,
+        others: &[TreeId],
+    ) -> Result<WideView> {
         let hot_trees = (0..groups).map(|group| tree_of(group, false));
         let cold_trees = groups_of(cold).map(|group| tree_of(group, true));
         let trees = [KEYS, ROWS, NAMES].into_iter();
-        let trees: Vec<TreeId> = trees.chain(hot_trees).chain(cold_trees).collect();
+        let trees = trees.chain(hot_trees).chain(cold_trees);
+        let trees: Vec<TreeId> = trees.chain(others.iter().copied()).collect();
         let view = self.store.view_of(&trees)?;
         let (schema, tiers) = (Arc::clone(schema), Arc::clone(&self.tiers));
         Ok(WideView::new(self.number, schema, view, tiers))
@@ -214,6 +232,14 @@ impl WidePartition {
 
     pub(crate) fn store(&self) -> &Store<WideRows> {
         &self.store
+    }
+
+    pub(crate) fn columns(&self) -> &ColumnWork {
+        &self.columns
+    }
+
+    pub(crate) fn expiry(&self) -> &ExpiryWork {
+        &self.expiry
     }
 
     pub(crate) fn tiers(&self) -> &TierWork {

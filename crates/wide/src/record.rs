@@ -2,23 +2,34 @@
 //!
 //! # Layout (little-endian)
 //! ```text
-//! | kind u8 | flags u8 | time (µs) i64 | docid u32 | cleared u16 | groups u16 | tiers | key
-//!   | change … |
-//!   kind: 1 put or patch, 3 delete, 4 move between tiers
-//!   flags: bit 0 the row is created by this record, bit 1 there is `tiers`
+//! | kind u8 | flags u8 | time (µs) i64 | docid u32 | cleared u16 | groups u16 | tiers
+//!   | expiring u16 | key | change … |
+//!   kind: 1 put or patch, 3 delete, 4 move between tiers, 5 removal of cells that have expired,
+//!     6 a column that moves to another group passes rows, 7 it moves with cells of a row
+//!   flags: bit 0 the row is created by this record, bit 1 there is `tiers`, bit 2 there is
+//!     `expiring`
 //!   cleared: bit n is set if all cells of the row in group n are removed, before the changes
 //!   groups: bit n is set if group n may have cells of the row afterwards
 //!   tiers: | cleared cold u16 | version u64 | as a row has them (see `tiers.rs`), afterwards |
 //!     cleared cold: bit n is set if the cells that are cleared in group n are in its cold tree
-//!     version: of kind 4 the version of the row, which stays; else 0
+//!     version: of kinds 4 and 7 the version of the row, which stays; else 0
+//!   expiring: bit n is set if group n may have cells of the row that expire, afterwards
 //!   key: length (LEB128) and bytes, as `Key::encode` writes it; empty unless created or deleted
 //!
 //! change: | op u8 | group u8 | column (LEB128) | member | value |
-//!   op: 1 put a cell, 2 remove one, 3 merge operands into one, 4 remove members
+//!   op: 1 put a cell, 2 remove one, 3 merge operands into one, 4 remove members,
+//!     5 forget that one expires, 6 how far a column has moved
 //!   member, value: length (LEB128) and bytes
 //!   of op 4 the first member that is removed, and the first after it that stays: none if empty
+//!   of kind 5 each value is the time of expiry, i64: op 2 removes the cell and its entry in
+//!     `expiries`, op 5 the entry alone. Such a record changes no row.
+//!   of op 6 the column has moved to the group, up to the member of a row: the value is the group
+//!     where it was, u8, and the docid, u32. Records of kinds 6 and 7 have one of these; of kind 6
+//!     it is all, and there is no row (docid 0).
 //! ```
 
+use crate::column_moves::{ColumnMove, Place};
+use crate::stored::Stored;
 use crate::tiers::Tiers;
 use crate::varint;
 use quire_model::{DocId, Position};
@@ -26,6 +37,7 @@ use quire_model::{DocId, Position};
 const HEAD_BYTES: usize = 18;
 const CREATED: u8 = 1;
 const TIERED: u8 = 2;
+const EXPIRING: u8 = 4;
 
 /// What a record does to its row. Values are on disk and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +46,16 @@ pub(crate) enum Kind {
     Write = 1,
     Delete = 3,
     Move = 4,
+    Expire = 5,
+    PassColumn = 6,
+    MoveColumn = 7,
+}
+
+impl Kind {
+    /// Whether the row keeps its version.
+    fn keeps_version(self) -> bool {
+        matches!(self, Kind::Move | Kind::MoveColumn)
+    }
 }
 
 /// What a change does. Values are on disk and never reused.
@@ -44,6 +66,8 @@ pub(crate) enum CellOp {
     Delete = 2,
     Merge = 3,
     DeleteMembers = 4,
+    Forget = 5,
+    Progress = 6,
 }
 
 /// A change of one cell, or of some members of a family.
@@ -63,6 +87,29 @@ impl CellChange<'_> {
         varint::put_bytes(out, self.member);
         varint::put_bytes(out, self.value);
     }
+
+    /// How far its column has moved, if it says so.
+    pub(crate) fn progress(&self) -> Option<ColumnMove> {
+        let &[from, d0, d1, d2, d3] = self.value else {
+            return None;
+        };
+        let docid = DocId(u32::from_le_bytes([d0, d1, d2, d3]));
+        let is_one = self.op == CellOp::Progress && usize::from(from) < crate::GROUPS_MAX;
+        let next = Place {
+            docid,
+            member: self.member.to_vec(),
+        };
+        is_one.then_some(ColumnMove {
+            from,
+            to: self.group,
+            next,
+        })
+    }
+
+    /// The time of expiry that is the value, in a record of kind 5.
+    pub(crate) fn expiry(&self) -> Option<i64> {
+        self.value.try_into().ok().map(i64::from_le_bytes)
+    }
 }
 
 /// A record, without its changes.
@@ -80,13 +127,19 @@ pub(crate) struct Head<'a> {
     pub(crate) version: Position,
     /// Afterwards.
     pub(crate) tiers: Tiers,
+    /// The groups that may have cells that expire, afterwards.
+    pub(crate) expiring: u16,
     pub(crate) key: &'a [u8],
 }
 
 impl Head<'_> {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let is_tiered = self.kind == Kind::Move || self.cleared_cold != 0 || !self.tiers.is_none();
-        let flags = u8::from(self.created) * CREATED + u8::from(is_tiered) * TIERED;
+        let is_tiered =
+            self.kind.keeps_version() || self.cleared_cold != 0 || !self.tiers.is_none();
+        let is_expiring = self.expiring != 0;
+        let flags = u8::from(self.created) * CREATED
+            + u8::from(is_tiered) * TIERED
+            + u8::from(is_expiring) * EXPIRING;
         let mut out = vec![self.kind as u8, flags];
         out.extend_from_slice(&self.time_micros.to_le_bytes());
         out.extend_from_slice(&self.docid.0.to_le_bytes());
@@ -97,6 +150,9 @@ impl Head<'_> {
             out.extend_from_slice(&self.cleared_cold.to_le_bytes());
             out.extend_from_slice(&self.version.0.to_le_bytes());
             self.tiers.encode(&mut out);
+        }
+        if is_expiring {
+            out.extend_from_slice(&self.expiring.to_le_bytes());
         }
         varint::put_bytes(&mut out, self.key);
         out
@@ -134,14 +190,25 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
         1 => Kind::Write,
         3 => Kind::Delete,
         4 => Kind::Move,
+        5 => Kind::Expire,
+        6 => Kind::PassColumn,
+        7 => Kind::MoveColumn,
         kind => return Err(format!("a record of kind {kind}")),
     };
-    if flags & !(CREATED | TIERED) != 0 {
+    if flags & !(CREATED | TIERED | EXPIRING) != 0 {
         return Err(format!("a record with flags {flags}"));
     }
     let (cleared_cold, version, tiers) = match flags & TIERED {
         0 => Default::default(),
         _ => take_tiers(&mut rest).ok_or_else(cut)?,
+    };
+    let expiring = match flags & EXPIRING {
+        0 => 0,
+        _ => {
+            let (mask, after) = rest.split_first_chunk().ok_or_else(cut)?;
+            rest = after;
+            u16::from_le_bytes(*mask)
+        }
     };
     let head = Head {
         kind,
@@ -153,6 +220,7 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
         cleared_cold,
         version: Position(version),
         tiers,
+        expiring,
         key: varint::take_bytes(&mut rest).ok_or_else(cut)?,
     };
     if head.docid.0 == u32::MAX {
@@ -164,7 +232,11 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
     if head.cleared_cold & !head.cleared != 0 || head.tiers.cold & !head.groups != 0 {
         return Err("cold cells in a group that the record does not name".into());
     }
-    if (kind == Kind::Move) != (head.version != Position(0)) || kind == Kind::Move && head.created {
+    if head.expiring & !head.groups != 0 {
+        return Err("cells that expire in a group that the record does not name".into());
+    }
+    let keeps_version = kind.keeps_version();
+    if keeps_version != (head.version != Position(0)) || keeps_version && head.created {
         return Err("a version that the record can't give".into());
     }
     let mut changes = Vec::new();
@@ -181,7 +253,55 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
     if kind == Kind::Move && !changes.iter().all(is_moved) {
         return Err("a change of a cell that a move can't make".into());
     }
+    for put in changes.iter().filter(|change| change.op == CellOp::Put) {
+        let expires = Stored::split(put.value)?.expires;
+        if expires.is_some() && head.expiring & (1 << put.group) == 0 {
+            return Err("a cell that expires in a group that has none, as the record says".into());
+        }
+    }
+    let is_expiry = |change: &CellChange<'_>| {
+        matches!(change.op, CellOp::Delete | CellOp::Forget) && change.expiry().is_some()
+    };
+    let can_be = match kind {
+        Kind::Expire => !head.created && head.cleared == 0 && changes.iter().all(is_expiry),
+        _ => changes.iter().all(|change| change.op != CellOp::Forget),
+    };
+    if !can_be {
+        return Err("a removal of cells that have expired, with other changes".into());
+    }
+    check_column(&head, &changes)?;
     Ok((head, changes))
+}
+
+/// Refuses a record that moves a column otherwise than such records do, and any other that says
+/// that it does.
+fn check_column(head: &Head<'_>, changes: &[CellChange<'_>]) -> Result<(), String> {
+    let progress = changes
+        .iter()
+        .filter(|change| change.op == CellOp::Progress);
+    let moved: Option<Vec<_>> = progress.map(CellChange::progress).collect();
+    let count = moved.as_ref().map(Vec::len);
+    let is_of = |change: &CellChange<'_>| {
+        let moved = moved.iter().flatten().next();
+        let (from, to) = moved.map_or((0, 0), |moved| (moved.from, moved.to));
+        match change.op {
+            CellOp::Progress => true,
+            CellOp::Put => change.group == to,
+            CellOp::DeleteMembers => change.group == from,
+            _ => false,
+        }
+    };
+    let can_be = match head.kind {
+        Kind::PassColumn => {
+            !head.created && head.cleared == 0 && (count, changes.len()) == (Some(1), 1)
+        }
+        Kind::MoveColumn => head.cleared == 0 && count == Some(1) && changes.iter().all(is_of),
+        _ => count == Some(0),
+    };
+    match can_be {
+        true => Ok(()),
+        false => Err("a move of a column that can't be".into()),
+    }
 }
 
 fn take_tiers(rest: &mut &[u8]) -> Option<(u16, u64, Tiers)> {
@@ -205,6 +325,8 @@ fn decode_change<'a>(rest: &mut &'a [u8]) -> Result<CellChange<'a>, String> {
         2 => CellOp::Delete,
         3 => CellOp::Merge,
         4 => CellOp::DeleteMembers,
+        5 => CellOp::Forget,
+        6 => CellOp::Progress,
         op => return Err(format!("a change of kind {op}")),
     };
     let column = varint::take(rest).ok_or_else(cut)?;

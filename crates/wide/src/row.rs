@@ -2,10 +2,11 @@
 //!
 //! # Layout (little-endian)
 //! ```text
-//! | version u64 | time (µs) i64 | groups u16 | tiers |
+//! | version u64 | time (µs) i64 | groups u16 | tiers | expiring u16 |
 //!   version: the position of the record that last changed the row's cells
 //!   groups: bit n is set if group n may have cells of the row
-//!   tiers: nothing of a row without any (see `tiers.rs`)
+//!   tiers: nothing of a row without any and without `expiring` (see `tiers.rs`)
+//!   expiring: bit n is set if group n may have cells of the row that expire; nothing if none has
 //! ```
 
 use crate::tiers::Tiers;
@@ -18,6 +19,8 @@ pub(crate) struct Row {
     pub(crate) time_micros: i64,
     pub(crate) groups: u16,
     pub(crate) tiers: Tiers,
+    /// The groups that may have cells of it that expire.
+    pub(crate) expiring: u16,
 }
 
 impl Row {
@@ -26,8 +29,11 @@ impl Row {
         out.extend_from_slice(&self.version.0.to_le_bytes());
         out.extend_from_slice(&self.time_micros.to_le_bytes());
         out.extend_from_slice(&self.groups.to_le_bytes());
-        if !self.tiers.is_none() {
+        if !self.tiers.is_none() || self.expiring != 0 {
             self.tiers.encode(&mut out);
+        }
+        if self.expiring != 0 {
+            out.extend_from_slice(&self.expiring.to_le_bytes());
         }
         out
     }
@@ -41,12 +47,17 @@ impl Row {
             [] => Tiers::default(),
             _ => Tiers::take(&mut rest)?,
         };
-        let is_whole = rest.is_empty() && tiers.cold & !groups == 0;
+        let expiring = match rest {
+            [] => 0,
+            rest => u16::from_le_bytes(rest.try_into().ok()?),
+        };
+        let is_whole = (tiers.cold | expiring) & !groups == 0;
         is_whole.then_some(Row {
             version: Position(u64::from_le_bytes(*version)),
             time_micros: i64::from_le_bytes(*time),
             groups,
             tiers,
+            expiring,
         })
     }
 

@@ -5,13 +5,14 @@ use crate::group_scan::GroupScan;
 use crate::machine::{NAMES, ROWS};
 use crate::row::Row;
 use crate::schema::Column;
-use crate::{Result, WideFound, WideView};
+use crate::{ErrorKind, Result, WideFound, WideView};
 use quire_lsm::{Scan, SmallBytes};
 use quire_model::{DocId, Key};
 use std::ops::Bound;
 
 /// Rows of a view. Each tree is read from its beginning to its end, and of the groups those alone
-/// that have a column which is read. It ends after an error.
+/// that have a column which is read. It ends after an error, but for a row that is larger than a
+/// document may be.
 #[derive(Debug)]
 pub struct RowScan {
     view: WideView,
@@ -48,8 +49,16 @@ impl WideView {
         let all = (Bound::Unbounded, Bound::Unbounded);
         let columns = fields.map(|fields| self.columns_of(fields));
         let mut groups: Vec<u8> = match &columns {
-            None => (0..self.schema().groups().len() as u8).collect(),
-            Some(columns) => columns.iter().map(|column| column.group).collect(),
+            None => {
+                let count = self.schema().groups().len() as u8;
+                (0..count.max(self.moves().group_count())).collect()
+            }
+            Some(columns) => {
+                let groups = columns
+                    .iter()
+                    .map(|column| self.moves().groups_in_all(column));
+                groups.flatten().flatten().collect()
+            }
         };
         groups.sort_unstable();
         groups.dedup();
@@ -97,6 +106,13 @@ impl RowScan {
         };
         let key = Key::decode(&name)?;
         let mut assembly = Assembly::new(&self.key_field, &key);
+        // A column of the row may be in two groups: its members would not come together.
+        let is_split = self.view.moves().is_split(DocId(docid));
+        if is_split {
+            let columns = self.columns.as_deref();
+            self.view
+                .assemble_split(DocId(docid), &row, columns, &mut assembly)?;
+        }
         for group in &mut self.groups {
             while let Some((cell_key, value)) = &group.next {
                 let (of, column, member) = self.view.split(cell_key)?;
@@ -104,7 +120,7 @@ impl RowScan {
                     break;
                 }
                 let is_read = |columns: &Vec<u32>| columns.contains(&column);
-                if of.0 == docid && self.columns.as_ref().is_none_or(is_read) {
+                if of.0 == docid && !is_split && self.columns.as_ref().is_none_or(is_read) {
                     self.view
                         .assemble_cell(column, member, value, &mut assembly)?;
                 }
@@ -130,7 +146,10 @@ impl Iterator for RowScan {
             return None;
         }
         let read = self.read();
-        self.failed = read.is_err();
+        // A row that is too large does not keep those after it from being read.
+        self.failed = read
+            .as_ref()
+            .is_err_and(|error| error.kind() != ErrorKind::TooLarge);
         read.transpose()
     }
 }

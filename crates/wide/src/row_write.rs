@@ -3,6 +3,7 @@
 use crate::schema::Column;
 use crate::{CELL_BYTES_MAX, Cell, Error, MEMBER_BYTES_MAX, Operand, Result};
 use quire_model::{DOCUMENT_BYTES_MAX, Document, Fields, Key, Position, ValueRef};
+use std::time::Duration;
 
 /// What must hold for a write to be done; judged in the order of the log, against the newest state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +48,39 @@ pub struct Change {
     pub(crate) column: String,
     pub(crate) member: Option<String>,
     pub(crate) what: What,
+    pub(crate) expiry: CellExpiry,
+}
+
+/// When a cell that is written expires: from then on there is no such cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CellExpiry {
+    /// As the column says: after its time to live, if it has one. An operand leaves the time that
+    /// the cell has.
+    #[default]
+    Usual,
+    /// Never.
+    Never,
+    /// So long after the write.
+    After(Duration),
+    /// At this time: microseconds since 1970 UTC. If it has passed, there is no cell after the
+    /// write.
+    At(i64),
+}
+
+impl CellExpiry {
+    /// The time, of a cell of a column with this time to live; none if it does not expire.
+    pub(crate) fn resolve(self, usual: Option<Duration>, now_micros: i64) -> Option<i64> {
+        let after = |time: Duration| {
+            let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+            now_micros.saturating_add(micros)
+        };
+        match self {
+            CellExpiry::Usual => usual.map(after),
+            CellExpiry::Never => None,
+            CellExpiry::After(time) => Some(after(time)),
+            CellExpiry::At(micros) => Some(micros),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +99,7 @@ impl Change {
             column: column.into(),
             member: None,
             what: What::Set(cell),
+            expiry: CellExpiry::Usual,
         }
     }
 
@@ -74,6 +109,7 @@ impl Change {
             column: column.into(),
             member: None,
             what: What::Remove,
+            expiry: CellExpiry::Usual,
         }
     }
 
@@ -83,6 +119,7 @@ impl Change {
             column: column.into(),
             member: None,
             what: What::Merge(operand),
+            expiry: CellExpiry::Usual,
         }
     }
 
@@ -90,6 +127,14 @@ impl Change {
     #[must_use]
     pub fn of_member(mut self, member: impl Into<String>) -> Change {
         self.member = Some(member.into());
+        self
+    }
+
+    /// The same change of a cell that expires then. One that was written before and had another
+    /// time has this one from now on.
+    #[must_use]
+    pub fn expiring(mut self, expiry: CellExpiry) -> Change {
+        self.expiry = expiry;
         self
     }
 
@@ -104,6 +149,7 @@ impl Change {
             column: column.into(),
             member: from,
             what: What::RemoveMembers(to),
+            expiry: CellExpiry::Usual,
         }
     }
 }
@@ -211,6 +257,10 @@ impl RowWrite {
 /// Refuses a change that a column can't have.
 pub(crate) fn check_change(column: &Column, change: &Change) -> Result<()> {
     let wrong = |what: String| Err(Error::Invalid(format!("{}: {what}", name_of(change))));
+    let is_written = matches!(change.what, What::Set(_) | What::Merge(_));
+    if change.expiry != CellExpiry::Usual && !is_written {
+        return wrong("a cell that is removed does not expire".into());
+    }
     let of_family = matches!(change.what, What::RemoveMembers(_)) || change.member.is_some();
     if of_family && !column.family {
         return wrong("the column is no family, so it has no members".into());

@@ -14,8 +14,9 @@ use crate::machine::{KEYS, NAMES, ROWS, WideRows, tree_of};
 use crate::record::{self, CellChange, CellOp, Head, Kind};
 use crate::row::Row;
 use crate::row_write::check_change;
+use crate::stored::Stored;
 use crate::tiers::groups_of;
-use crate::{Cell, Change, Error, Operand, Result, RowWrite, Schema, cell_key};
+use crate::{Cell, CellExpiry, Change, Error, Operand, Result, RowWrite, Schema, cell_key};
 use quire_lsm::{SmallBytes, TreeSnapshot};
 use quire_model::{DocId, Key, Position};
 use quire_store::{Damage, Place, SalvagedParts, Shared, TreeId};
@@ -149,6 +150,10 @@ impl WideSalvage<'_> {
             Ok(decoded) => decoded,
             Err(what) => return Ok(Err(what)),
         };
+        if matches!(head.kind, Kind::Expire | Kind::PassColumn) {
+            // The writes of cells say when they expire: one that has expired is not written.
+            return Ok(Ok((Vec::new(), Vec::new())));
+        }
         let Some(key) = self.key_of(&head)? else {
             let what = format!("it changes row number {}, whose key is lost", head.docid);
             return Ok(Err(what));
@@ -161,9 +166,11 @@ impl WideSalvage<'_> {
             return Ok(Ok((vec![RowWrite::delete(key)], Vec::new())));
         }
         // A move changes no cell, but the trees may have lost some that it has.
-        let is_put = head.kind != Kind::Move && (head.created || head.cleared != 0);
+        let is_move = matches!(head.kind, Kind::Move | Kind::MoveColumn);
+        let is_put = !is_move && (head.created || head.cleared != 0);
         let (mut writes, mut refused) = (Writes::new(key, is_put), Vec::new());
-        for change in &changes {
+        let is_given = |change: &&CellChange<'_>| !is_move || change.op == CellOp::Put;
+        for change in changes.iter().filter(is_given) {
             match self.fields.change_of(change) {
                 Ok(Some((change, bytes))) => match self.fields.check(&change) {
                     Ok(()) => writes.add((change, bytes)),
@@ -445,12 +452,17 @@ impl Fields<'_> {
         let member = text(change.member)?;
         let name = column.name.as_str();
         let made = match change.op {
-            CellOp::Put => Change::set(name, Cell::decode(change.value)?),
+            CellOp::Put => {
+                let stored = Stored::split(change.value)?;
+                let expiry = stored.expires.map_or(CellExpiry::Never, CellExpiry::At);
+                Change::set(name, Cell::decode(stored.cell)?).expiring(expiry)
+            }
             CellOp::Delete => Change::remove(name),
             CellOp::Merge => match <[Operand; 1]>::try_from(Operand::decode_all(change.value)?) {
                 Ok([operand]) => Change::merge(name, operand),
                 Err(_) => return Err("a change of one cell by other than one operand".into()),
             },
+            CellOp::Forget | CellOp::Progress => return Ok(None),
             CellOp::DeleteMembers => {
                 let (from, to) = (Some(member), text(change.value)?);
                 let to = (!to.is_empty()).then_some(to);

@@ -3,13 +3,15 @@
 //! # Invariants
 //! 1. A column's number is never given to another, so cells of a dropped column are never shown.
 //! 2. A group's number is its place in the list; groups are added and never removed.
-//! 3. A column stays in its group, plain or a family. Its type only becomes wider.
+//! 3. A column stays plain or a family, and its first group is known. Its type only becomes wider.
 
+use crate::group_tiers::AFTER;
 use crate::{Error, GroupTiers, Result};
 use quire_env::Medium;
 use quire_lsm::BlockCodec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The most groups of a collection.
 pub const GROUPS_MAX: usize = 16;
@@ -22,6 +24,10 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// Bytes that a block of a group may have, before compression.
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 1 << 10..=1 << 20;
+
+/// Bits of filter for each cell, unless it is said, and at most.
+pub(crate) const FILTER_BITS: u32 = 10;
+const FILTER_BITS_MAX: u32 = 64;
 
 /// The column that undeclared fields are kept in: a family of JSON, in the first group.
 pub const REST: &str = "_rest";
@@ -71,8 +77,13 @@ pub struct Column {
     pub kind: ColumnType,
     /// Whether it is a family: an object whose members are cells of their own.
     pub family: bool,
-    /// The number of its group.
+    /// The number of its group: the one that it moves to, if it does.
     pub(crate) group: u8,
+    /// The group that it was in at first.
+    pub(crate) first_group: u8,
+    /// How long its cells are there after they were written, unless a write says otherwise; always,
+    /// if none.
+    pub time_to_live: Option<Duration>,
 }
 
 impl Column {
@@ -120,6 +131,9 @@ pub struct Group {
     /// Bytes of a block before compression, 1 KiB to 1 MiB: small ones serve gets, large ones
     /// scans.
     pub block_bytes: u32,
+    /// Bits of filter for each cell, 0 to 64: a filter saves reads for cells that are not there,
+    /// and takes memory. 10 let about 1 % of them through; with 0 there is no filter.
+    pub filter_bits: u32,
     /// New tables go to the volumes of this medium; to those of the first volume's if none.
     pub tier: Option<Medium>,
     /// Two tiers instead, between which the cells of a row move by their age.
@@ -135,12 +149,13 @@ impl Group {
         }
     }
 
-    /// A group of this name: LZ4, blocks of 8 KiB.
+    /// A group of this name: LZ4, blocks of 8 KiB, filters of 10 bits a cell.
     pub fn new(name: impl Into<String>) -> Group {
         Group {
             name: name.into(),
             codec: GroupCodec::default(),
             block_bytes: 8 << 10,
+            filter_bits: FILTER_BITS,
             tier: None,
             tiers: None,
         }
@@ -205,7 +220,7 @@ impl Schema {
     /// Adds a group, or shapes one that there is otherwise.
     ///
     /// # Errors
-    /// `Invalid` for a bad name or block size, tiers that can't be, or one too many.
+    /// `Invalid` for a bad name, block size or filter, tiers that can't be, or one too many.
     pub fn with_group(mut self, group: Group) -> Result<Schema> {
         check_name("group", &group.name)?;
         if !BLOCK_BYTES.contains(&group.block_bytes) {
@@ -216,6 +231,12 @@ impl Schema {
             )));
         }
         let wrong = |what| Err(Error::Invalid(format!("group {:?}: {what}", group.name)));
+        if group.filter_bits > FILTER_BITS_MAX {
+            let bits = group.filter_bits;
+            return wrong(format!(
+                "filter_bits is {bits}; it must be 0 to {FILTER_BITS_MAX}"
+            ));
+        }
         if group.tier.is_some() && group.tiers.is_some() {
             return wrong("it has one tier or two: leave tier or tiers out".into());
         }
@@ -298,6 +319,8 @@ impl Schema {
             kind,
             family,
             group: place.unwrap_or_default() as u8,
+            first_group: place.unwrap_or_default() as u8,
+            time_to_live: None,
         });
         Ok(self)
     }
@@ -362,11 +385,75 @@ impl Schema {
         Ok(self)
     }
 
+    /// With a column in another group, which is made if there is none of this name. Its cells are
+    /// moved there in the background, while they are read and written.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such column, or one group too many.
+    pub fn with_moved(mut self, name: &str, group: &str) -> Result<Schema> {
+        if name == REST {
+            let what = format!("column {REST:?} stays in its group");
+            return Err(Error::Invalid(what));
+        }
+        self.declared(name)?;
+        if !self.groups.iter().any(|one| one.name == group) {
+            self = self.with_group(Group::new(group))?;
+        }
+        let place = self.groups.iter().position(|one| one.name == group);
+        for column in &mut self.columns {
+            if column.name == name {
+                column.group = place.unwrap_or_default() as u8;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Says in which group a column was at first.
+    pub(crate) fn with_first_group(mut self, name: &str, group: &str) -> Result<Schema> {
+        let place = self.groups.iter().position(|one| one.name == group);
+        let place = place.ok_or_else(|| {
+            let what = format!("column {name:?}: movedFrom: there is no group {group:?}");
+            Error::Invalid(what)
+        })?;
+        for column in &mut self.columns {
+            if column.name == name {
+                column.first_group = place as u8;
+            }
+        }
+        Ok(self)
+    }
+
+    /// With another time to live of the cells of a column that are written from now on: each
+    /// expires so long after it was written, unless its write says otherwise. None: they do not
+    /// expire.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such column, or the time is not 1 second to 100 years.
+    pub fn with_time_to_live(mut self, name: &str, time: Option<Duration>) -> Result<Schema> {
+        if name == REST {
+            let what = format!("column {REST:?} has no time to live");
+            return Err(Error::Invalid(what));
+        }
+        self.declared(name)?;
+        if time.is_some_and(|time| !AFTER.contains(&time.as_secs())) {
+            let (least, most) = (AFTER.start(), AFTER.end() / 86_400);
+            return Err(Error::Invalid(format!(
+                "column {name:?}: a time to live is at least {least}s, and at most {most}d"
+            )));
+        }
+        for column in &mut self.columns {
+            if column.name == name {
+                column.time_to_live = time;
+            }
+        }
+        Ok(self)
+    }
+
     /// Checks that this is `before`, altered: cells that were written under that one mean the same
     /// under this one.
     ///
     /// # Errors
-    /// `Invalid` if a column lies in another group, is a family and was none, or has a narrower
+    /// `Invalid` if a column began in another group, is a family and was none, or has a narrower
     /// type; if a number is used again; if a group is missing or has another place.
     pub fn check_follows(&self, before: &Schema) -> Result<()> {
         let wrong = |what: String| {
@@ -399,9 +486,9 @@ impl Schema {
             let Some(then) = before.columns.get(*then) else {
                 continue;
             };
-            if (column.group, column.family) != (then.group, then.family) {
+            if (column.first_group, column.family) != (then.first_group, then.family) {
                 return wrong(format!(
-                    "column {name:?} is in another group, or of another shape"
+                    "column {name:?} was in another group, or is of another shape"
                 ));
             }
             if !then.can_become(column.kind) {
@@ -447,6 +534,13 @@ impl Schema {
         group.map_or("", |group| group.name.as_str())
     }
 
+    /// The name of the group that a column was in at first, if it has moved since.
+    pub(crate) fn first_group_of(&self, column: &Column) -> Option<&str> {
+        let has_moved = column.first_group != column.group;
+        let group = self.groups.get(usize::from(column.first_group));
+        group.filter(|_| has_moved).map(|group| group.name.as_str())
+    }
+
     /// Whether no undeclared field can have this name: a column or the key has it.
     pub(crate) fn is_taken(&self, name: &str, key_field: &str) -> bool {
         self.column(name).is_some() || !key_field.is_empty() && name == key_field
@@ -475,6 +569,8 @@ pub(crate) fn rest_column() -> &'static Column {
         kind: ColumnType::Json,
         family: true,
         group: 0,
+        first_group: 0,
+        time_to_live: None,
     });
     &COLUMN
 }

@@ -2,7 +2,8 @@
 //!
 //! The stored form is the same, with the numbers of columns (`column`, `nextColumn`).
 
-use crate::schema::{Column, ColumnType, Group, GroupCodec, Schema};
+use crate::group_tiers::{age_text, parse_age};
+use crate::schema::{Column, ColumnType, FILTER_BITS, Group, GroupCodec, Schema};
 use crate::{Error, GroupTiers, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -36,6 +37,12 @@ struct PropertyJson {
     group: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     column: Option<u32>,
+    /// How long cells are there: a number and a unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    time_to_live: Option<String>,
+    /// The group that the column was in at first, of one that has moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    moved_from: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,6 +52,8 @@ struct GroupJson {
     codec: GroupCodec,
     #[serde(default = "block_bytes")]
     block_bytes: u32,
+    #[serde(default = "filter_bits", skip_serializing_if = "is_usual")]
+    filter_bits: u32,
     /// The name of a medium.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tier: Option<String>,
@@ -59,6 +68,7 @@ impl GroupJson {
         Ok(Group {
             codec: self.codec,
             block_bytes: self.block_bytes,
+            filter_bits: self.filter_bits,
             tier: tier.map_err(|error: quire_env::Error| {
                 Error::Invalid(format!("group {name:?}: tier: {error}"))
             })?,
@@ -70,6 +80,15 @@ impl GroupJson {
 
 fn block_bytes() -> u32 {
     Group::new("").block_bytes
+}
+
+fn filter_bits() -> u32 {
+    FILTER_BITS
+}
+
+/// What an older program need not know.
+fn is_usual(bits: &u32) -> bool {
+    *bits == FILTER_BITS
 }
 
 impl Schema {
@@ -93,11 +112,25 @@ impl Schema {
     pub fn with_property(self, name: &str, json: &[u8]) -> Result<Schema> {
         let wrong = |error| Error::Invalid(format!("column {name:?}: {error}"));
         let property: PropertyJson = serde_json::from_slice(json).map_err(wrong)?;
-        if property.column.is_some() {
-            let what = format!("column {name:?}: \"column\" is not given: the next number is its");
+        if property.column.is_some() || property.moved_from.is_some() {
+            let what = format!(
+                "column {name:?}: leave \"column\" and \"movedFrom\" out: it gets the next number"
+            );
             return Err(Error::Invalid(what));
         }
         property.add_to(self, name)
+    }
+
+    /// As [`with_time_to_live`](Schema::with_time_to_live), of a time such as `7d`.
+    ///
+    /// # Errors
+    /// As there, and for what is no time.
+    pub fn with_time_to_live_text(self, name: &str, text: Option<&str>) -> Result<Schema> {
+        let time = text
+            .map(parse_age)
+            .transpose()
+            .map_err(|what| Error::Invalid(format!("column {name:?}: timeToLive: {what}")))?;
+        self.with_time_to_live(name, time)
     }
 
     /// Adds a group, or shapes one that there is otherwise, as JSON describes it, such as
@@ -140,17 +173,18 @@ impl TryFrom<SchemaJson> for Schema {
             let group: GroupJson = serde_json::from_value(value).map_err(wrong)?;
             schema = schema.with_group(group.named(&name)?)?;
         }
-        let mut numbered = 0;
+        let (mut numbered, mut moved) = (0, false);
         for (name, value) in json.properties {
             let wrong = |error| Error::Invalid(format!("column {name:?}: {error}"));
             let property: PropertyJson = serde_json::from_value(value).map_err(wrong)?;
             numbered += usize::from(property.column.is_some());
+            moved |= property.moved_from.is_some();
             schema = property.add_to(schema, &name)?;
         }
         let next = json.next_column.unwrap_or(schema.next_number);
         // The stored form: all of them, and the next.
         let is_stored = json.next_column.is_some() && numbered == schema.columns.len();
-        if numbered > 0 && !is_stored || next < schema.next_number {
+        if (numbered > 0 || moved) && !is_stored || next < schema.next_number {
             return Err(Error::Invalid(
                 "schema: give each column a number, \"column\", and \"nextColumn\", which is \
                  greater than all of them; or none of these"
@@ -165,13 +199,15 @@ impl TryFrom<SchemaJson> for Schema {
 impl From<Schema> for SchemaJson {
     fn from(schema: Schema) -> SchemaJson {
         let properties = schema.columns.iter().map(|column| {
-            let property = PropertyJson::of(column, schema.group_of(column));
+            let moved_from = schema.first_group_of(column);
+            let property = PropertyJson::of(column, schema.group_of(column), moved_from);
             (column.name.clone(), serde_json::json!(property))
         });
         let groups = schema.groups.iter().map(|group| {
             let json = GroupJson {
                 codec: group.codec,
                 block_bytes: group.block_bytes,
+                filter_bits: group.filter_bits,
                 tier: group.tier.map(|tier| tier.to_string()),
                 tiers: group.tiers,
             };
@@ -192,24 +228,32 @@ impl PropertyJson {
     fn add_to(&self, schema: Schema, name: &str) -> Result<Schema> {
         let group = self.group.as_deref().unwrap_or("default");
         let wrong = |what: String| Error::Invalid(format!("column {name:?}: {what}"));
-        match &self.additional_properties {
+        let schema = match &self.additional_properties {
             None => {
                 let kind = self.scalar().map_err(wrong)?;
-                schema.add(name, kind, false, group, self.column)
+                schema.add(name, kind, false, group, self.column)?
             }
             Some(members) if self.kind.as_deref().is_none_or(|kind| kind == "object") => {
                 let is_nested = members.additional_properties.is_some()
                     || members.group.is_some()
-                    || members.column.is_some();
+                    || members.column.is_some()
+                    || members.time_to_live.is_some()
+                    || members.moved_from.is_some();
                 if is_nested {
                     return Err(wrong("members of a family are plain values".into()));
                 }
                 let kind = members.scalar().map_err(wrong)?;
-                schema.add(name, kind, true, group, self.column)
+                schema.add(name, kind, true, group, self.column)?
             }
-            Some(_) => Err(wrong(
-                "additionalProperties is for the type \"object\"".into(),
-            )),
+            Some(_) => {
+                let what = "additionalProperties is for the type \"object\"".into();
+                return Err(wrong(what));
+            }
+        };
+        let schema = schema.with_time_to_live_text(name, self.time_to_live.as_deref())?;
+        match &self.moved_from {
+            Some(group) => schema.with_first_group(name, group),
+            None => Ok(schema),
         }
     }
 
@@ -234,7 +278,8 @@ impl PropertyJson {
         })
     }
 
-    fn of(column: &Column, group: &str) -> PropertyJson {
+    /// A column in a group, which it moved to from its first one if that is another.
+    fn of(column: &Column, group: &str, moved_from: Option<&str>) -> PropertyJson {
         let mut scalar = PropertyJson::default();
         let kind = match column.kind {
             ColumnType::String | ColumnType::Bytes => Some("string"),
@@ -256,6 +301,8 @@ impl PropertyJson {
         };
         property.group = Some(group.to_string());
         property.column = Some(column.number);
+        property.time_to_live = column.time_to_live.map(age_text);
+        property.moved_from = moved_from.map(str::to_string);
         property
     }
 }

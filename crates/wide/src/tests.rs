@@ -2,7 +2,7 @@
 
 use crate::Triggers;
 use crate::{
-    Cell, Change, ColumnType, Condition, ErrorKind, Operand, Result, RowWrite, Schema,
+    Cell, CellExpiry, Change, ColumnType, Condition, ErrorKind, Operand, Result, RowWrite, Schema,
     WidePartition, WideView,
 };
 use proptest::collection::vec;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod cells;
+mod columns;
+mod expiry;
+mod many;
 mod schemas;
 mod tiers;
 mod values;
@@ -23,6 +26,28 @@ mod values;
 /// The cells of a row, by column and member.
 type Row = BTreeMap<(String, String), Cell>;
 type Model = BTreeMap<String, Row>;
+
+/// Rows with the times when cells expire.
+type TimedRow = BTreeMap<(String, String), (Cell, Option<i64>)>;
+type Timed = BTreeMap<String, TimedRow>;
+
+/// What is seen of rows at a time.
+fn seen(rows: &Timed, now: i64) -> Model {
+    let cells = |row: &TimedRow| -> Row {
+        let there = row
+            .iter()
+            .filter(|(_, (_, expires))| !has_passed(*expires, now));
+        there
+            .map(|(at, (cell, _))| (at.clone(), cell.clone()))
+            .collect()
+    };
+    let rows = rows.iter().map(|(name, row)| (name.clone(), cells(row)));
+    rows.collect()
+}
+
+fn has_passed(expires: Option<i64>, now: i64) -> bool {
+    expires.is_some_and(|expires| expires <= now)
+}
 
 /// Columns in three groups, and families in one of them; two of the groups have two tiers.
 fn schema() -> Arc<Schema> {
@@ -35,7 +60,8 @@ fn schema() -> Arc<Schema> {
                 "links": {"type": "object", "additionalProperties": {"type": "string"},
                           "group": "links"},
                 "counts": {"type": "object", "additionalProperties": {"type": "integer"},
-                           "group": "links"}
+                           "group": "links"},
+                "seen": {"type": "integer", "timeToLive": "45m"}
             },
             "additionalProperties": true,
             "groups": {
@@ -85,6 +111,13 @@ enum Step {
     Wait,
     /// A pass of moves between tiers.
     Tier,
+    /// A pass over the cells that have expired.
+    Expire,
+    /// A column is to be in another group.
+    MoveTo(&'static str, &'static str),
+    /// A step of the moves of columns: of some cells, or of all.
+    MoveSome,
+    MoveAll,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -109,6 +142,11 @@ enum Small {
     Count(&'static str, i64),
     MaxCount(&'static str, i64),
     Undeclared(&'static str, u8),
+    /// Adds to a cell of a column with a time to live of 45 minutes.
+    Seen(i64),
+    /// These expire after a number of minutes.
+    LinkFor(&'static str, u8, i64),
+    CountFor(&'static str, i64, i64),
 }
 
 const MEMBERS: [&str; 4] = ["a", "b", "http://c/", ""];
@@ -119,9 +157,14 @@ impl Small {
             Small::Hot(_) | Small::Add(_) => ("hot", ""),
             Small::Cold(_) | Small::Append(_) | Small::RemoveCold => ("cold", ""),
             Small::Image(_) => ("image", ""),
-            Small::Link(member, _) | Small::RemoveLink(member) => ("links", member),
+            Small::Seen(_) => ("seen", ""),
+            Small::Link(member, _) | Small::LinkFor(member, ..) | Small::RemoveLink(member) => {
+                ("links", member)
+            }
             Small::RemoveLinks(from, _) => ("links", from),
-            Small::Count(member, _) | Small::MaxCount(member, _) => ("counts", member),
+            Small::Count(member, _) | Small::CountFor(member, ..) | Small::MaxCount(member, _) => {
+                ("counts", member)
+            }
             Small::Undeclared(name, _) => ("_rest", name),
         }
     }
@@ -149,14 +192,38 @@ impl Small {
             Small::Undeclared(_, fill) => {
                 Change::set(column, Cell::Json(fill.to_string())).of_member(member)
             }
+            Small::Seen(step) => Change::merge(column, Operand::Add(*step)),
+            Small::LinkFor(_, fill, minutes) => {
+                let change = Change::set(column, Cell::String(text(fill))).of_member(member);
+                change.expiring(after_minutes(*minutes))
+            }
+            Small::CountFor(_, step, minutes) => {
+                let change = Change::merge(column, Operand::Add(*step)).of_member(member);
+                change.expiring(after_minutes(*minutes))
+            }
         }
     }
 
     /// What the change makes of a row.
-    fn apply(&self, row: &mut Row) {
+    fn apply(&self, row: &mut TimedRow, now: i64) {
         let (column, member) = self.name();
         let at = (column.to_string(), member.to_string());
-        let before = row.get(&at).cloned();
+        row.retain(|_, (_, expires)| !has_passed(*expires, now));
+        let (before, expired) = row.get(&at).cloned().unzip();
+        let minutes = |minutes: i64| Some(now + minutes * 60_000_000);
+        let expires = match (self, expired) {
+            (Small::LinkFor(_, _, after) | Small::CountFor(_, _, after), _) => minutes(*after),
+            (Small::Seen(_), None) => minutes(45),
+            (
+                Small::Seen(_)
+                | Small::Add(_)
+                | Small::Append(_)
+                | Small::Count(..)
+                | Small::MaxCount(..),
+                Some(expires),
+            ) => expires,
+            _ => None,
+        };
         let int = |cell: &Option<Cell>| match cell {
             Some(Cell::Int(number)) => Some(*number),
             _ => None,
@@ -164,13 +231,18 @@ impl Small {
         let text = |fill: &u8| char::from(b'a' + fill % 26).to_string().repeat(30);
         let after = match self {
             Small::Hot(number) => Cell::Int(*number),
-            Small::Add(step) | Small::Count(_, step) => {
+            Small::Add(step)
+            | Small::Seen(step)
+            | Small::Count(_, step)
+            | Small::CountFor(_, step, _) => {
                 Cell::Int(int(&before).unwrap_or(0).wrapping_add(*step))
             }
             Small::MaxCount(_, number) => {
                 Cell::Int(int(&before).map_or(*number, |before| before.max(*number)))
             }
-            Small::Cold(fill) | Small::Link(_, fill) => Cell::String(text(fill)),
+            Small::Cold(fill) | Small::Link(_, fill) | Small::LinkFor(_, fill, _) => {
+                Cell::String(text(fill))
+            }
             Small::Append(fill) => match before {
                 Some(Cell::String(before)) => Cell::String(before + &text(fill)),
                 _ => Cell::String(text(fill)),
@@ -190,8 +262,12 @@ impl Small {
                 return;
             }
         };
-        row.insert(at, after);
+        row.insert(at, (after, expires));
     }
+}
+
+fn after_minutes(minutes: i64) -> CellExpiry {
+    CellExpiry::After(Duration::from_secs(60 * minutes as u64))
 }
 
 /// Each cell once, as a write requires.
@@ -215,7 +291,7 @@ fn write_of(name: &str, kind: Kind, changes: &[Small]) -> RowWrite {
     write.with_all(changes.iter().map(Small::change))
 }
 
-fn apply(model: &mut Model, name: &str, kind: Kind, changes: &[Small]) {
+fn apply(model: &mut Timed, name: &str, kind: Kind, changes: &[Small], now: i64) {
     if kind == Kind::Delete {
         model.remove(name);
         return;
@@ -224,12 +300,17 @@ fn apply(model: &mut Model, name: &str, kind: Kind, changes: &[Small]) {
     if kind == Kind::Put {
         row.clear();
     }
-    changes.iter().for_each(|change| change.apply(row));
+    changes.iter().for_each(|change| change.apply(row, now));
 }
 
 /// All rows, read column by column, member by member and as whole documents, which agree.
 fn contents(partition: &WidePartition) -> Result<Model> {
-    let view = partition.view(&schema())?;
+    contents_of(partition, &schema())
+}
+
+/// As [`contents`], by a schema in which columns are to be in other groups.
+fn contents_of(partition: &WidePartition, schema: &Arc<Schema>) -> Result<Model> {
+    let view = partition.view(schema)?;
     let mut model = Model::new();
     for name in NAMES {
         let Some(found) = view.get(&key(name), "_id", None)? else {
@@ -238,7 +319,7 @@ fn contents(partition: &WidePartition) -> Result<Model> {
             continue;
         };
         let mut row = Row::new();
-        for column in ["hot", "cold", "image"] {
+        for column in ["hot", "seen", "cold", "image"] {
             let cell = view.cell(&key(name), column, None)?;
             row.extend(cell.map(|cell| ((column.to_string(), String::new()), cell)));
         }
@@ -248,10 +329,15 @@ fn contents(partition: &WidePartition) -> Result<Model> {
                 row.insert((family.to_string(), member), cell);
             }
         }
-        assert_eq!(found.document.to_json(), document(name, &row), "of {name}");
+        assert_eq!(
+            sorted(&found.document.to_json()),
+            document(name, &row),
+            "of {name}"
+        );
         model.insert(name.to_string(), row);
     }
     assert_eq!(view.count(), model.len() as u64);
+    many::agree(&view)?;
     rows_agree(&view, &model)?;
     let checked = partition.check(&mut |problem| panic!("{problem}"))?;
     assert_eq!(checked, view.count());
@@ -259,7 +345,7 @@ fn contents(partition: &WidePartition) -> Result<Model> {
     Ok(model)
 }
 
-/// The document of a row, its columns in the order of the schema but for undeclared ones.
+/// The document of a row, its fields sorted by name.
 fn document(name: &str, row: &Row) -> String {
     let mut fields = vec![format!("\"_id\":{:?}", name)];
     let json = |cell: &Cell| {
@@ -273,7 +359,7 @@ fn document(name: &str, row: &Row) -> String {
         cells.collect()
     };
     fields.extend(of("_rest"));
-    for column in ["hot", "cold", "image"] {
+    for column in ["hot", "seen", "cold", "image"] {
         let cell = row.get(&(column.to_string(), String::new()));
         fields.extend(cell.map(|cell| format!("{column:?}:{}", json(cell))));
     }
@@ -283,7 +369,20 @@ fn document(name: &str, row: &Row) -> String {
             fields.push(format!("{family:?}:{{{}}}", members.join(",")));
         }
     }
-    format!("{{{}}}", fields.join(","))
+    sorted(&format!("{{{}}}", fields.join(",")))
+}
+
+/// A document with its fields in one order: it has them in that of the groups. None is there twice.
+fn sorted(json: &str) -> String {
+    let document = Document::from_json(json.as_bytes()).unwrap();
+    let mut fields: Vec<_> = document.fields().collect();
+    fields.sort_by_key(|(name, _)| name.to_string());
+    let fields = fields.into_iter().map(|(name, value)| {
+        let mut json = Vec::new();
+        value.write_json(&mut json);
+        format!("{name:?}:{}", String::from_utf8(json).unwrap())
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 /// A scan of rows gives what gets do, of all columns and of some.
@@ -291,7 +390,7 @@ fn rows_agree(view: &WideView, model: &Model) -> Result<()> {
     let mut found = BTreeMap::new();
     for row in view.rows("_id", None)? {
         let (_, row) = row?;
-        found.insert(row.key.to_string(), row.document.to_json());
+        found.insert(row.key.to_string(), sorted(&row.document.to_json()));
     }
     let rows = model.iter();
     let expected: BTreeMap<_, _> = rows
@@ -303,7 +402,7 @@ fn rows_agree(view: &WideView, model: &Model) -> Result<()> {
         let mut read = model[&row.key.to_string()].clone();
         read.retain(|(column, _), _| ["hot", "counts", "_rest"].contains(&column.as_str()));
         let expected = document(&row.key.to_string(), &read);
-        assert_eq!(row.document.to_json(), expected);
+        assert_eq!(sorted(&row.document.to_json()), expected);
         assert!(row.version <= view.position());
     }
     Ok(())
@@ -330,6 +429,7 @@ const NAMES: [&str; 3] = ["x", "y", "z"];
 
 fn any_small() -> impl Strategy<Value = Small> {
     let member = || prop::sample::select(&MEMBERS[..]);
+    let minutes = || prop::sample::select(vec![15, 45, 75]);
     prop_oneof![
         any::<i64>().prop_map(Small::Hot),
         any::<i64>().prop_map(Small::Add),
@@ -344,6 +444,11 @@ fn any_small() -> impl Strategy<Value = Small> {
         (member(), any::<i64>()).prop_map(|(member, step)| Small::Count(member, step)),
         (member(), any::<i64>()).prop_map(|(member, number)| Small::MaxCount(member, number)),
         (member(), any::<u8>()).prop_map(|(name, fill)| Small::Undeclared(name, fill)),
+        any::<i64>().prop_map(Small::Seen),
+        (member(), any::<u8>(), minutes())
+            .prop_map(|(member, fill, after)| Small::LinkFor(member, fill, after)),
+        (member(), any::<i64>(), minutes())
+            .prop_map(|(member, step, after)| Small::CountFor(member, step, after)),
     ]
 }
 
@@ -359,20 +464,41 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Reopen),
         3 => Just(Step::Wait),
         4 => Just(Step::Tier),
+        3 => Just(Step::Expire),
+        2 => (
+            prop::sample::select(vec!["hot", "cold", "links", "counts", "seen"]),
+            prop::sample::select(vec!["default", "cold", "links"]),
+        )
+            .prop_map(|(column, group)| Step::MoveTo(column, group)),
+        6 => Just(Step::MoveSome),
+        1 => Just(Step::MoveAll),
     ]
 }
 
 /// What a history that ended early may have left: the model after each write, from the last that is
 /// durable.
 struct Left {
-    states: Vec<Model>,
+    states: Vec<Timed>,
     durable: usize,
+}
+
+impl Left {
+    /// What is seen of the last state.
+    fn last(&self, env: &SimEnv) -> Model {
+        seen(self.states.last().unwrap(), env.now_micros())
+    }
+
+    /// Whether what is found is one of the states.
+    fn has(&self, env: &SimEnv, found: &Model) -> bool {
+        let mut states = self.states.iter().skip(self.durable);
+        states.any(|state| seen(state, env.now_micros()) == *found)
+    }
 }
 
 /// Does the steps until one fails.
 fn run(env: &Arc<SimEnv>, steps: &[Step], durability: Durability) -> Left {
     let mut left = Left {
-        states: vec![Model::new()],
+        states: vec![Timed::new()],
         durable: 0,
     };
     let _ = run_steps(env, steps, durability, &mut left);
@@ -386,15 +512,19 @@ fn run_steps(
     left: &mut Left,
 ) -> Result<()> {
     let mut partition = open(env)?;
+    let mut schema = schema();
     for step in steps {
         match step {
             Step::Write(name, kind, changes) => {
                 let mut model = left.states.last().cloned().unwrap_or_default();
-                apply(&mut model, name, *kind, changes);
+                apply(&mut model, name, *kind, changes, env.now_micros());
                 left.states.push(model.clone());
                 let write = write_of(name, *kind, changes);
-                partition.write(&schema(), &write, Triggers::none(), durability)?;
-                assert_eq!(contents(&partition)?, model);
+                partition.write(&schema, &write, Triggers::none(), durability)?;
+                assert_eq!(
+                    contents_of(&partition, &schema)?,
+                    seen(&model, env.now_micros())
+                );
                 if durability == Durability::Sync {
                     left.durable = left.states.len() - 1;
                 }
@@ -407,11 +537,28 @@ fn run_steps(
             }
             Step::Wait => env.advance(Duration::from_secs(1800)),
             Step::Tier => {
-                tiers::pass(&partition, durability)?;
-                assert_eq!(Some(&contents(&partition)?), left.states.last());
+                tiers::pass_of(&partition, &schema, durability)?;
+                assert_eq!(contents_of(&partition, &schema)?, left.last(env));
+            }
+            Step::Expire => {
+                expiry::pass(&partition, durability)?;
+                assert_eq!(contents_of(&partition, &schema)?, left.last(env));
+            }
+            Step::MoveTo(column, group) => {
+                let moved = (*schema).clone().with_moved(column, group)?;
+                moved.check_follows(&schema)?;
+                schema = Arc::new(moved);
+            }
+            Step::MoveSome => {
+                partition.column_step_of(&schema, durability, 1)?;
+                assert_eq!(contents_of(&partition, &schema)?, left.last(env));
+            }
+            Step::MoveAll => {
+                columns::move_all(&partition, &schema, durability)?;
+                assert_eq!(contents_of(&partition, &schema)?, left.last(env));
             }
         }
-        if !matches!(step, Step::Write(..) | Step::Wait | Step::Tier) {
+        if matches!(step, Step::Flush | Step::Compact | Step::Reopen) {
             left.durable = left.states.len() - 1;
         }
         env.run_until_idle();
@@ -460,11 +607,7 @@ fn crash_at_every_step(history: &[Step]) {
             let env = env.after_crash(step);
             let found = contents(&open(&env).unwrap());
             let found = found.unwrap_or_else(|error| panic!("crash at step {step}: {error}"));
-            let mut states = left.states.iter().skip(left.durable);
-            assert!(
-                states.any(|state| *state == found),
-                "crash at step {step}: {found:?}"
-            );
+            assert!(left.has(&env, &found), "crash at step {step}: {found:?}");
         }
     }
 }
@@ -489,7 +632,7 @@ proptest! {
         let writes = steps.iter().filter(|step| matches!(step, Step::Write(..))).count();
         prop_assert_eq!(left.states.len(), writes + 1);
         let found = contents(&open(&env).unwrap()).unwrap();
-        prop_assert_eq!(Some(&found), left.states.last());
+        prop_assert_eq!(found, left.last(&env));
     }
 
     #[test]
@@ -499,8 +642,9 @@ proptest! {
         let env = SimEnv::new(1);
         env.crash_at(at);
         let left = run(&env, &steps, Durability::Sync);
-        let found = contents(&open(&env.after_crash(seed)).unwrap()).unwrap();
-        prop_assert!(left.states.iter().skip(left.durable).any(|state| *state == found));
+        let env = env.after_crash(seed);
+        let found = contents(&open(&env).unwrap()).unwrap();
+        prop_assert!(left.has(&env, &found));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::row::Row;
 use crate::row_write::{Action, What, check_change};
 use crate::schema::{Column, Schema, rest_column};
 use crate::tiers::groups_of;
-use crate::{Cell, Change, Error, Result, RowWrite, cell_key};
+use crate::{Cell, Change, Error, Result, RowWrite, cell_key, stored};
 use quire_coprocessor::{Change as RowChange, Trigger};
 use quire_model::{DOCUMENT_BYTES_MAX, DocId, Document};
 use quire_store::Transaction;
@@ -44,6 +44,7 @@ pub(crate) struct Before<'b, 'a> {
     pub(crate) partition: u32,
     pub(crate) transaction: &'b Transaction<'a, WideRows>,
     pub(crate) row: Option<&'b (DocId, Row)>,
+    pub(crate) time_micros: i64,
 }
 
 /// The columns that a trigger sees; all if `None`.
@@ -83,7 +84,6 @@ pub(crate) fn with_triggers(
     schema: &Schema,
     before: &Before<'_, '_>,
     write: &RowWrite,
-    time_micros: i64,
 ) -> Result<RowWrite> {
     let key_field = triggers.key_field;
     let seen: Vec<Seen> = triggers
@@ -120,7 +120,7 @@ pub(crate) fn with_triggers(
             key: &write.key,
             before: old.as_ref(),
             after: after.as_ref(),
-            time_micros,
+            time_micros: before.time_micros,
             argument: None,
         })?;
         let Some(patch) = patch else {
@@ -195,15 +195,21 @@ impl Before<'_, '_> {
         let Some(columns) = columns else {
             for group in groups_of(row.groups) {
                 let (from, to) = (cell_key::row(*docid), cell_key::row_end(*docid));
-                self.scan((row, group), &from, &to, (&mut cells, &mut bytes))?;
+                let into = (&mut cells, &mut bytes);
+                self.scan(schema, (row, group), &from, &to, into)?;
             }
             return Ok(cells);
         };
         let columns = columns.iter().filter_map(|number| schema.numbered(*number));
-        for column in columns.filter(|column| row.groups & (1 << column.group) != 0) {
+        let moves = self.transaction.machine().moves();
+        for column in columns {
             let from = cell_key::encode(*docid, column.number, &[]);
             let to = cell_key::column_end(*docid, column.number);
-            self.scan((row, column.group), &from, &to, (&mut cells, &mut bytes))?;
+            let groups = moves.groups_in_row(column, *docid).into_iter().flatten();
+            for group in groups.filter(|group| row.groups & (1 << group) != 0) {
+                let into = (&mut cells, &mut bytes);
+                self.scan(schema, (row, group), &from, &to, into)?;
+            }
         }
         Ok(cells)
     }
@@ -211,6 +217,7 @@ impl Before<'_, '_> {
     /// Reads the cells of a group between two keys, and counts their bytes.
     fn scan(
         &self,
+        schema: &Schema,
         (row, group): (&Row, u8),
         from: &[u8],
         to: &[u8],
@@ -239,8 +246,11 @@ impl Before<'_, '_> {
                 .and_then(|(_, column, member)| Some((column, std::str::from_utf8(member).ok()?)));
             let (column, member) =
                 split.ok_or_else(|| corrupt("the key of a cell is no key".into()))?;
-            let cell = Cell::decode(&value).map_err(corrupt)?;
-            cells.insert((group, column, member.to_string()), cell);
+            if let Some(cell) = stored::cell_at(&value, self.time_micros).map_err(corrupt)? {
+                // A column that moves is where it goes to, in the row that a trigger sees.
+                let shown = schema.numbered(column).map_or(group, |column| column.group);
+                cells.insert((shown, column, member.to_string()), cell);
+            }
         }
         Ok(())
     }

@@ -1,16 +1,18 @@
 //! A consistent read of a partition: rows, named columns of them, members of families, and columns
 //! of all rows.
 
+use crate::column_moves::ColumnMoves;
 use crate::document::Assembly;
 use crate::machine::{KEYS, NAMES, ROWS, Totals, tree_of};
 use crate::row::Row;
 use crate::schema::{Column, Schema};
+use crate::stored::{self, Stored};
 use crate::tier_work::TierWork;
 use crate::tiers::groups_of;
 use crate::{Cell, Error, Result, cell_key};
 use quire_lsm::TreeSnapshot;
 use quire_model::{DocId, Document, Key, Position};
-use quire_store::{TreeId, View};
+use quire_store::{PointView, TreeId, View};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -69,6 +71,11 @@ impl WideView {
         &self.store.summary().cold_rows
     }
 
+    /// The columns that move or have moved.
+    pub(crate) fn moves(&self) -> &ColumnMoves {
+        &self.store.summary().moves
+    }
+
     /// The groups that have rows in their cold trees.
     pub(crate) fn cold_groups(&self) -> u16 {
         self.store.summary().cold_groups()
@@ -101,7 +108,8 @@ impl WideView {
                 self.assemble_all(docid, &row, &mut assembly)?;
             }
             Some(columns) => {
-                let groups = columns.iter().map(|column| 1 << column.group);
+                let group_of = |column: &&Column| 1 << self.moves().group_of(column, docid, &[]);
+                let groups = columns.iter().map(group_of);
                 self.note_read(docid, &row, groups.fold(0, |mask: u16, group| mask | group));
                 for column in columns {
                     self.assemble_column(docid, &row, column, &mut assembly)?;
@@ -124,6 +132,20 @@ impl WideView {
     /// `Invalid` for a column that there is not, a family without a member, or a member of a plain
     /// column.
     pub fn cell(&self, key: &Key, column: &str, member: Option<&str>) -> Result<Option<Cell>> {
+        let found = self.cell_until(key, column, member)?;
+        Ok(found.map(|(cell, _)| cell))
+    }
+
+    /// As [`cell`](WideView::cell), and when it expires, if it does: microseconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// As of [`cell`](WideView::cell).
+    pub fn cell_until(
+        &self,
+        key: &Key,
+        column: &str,
+        member: Option<&str>,
+    ) -> Result<Option<(Cell, Option<i64>)>> {
         let column = self.schema.declared(column)?;
         if column.family != member.is_some() {
             return Err(Error::Invalid(match column.family {
@@ -137,8 +159,10 @@ impl WideView {
         let Some((docid, row)) = self.row(key)? else {
             return Ok(None);
         };
-        self.note_read(docid, &row, 1 << column.group);
-        self.point(docid, &row, column, member.unwrap_or_default())
+        let member = member.unwrap_or_default();
+        let group = self.moves().group_of(column, docid, member.as_bytes());
+        self.note_read(docid, &row, 1 << group);
+        self.point(docid, &row, column, member)
     }
 
     /// The members of a family from `from` up to `to`, which is left out, in the order of their
@@ -161,23 +185,25 @@ impl WideView {
             );
             return Err(Error::Invalid(what));
         }
-        let scan = match self.row(key)? {
-            Some((docid, row)) if row.groups & (1 << column.group) != 0 => {
-                let from = from.unwrap_or_default().as_bytes();
-                let from = cell_key::encode(docid, column.number, from);
-                let to = match to {
-                    None => cell_key::column_end(docid, column.number),
-                    Some(to) => cell_key::encode(docid, column.number, to.as_bytes()),
-                };
-                self.note_read(docid, &row, 1 << column.group);
-                let cells = self.cells_of(&row, column.group)?;
-                Some(cells.scan(Bound::Included(&from), Bound::Excluded(&to))?)
+        let mut scans = Vec::new();
+        if let Some((docid, row)) = self.row(key)? {
+            let from = from.unwrap_or_default().as_bytes();
+            let from = cell_key::encode(docid, column.number, from);
+            let to = match to {
+                None => cell_key::column_end(docid, column.number),
+                Some(to) => cell_key::encode(docid, column.number, to.as_bytes()),
+            };
+            for group in self.groups_in_row(docid, &row, column) {
+                self.note_read(docid, &row, 1 << group);
+                let cells = self.cells_of(&row, group)?;
+                scans.push(cells.scan(Bound::Included(&from), Bound::Excluded(&to))?);
             }
-            _ => None,
-        };
+        }
+        scans.reverse();
         Ok(Members {
-            scan,
+            scans,
             partition: self.partition,
+            now_micros: self.time_micros(),
         })
     }
 
@@ -193,7 +219,7 @@ impl WideView {
         }
     }
 
-    fn named(&self, columns: Option<&[&str]>) -> Result<Option<Vec<&Column>>> {
+    pub(crate) fn named(&self, columns: Option<&[&str]>) -> Result<Option<Vec<&Column>>> {
         let Some(columns) = columns else {
             return Ok(None);
         };
@@ -225,16 +251,33 @@ impl WideView {
         row: &Row,
         column: &Column,
         member: &str,
-    ) -> Result<Option<Cell>> {
-        if row.groups & (1 << column.group) == 0 {
+    ) -> Result<Option<(Cell, Option<i64>)>> {
+        let group = self.moves().group_of(column, docid, member.as_bytes());
+        if row.groups & (1 << group) == 0 {
             return Ok(None);
         }
         let key = cell_key::encode(docid, column.number, member.as_bytes());
-        let cell = self.cells_of(row, column.group)?.get(&key)?;
-        cell.as_deref().map(|bytes| self.decode(bytes)).transpose()
+        let cell = self.cells_of(row, group)?.get(&key)?;
+        let Some(bytes) = cell else {
+            return Ok(None);
+        };
+        let stored = Stored::split(&bytes).map_err(|what| self.corrupt(what))?;
+        Ok(self.decode(&bytes)?.map(|cell| (cell, stored.expires)))
     }
 
-    fn assemble_column(
+    /// The groups that may have cells of a column in a row: the one of the lesser members first.
+    fn groups_in_row(
+        &self,
+        docid: DocId,
+        row: &Row,
+        column: &Column,
+    ) -> impl Iterator<Item = u8> + use<> {
+        let (all, groups) = (self.moves().groups_in_row(column, docid), row.groups);
+        let groups = move |group: &u8| groups & (1 << group) != 0;
+        all.into_iter().flatten().filter(groups)
+    }
+
+    pub(crate) fn assemble_column(
         &self,
         docid: DocId,
         row: &Row,
@@ -243,19 +286,40 @@ impl WideView {
     ) -> Result<()> {
         if !column.family {
             return match self.point(docid, row, column, "")? {
-                Some(cell) => assembly.field(&column.name, &cell),
+                Some((cell, _)) => assembly.field(&column.name, &cell),
                 None => Ok(()),
             };
         }
-        if row.groups & (1 << column.group) == 0 {
-            return Ok(());
-        }
         let from = cell_key::encode(docid, column.number, &[]);
         let to = cell_key::column_end(docid, column.number);
-        self.assemble(self.cells_of(row, column.group)?, &from, &to, assembly)
+        for group in self.groups_in_row(docid, row, column) {
+            self.assemble(self.cells_of(row, group)?, &from, &to, assembly)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the cells of a row, of some columns or of all. The row may have the members of a column
+    /// that moves in two groups.
+    pub(crate) fn assemble_split(
+        &self,
+        docid: DocId,
+        row: &Row,
+        columns: Option<&[u32]>,
+        assembly: &mut Assembly,
+    ) -> Result<()> {
+        let rest = self.schema.numbered(0);
+        for column in rest.into_iter().chain(self.schema.columns()) {
+            if columns.is_none_or(|columns| columns.contains(&column.number)) {
+                self.assemble_column(docid, row, column, assembly)?;
+            }
+        }
+        Ok(())
     }
 
     fn assemble_all(&self, docid: DocId, row: &Row, assembly: &mut Assembly) -> Result<()> {
+        if self.moves().is_split(docid) {
+            return self.assemble_split(docid, row, None, assembly);
+        }
         for group in groups_of(row.groups) {
             let cells = self.cells_of(row, group)?;
             let (from, to) = (cell_key::row(docid), cell_key::row_end(docid));
@@ -265,7 +329,7 @@ impl WideView {
     }
 
     /// Adds the cells of a tree between two keys, but those of dropped columns.
-    fn assemble(
+    pub(crate) fn assemble(
         &self,
         cells: &TreeSnapshot,
         from: &[u8],
@@ -280,7 +344,7 @@ impl WideView {
         Ok(())
     }
 
-    /// Adds a cell, unless its column was dropped.
+    /// Adds a cell, unless it has expired or its column was dropped.
     pub(crate) fn assemble_cell(
         &self,
         number: u32,
@@ -291,12 +355,10 @@ impl WideView {
         if self.schema.numbered(number).is_none() {
             return Ok(());
         }
-        assembly.cell(
-            &self.schema,
-            number,
-            self.text(member)?,
-            &self.decode(value)?,
-        )
+        match self.decode(value)? {
+            Some(cell) => assembly.cell(&self.schema, number, self.text(member)?, &cell),
+            None => Ok(()),
+        }
     }
 
     /// The partition's number.
@@ -310,7 +372,7 @@ impl WideView {
     }
 
     /// Counts a read of groups of a row, so that cold cells which are read often come back.
-    fn note_read(&self, docid: DocId, row: &Row, groups: u16) {
+    pub(crate) fn note_read(&self, docid: DocId, row: &Row, groups: u16) {
         for group in groups_of(groups & row.tiers.cold) {
             let of_group = self.schema.groups().get(usize::from(group));
             let tiers = of_group.and_then(|group| group.tiers.as_ref());
@@ -318,6 +380,11 @@ impl WideView {
                 self.tiers.note_read(docid, group, reads);
             }
         }
+    }
+
+    /// Some trees, for lookups.
+    pub(crate) fn point_view(&self, trees: &[TreeId]) -> Result<PointView<'_>> {
+        Ok(self.store.point_view(trees)?)
     }
 
     pub(crate) fn tree(&self, tree: TreeId) -> Result<&TreeSnapshot> {
@@ -329,8 +396,19 @@ impl WideView {
         split.ok_or_else(|| self.corrupt("the key of a cell is cut short".into()))
     }
 
-    pub(crate) fn decode(&self, bytes: &[u8]) -> Result<Cell> {
-        Cell::decode(bytes).map_err(|what| self.corrupt(what))
+    /// The cell, unless it had expired when the view was made.
+    pub(crate) fn decode(&self, bytes: &[u8]) -> Result<Option<Cell>> {
+        stored::cell_at(bytes, self.time_micros()).map_err(|what| self.corrupt(what))
+    }
+
+    /// When it was made, by the clock of the machine: microseconds since 1970 UTC.
+    pub(crate) fn time_micros(&self) -> i64 {
+        self.store.base().time_micros()
+    }
+
+    /// Whether a cell of the partition has ever had a time of expiry.
+    pub(crate) fn has_expiring(&self) -> bool {
+        self.store.summary().has_expiring
     }
 
     fn text<'m>(&self, member: &'m [u8]) -> Result<&'m str> {
@@ -349,24 +427,31 @@ impl WideView {
 /// Members of a family, in the order of their bytes. It ends after an error.
 #[derive(Debug)]
 pub struct Members {
-    scan: Option<quire_lsm::Scan>,
+    /// The next one last.
+    scans: Vec<quire_lsm::Scan>,
     partition: u32,
+    now_micros: i64,
 }
 
 impl Members {
     fn read(&mut self) -> Result<Option<(String, Cell)>> {
-        let Some(item) = self.scan.as_mut().and_then(Iterator::next) else {
-            return Ok(None);
-        };
-        let (key, value) = item?;
-        let corrupt = |what: String| Error::Corrupt {
-            partition: self.partition,
-            what,
-        };
-        let member = cell_key::decode(&key).map(|(_, _, member)| member.to_vec());
-        let member = member.and_then(|member| String::from_utf8(member).ok());
-        let member = member.ok_or_else(|| corrupt("the name of a member is no text".into()))?;
-        Ok(Some((member, Cell::decode(&value).map_err(corrupt)?)))
+        let (partition, now) = (self.partition, self.now_micros);
+        let corrupt = |what: String| Error::Corrupt { partition, what };
+        while let Some(scan) = self.scans.last_mut() {
+            let Some(item) = scan.next() else {
+                self.scans.pop();
+                continue;
+            };
+            let (key, value) = item?;
+            let Some(cell) = stored::cell_at(&value, now).map_err(corrupt)? else {
+                continue;
+            };
+            let member = cell_key::decode(&key).map(|(_, _, member)| member.to_vec());
+            let member = member.and_then(|member| String::from_utf8(member).ok());
+            let member = member.ok_or_else(|| corrupt("the name of a member is no text".into()))?;
+            return Ok(Some((member, cell)));
+        }
+        Ok(None)
     }
 }
 
@@ -376,7 +461,7 @@ impl Iterator for Members {
     fn next(&mut self) -> Option<Self::Item> {
         let read = self.read();
         if read.is_err() {
-            self.scan = None;
+            self.scans.clear();
         }
         read.transpose()
     }

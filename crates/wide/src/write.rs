@@ -1,11 +1,14 @@
 //! Deciding a write: what it does, given the newest state of its row. Of a row, docid and version
 //! are read, not its cells: but for an operand by which a cell can outgrow its limit.
 
+use crate::column_notes::ColumnWork;
+use crate::expiry_work::ExpiryWork;
 use crate::machine::{KEYS, ROWS, WideRows, tree_of};
 use crate::record::{CellChange, CellOp, Head, Kind};
 use crate::row::Row;
-use crate::row_write::{Action, What, check_change, name_of, too_long};
+use crate::row_write::{Action, CellExpiry, What, check_change, name_of, too_long};
 use crate::schema::{Column, Schema};
+use crate::stored::{self, Stored};
 use crate::tier_work::TierWork;
 use crate::tiers::Tiers;
 use crate::triggers::{Before, Triggers, with_triggers};
@@ -15,12 +18,25 @@ use crate::{
 };
 use quire_model::{DocId, Key, Position};
 use quire_seeded::{Bug, seeded};
-use quire_store::Transaction;
+use quire_store::{Transaction, TreeId};
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 
 /// The longest record: what one write of a row can change.
 const RECORD_BYTES_MAX: usize = 32 << 20;
+
+/// The changes of a record.
+#[derive(Debug, Default)]
+struct Changes {
+    bytes: Vec<u8>,
+    /// The groups of their cells.
+    groups: u16,
+    /// Those in which cells are put that expire.
+    expiring: u16,
+    /// Whether one is of a column that moves, behind its place.
+    is_behind: bool,
+}
 
 /// Decides a write in its transaction.
 pub(crate) struct Decider<'a, 'b> {
@@ -28,6 +44,8 @@ pub(crate) struct Decider<'a, 'b> {
     pub(crate) time_micros: i64,
     pub(crate) schema: &'a Schema,
     pub(crate) tiers: &'a TierWork,
+    pub(crate) expiry: &'a ExpiryWork,
+    pub(crate) columns: &'a ColumnWork,
     pub(crate) triggers: Triggers<'a>,
     pub(crate) transaction: &'a mut Transaction<'b, WideRows>,
 }
@@ -50,6 +68,7 @@ impl Decider<'_, '_> {
                 let cleared = Row {
                     groups: 0,
                     tiers: Tiers::default(),
+                    expiring: 0,
                     ..row
                 };
                 self.update(write, docid, cleared, Some(row))
@@ -66,6 +85,7 @@ impl Decider<'_, '_> {
                     cleared_cold: row.tiers.cold,
                     version: Position(0),
                     tiers: Tiers::default(),
+                    expiring: 0,
                     key: write.key.encoded(),
                 };
                 let version = self.transaction.append(head.encode());
@@ -93,9 +113,9 @@ impl Decider<'_, '_> {
             partition: self.partition,
             transaction: &*self.transaction,
             row: found,
+            time_micros: self.time_micros,
         };
-        let (schema, time_micros) = (self.schema, self.time_micros);
-        let written = with_triggers(self.triggers, schema, &before, write, time_micros)?;
+        let written = with_triggers(self.triggers, self.schema, &before, write)?;
         Ok(Cow::Owned(written))
     }
 
@@ -122,7 +142,8 @@ impl Decider<'_, '_> {
                 partition: self.partition,
             });
         }
-        let (changes, groups) = self.changes(write, None)?;
+        let changes = self.changes(write, DocId(docid), None)?;
+        let groups = changes.groups;
         let head = Head {
             kind: Kind::Write,
             created: true,
@@ -133,6 +154,7 @@ impl Decider<'_, '_> {
             cleared_cold: 0,
             version: Position(0),
             tiers: self.tiers_after(None, groups),
+            expiring: changes.expiring,
             key: write.key.encoded(),
         };
         self.append(head, &changes, Effect::Created)
@@ -147,8 +169,9 @@ impl Decider<'_, '_> {
         row: Row,
         cleared: Option<Row>,
     ) -> Result<Written> {
-        let before = cleared.is_none().then_some((docid, &row));
-        let (changes, groups) = self.changes(write, before)?;
+        let before = cleared.is_none().then_some(&row);
+        let changes = self.changes(write, docid, before)?;
+        let groups = changes.groups;
         let mut tiers = self.tiers_after(Some(&row), groups);
         if groups & row.tiers.cold != 0 {
             self.tiers.want(docid, 0);
@@ -166,6 +189,7 @@ impl Decider<'_, '_> {
             cleared_cold: cleared.map_or(0, |row| row.tiers.cold),
             version: Position(0),
             tiers,
+            expiring: row.expiring | changes.expiring,
             key: &[],
         };
         self.append(head, &changes, Effect::Updated)
@@ -185,9 +209,9 @@ impl Decider<'_, '_> {
         tiers
     }
 
-    fn append(&mut self, head: Head<'_>, changes: &[u8], effect: Effect) -> Result<Written> {
+    fn append(&mut self, head: Head<'_>, changes: &Changes, effect: Effect) -> Result<Written> {
         let mut record = head.encode();
-        record.extend_from_slice(changes);
+        record.extend_from_slice(&changes.bytes);
         if record.len() > RECORD_BYTES_MAX {
             return Err(Error::TooLarge {
                 what: "the write of one document".into(),
@@ -196,13 +220,20 @@ impl Decider<'_, '_> {
                 hint: "; write its cells in parts",
             });
         }
+        if head.expiring != 0 {
+            self.expiry.is_expected.store(true, Ordering::Relaxed);
+        }
         let version = self.transaction.append(record);
+        if changes.is_behind {
+            self.columns.note(head.docid, version);
+        }
         Ok(self.written(effect, version))
     }
 
-    /// The changes as a record has them, and their groups; `before` is the row whose cells stay.
-    fn changes(&self, write: &RowWrite, before: Option<(DocId, &Row)>) -> Result<(Vec<u8>, u16)> {
-        let (mut out, mut groups) = (Vec::new(), 0);
+    /// The changes as a record has them; `before` is the row, if its cells stay.
+    fn changes(&self, write: &RowWrite, docid: DocId, before: Option<&Row>) -> Result<Changes> {
+        let mut changes = Changes::default();
+        let moves = self.transaction.machine().moves();
         let mut named = HashSet::new();
         for change in &write.changes {
             let column = self.schema.declared(&change.column)?;
@@ -215,17 +246,12 @@ impl Decider<'_, '_> {
                 return Err(Error::Invalid(what));
             }
             let (op, value) = match &change.what {
-                What::Set(cell) => (CellOp::Put, cell.encode()),
+                What::Set(cell) => self.put(column, change, cell),
                 What::Remove if column.family && change.member.is_none() => {
                     (CellOp::DeleteMembers, Vec::new())
                 }
                 What::Remove => (CellOp::Delete, Vec::new()),
-                What::Merge(operand) => {
-                    self.check_growth(before, column, change, operand)?;
-                    let mut value = Vec::new();
-                    operand.encode(&mut value);
-                    (CellOp::Merge, value)
-                }
+                What::Merge(operand) => self.merge((docid, before), column, change, operand)?,
                 // No member is before it, and a record has "to the last" as an empty name.
                 What::RemoveMembers(Some(to)) if to.is_empty() => continue,
                 What::RemoveMembers(to) => {
@@ -233,20 +259,31 @@ impl Decider<'_, '_> {
                     (CellOp::DeleteMembers, to.as_bytes().to_vec())
                 }
             };
-            if value.len() > CELL_BYTES_MAX {
-                return Err(too_long(change, value.len()));
+            let stored = Stored::split(&value).ok().filter(|_| op == CellOp::Put);
+            let bytes = stored.map_or(value.len(), |stored| stored.cell.len());
+            if bytes > CELL_BYTES_MAX {
+                return Err(too_long(change, bytes));
             }
-            groups |= 1 << column.group;
-            let change = CellChange {
-                op,
-                group: column.group,
-                column: column.number,
-                member,
-                value: &value,
+            let expires = stored.is_some_and(|stored| stored.expires.is_some());
+            let groups = match op {
+                CellOp::DeleteMembers => moves.groups_in_row(column, docid),
+                _ => [Some(moves.group_of(column, docid, member)), None],
             };
-            change.encode(&mut out);
+            for group in groups.into_iter().flatten() {
+                changes.groups |= 1 << group;
+                changes.expiring |= u16::from(expires) << group;
+                changes.is_behind |= moves.is_behind(column.number, group);
+                let change = CellChange {
+                    op,
+                    group,
+                    column: column.number,
+                    member,
+                    value: &value,
+                };
+                change.encode(&mut changes.bytes);
+            }
         }
-        Ok((out, groups))
+        Ok(changes)
     }
 
     /// Refuses a member of `_rest` that documents could not show: the key field or a column has its
@@ -264,32 +301,69 @@ impl Decider<'_, '_> {
         }
     }
 
-    /// Refuses an operand by which its cell would become too long: later reads could not merge it.
-    fn check_growth(
+    /// A cell as a record has it: none, if its time of expiry has passed.
+    fn put(&self, column: &Column, change: &Change, cell: &Cell) -> (CellOp, Vec<u8>) {
+        let expires = change.expiry.resolve(column.time_to_live, self.time_micros);
+        match expires.is_some_and(|expires| expires <= self.time_micros) {
+            true => (CellOp::Delete, Vec::new()),
+            false => (CellOp::Put, stored::encode(cell, expires)),
+        }
+    }
+
+    /// An operand as a record has it.
+    ///
+    /// The cell is read if it may have expired, or is to expire: a tree knows no clock, so the
+    /// record has what the operand makes of the cell then. It is read, too, if it could become too
+    /// long, as later reads could not merge it.
+    fn merge(
         &self,
-        before: Option<(DocId, &Row)>,
+        (docid, before): (DocId, Option<&Row>),
         column: &Column,
         change: &Change,
         operand: &Operand,
-    ) -> Result<()> {
-        let (Some((docid, row)), true) = (before, operand.grows()) else {
-            return Ok(());
-        };
+    ) -> Result<(CellOp, Vec<u8>)> {
         let member = change.member.as_deref().unwrap_or_default().as_bytes();
-        let key = cell_key::encode(docid, column.number, member);
-        let base = self
-            .transaction
-            .get(tree_of(column.group, row.is_cold(column.group)), &key)?;
-        let base = base.as_deref().map(Cell::decode).transpose();
-        let base = base.map_err(|what| Error::Corrupt {
-            partition: self.partition,
-            what: format!("document {docid}, column {:?}: {what}", column.name),
-        })?;
-        let bytes = operand.apply(base).bytes();
-        match bytes <= CELL_BYTES_MAX {
-            true => Ok(()),
-            false => Err(too_long(change, bytes)),
+        let group = self.transaction.machine().moves();
+        let group = group.group_of(column, docid, member);
+        let may_expire = before.is_some_and(|row| row.expiring & (1 << group) != 0);
+        let may_expire = may_expire && !seeded(Bug::ExpiredCellMerged);
+        let is_to_expire = change.expiry != CellExpiry::Usual || column.time_to_live.is_some();
+        let as_it_is = || {
+            let mut value = Vec::new();
+            operand.encode(&mut value);
+            (CellOp::Merge, value)
+        };
+        if !may_expire && !is_to_expire && !operand.grows() {
+            return Ok(as_it_is());
         }
+        let key = cell_key::encode(docid, column.number, member);
+        let base = before.map(|row| {
+            let tree = tree_of(group, row.is_cold(group));
+            self.cell(tree, &key, column)
+        });
+        let base = base.transpose()?.flatten();
+        let is_there = base.is_some();
+        let merged = operand.apply(base);
+        if merged.bytes() > CELL_BYTES_MAX {
+            return Err(too_long(change, merged.bytes()));
+        }
+        // A cell that is there keeps its time.
+        let stays = is_there || !may_expire && !is_to_expire;
+        match change.expiry == CellExpiry::Usual && stays {
+            true => Ok(as_it_is()),
+            false => Ok(self.put(column, change, &merged)),
+        }
+    }
+
+    /// The cell under a key of a tree, unless it has expired.
+    fn cell(&self, tree: TreeId, key: &[u8], column: &Column) -> Result<Option<Cell>> {
+        let Some(bytes) = self.transaction.get(tree, key)? else {
+            return Ok(None);
+        };
+        stored::cell_at(&bytes, self.time_micros).map_err(|what| Error::Corrupt {
+            partition: self.partition,
+            what: format!("column {:?}: {what}", column.name),
+        })
     }
 
     fn written(&self, effect: Effect, version: Position) -> Written {

@@ -57,8 +57,8 @@ impl Alter {
         if self.durability.is_some() || settings != *wide.settings() || self.wide.is_empty() {
             return Err(Error::Usage(format!(
                 "`{name}` is a wide collection: change its columns with --add-column, \
-                 --rename-column and --drop-column, and its column groups with --group; its other \
-                 settings are fixed"
+                 --rename-column, --drop-column, --time-to-live and --move-column, and its \
+                 column groups with --group; its other settings are fixed"
             )));
         }
         self.wide.run(context, database, name)

@@ -1,5 +1,6 @@
 //! `quire count`: counts the documents of a collection.
 
+use super::wide::{self, Opened};
 use crate::Context;
 use crate::error::{Error, Result};
 use crate::place::Place;
@@ -16,8 +17,11 @@ pub(crate) struct Count {
 
 impl Count {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let documents = self.place.open(context, &self.collection)?;
-        let count = documents.count().map_err(Error::engine("cannot count"))?;
+        let count = match wide::open(context, &self.place, &self.collection)? {
+            Opened::Wide(_database, wide) => wide.count(),
+            Opened::Plain(documents) => documents.count(),
+        };
+        let count = count.map_err(Error::engine("cannot count"))?;
         if context.out.is_json() {
             context.out.line(format_args!("{{\"count\":{count}}}"))
         } else {

@@ -1,6 +1,7 @@
 //! `quire load`: files or standard input into a collection.
 
 use super::indexed::Indexed;
+use super::wide;
 use crate::error::{Error, Result, causes, with_advice};
 use crate::input::{Format, InputArgument, TableArguments};
 use crate::link::Link;
@@ -122,9 +123,16 @@ impl Load {
             return report(context, &self.collection, &summary);
         }
         let database = database::open_or_create(context, self.place.path(), self.memory)?;
-        let collection = self.collection(&database)?;
-        let summary = self.load(context, &collection, loading)?;
-        drop(collection);
+        let summary = match wide::find(&database, &self.collection)? {
+            Some(wide) => {
+                self.check(&wide.settings())?;
+                self.load(context, &wide, loading)?
+            }
+            None => {
+                let collection = self.collection(&database)?;
+                self.load(context, &collection, loading)?
+            }
+        };
         let closed = database
             .close()
             .map_err(Error::engine("cannot close the database"));

@@ -27,7 +27,8 @@ Examples:
   quire scan ./db papers --from a --to c
   quire scan ./db papers --prefix 2101. --json              with keys and versions
   quire scan ./db papers --format csv > papers.csv          for a spreadsheet
-  quire scan ./db papers > papers.ndjson                    a copy that `quire load` reads")]
+  quire scan ./db papers > papers.ndjson                    a copy that `quire load` reads
+  quire scan ./db pages --columns title,visits              of a wide collection")]
 pub(crate) struct Scan {
     #[command(flatten)]
     place: Place,
@@ -48,7 +49,8 @@ pub(crate) struct Scan {
     /// How documents are printed [default: one JSON object a line, which `quire load` reads]
     #[arg(long)]
     format: Option<DocumentFormat>,
-    /// Of a wide collection: these columns of all rows that have one of them, in no order of keys
+    /// Of a wide collection: these columns of all rows that have one of them. Its rows come in no
+    /// order of keys
     #[arg(
         long,
         value_name = "A,B",

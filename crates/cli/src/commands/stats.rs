@@ -56,6 +56,24 @@ impl Stats {
             if let Some(index) = &collection.index {
                 context.out.line(index_line(collection, index))?;
             }
+            for moved in &collection.column_moves {
+                context.out.line(format_args!(
+                    "column {} of {} moves from {} to {}: {} of {} rows passed",
+                    moved.column,
+                    collection.name,
+                    moved.from,
+                    moved.to,
+                    moved.rows_passed,
+                    moved.rows
+                ))?;
+            }
+            if collection.cells_expired > 0 {
+                context.out.line(format_args!(
+                    "expiry in {} has removed {} since it was opened",
+                    collection.name,
+                    counted(collection.cells_expired, "cell", "cells")
+                ))?;
+            }
             if collection.retention_deleted > 0 {
                 context.out.line(format_args!(
                     "retention of {} has deleted {} since it was opened",

@@ -7,7 +7,7 @@ use crate::place::{Documents, Place};
 use crate::{Context, database};
 use quiredb::operations::Origin;
 use quiredb::wide::{Condition, RowWrite, Schema, WideCollection};
-use quiredb::{CollectionSettings, Database, Document, Effect, Key, Position};
+use quiredb::{CollectionSettings, Database, Document, Effect, ErrorKind, Key, Position};
 use std::path::PathBuf;
 
 /// The longest schema.
@@ -58,6 +58,14 @@ pub(super) struct AlterWide {
     /// Of a wide collection: give a column another name
     #[arg(long, value_name = "NAME=NEW", value_parser = parse_pair)]
     rename_column: Vec<(String, String)>,
+    /// Of a wide collection: how long cells of a column are there that are written from now on, as
+    /// 7d; or none
+    #[arg(long, value_name = "NAME=AGE", value_parser = parse_pair)]
+    time_to_live: Vec<(String, String)>,
+    /// Of a wide collection: move a column to another column group, and wait until its cells are
+    /// there
+    #[arg(long, value_name = "NAME=GROUP", value_parser = parse_pair)]
+    move_column: Vec<(String, String)>,
     /// Of a wide collection: shape a column group, as
     /// {"tiers":{"hot":"ssd","cold":"hdd","after":"7d"}}
     #[arg(long, value_name = "NAME=JSON", value_parser = parse_pair)]
@@ -71,11 +79,18 @@ fn parse_pair(text: &str) -> std::result::Result<(String, String), String> {
 
 impl AlterWide {
     pub(super) fn is_empty(&self) -> bool {
-        let columns = [&self.add_column, &self.rename_column, &self.group];
+        let columns = [
+            &self.add_column,
+            &self.rename_column,
+            &self.time_to_live,
+            &self.move_column,
+            &self.group,
+        ];
         columns.iter().all(|changes| changes.is_empty()) && self.drop_column.is_empty()
     }
 
-    /// Drops, renames and adds columns and shapes groups, in this order, in one change.
+    /// Drops, renames and adds columns, gives them times to live, shapes groups and moves columns
+    /// to them, in this order, in one change.
     pub(super) fn run(&self, context: &mut Context, database: &Database, name: &str) -> Result<()> {
         let altered = database.alter_wide_collection(name, |mut schema| {
             for column in &self.drop_column {
@@ -87,14 +102,25 @@ impl AlterWide {
             for (column, json) in &self.add_column {
                 schema = schema.with_property(column, json.as_bytes())?;
             }
+            for (column, age) in &self.time_to_live {
+                let age = (age != "none").then_some(age.as_str());
+                schema = schema.with_time_to_live_text(column, age)?;
+            }
             for (group, json) in &self.group {
                 schema = schema.with_group_json(group, json.as_bytes())?;
+            }
+            for (column, group) in &self.move_column {
+                schema = schema.with_moved(column, group)?;
             }
             Ok(schema)
         });
         let altered = altered.map_err(Error::engine(format!(
             "cannot change the columns of `{name}`"
         )))?;
+        // No background work goes on once the command is done. What had begun is ended too.
+        altered
+            .move_columns()
+            .map_err(Error::engine("cannot move the column"))?;
         print_schema(context, "altered", name, &altered)
     }
 }
@@ -312,6 +338,44 @@ pub(super) fn delete(
     }
 }
 
+/// Prints all rows, whole, partition after partition in the order of their first writes.
+fn scan_rows(
+    context: &mut Context,
+    collection: &WideCollection,
+    limit: Option<usize>,
+) -> Result<()> {
+    let key_field = collection.settings().key_field.clone();
+    let (mut left, mut too_large) = (limit.unwrap_or(usize::MAX), false);
+    for row in collection.rows().map_err(Error::engine("cannot scan"))? {
+        if left == 0 {
+            break;
+        }
+        match row {
+            Ok(found) => {
+                let origin = Origin {
+                    key: found.key,
+                    version: found.version,
+                    external: found.external,
+                    expires_micros: found.expires_micros,
+                    partition: found.partition,
+                };
+                context.out.keyed(&key_field, &origin, &found.document)?;
+            }
+            // The rows after it can be read.
+            Err(error) if error.kind() == ErrorKind::TooLarge => {
+                too_large = true;
+                print_message(format_args!("quire: {error}"));
+            }
+            Err(error) => return Err(Error::engine("cannot scan")(error)),
+        }
+        left -= 1;
+    }
+    match too_large {
+        true => Err(Error::Reported),
+        false => Ok(()),
+    }
+}
+
 /// Prints columns of all rows that have a cell in one of them.
 pub(super) fn scan(
     context: &mut Context,
@@ -320,9 +384,7 @@ pub(super) fn scan(
     limit: Option<usize>,
 ) -> Result<()> {
     if columns.is_empty() {
-        return Err(Error::Usage(
-            "a wide collection is scanned by columns: name them with --columns A,B".into(),
-        ));
+        return scan_rows(context, collection, limit);
     }
     let names: Vec<&str> = columns.iter().map(String::as_str).collect();
     let quoted: Vec<String> = names

@@ -3,7 +3,7 @@
 use super::action::Op;
 use crate::documents::ack::Ack;
 use crate::documents::source::Source as Shown;
-use crate::http::failure::Outcome;
+use crate::http::failure::{Failure, Outcome};
 use bytes::Bytes;
 use quiredb::Condition;
 use std::sync::Arc;
@@ -44,4 +44,10 @@ pub(crate) struct Done {
     pub(crate) outcome: Outcome<Ack>,
     /// The part of an updated document that the answer shows, as JSON.
     pub(crate) shown: Option<Vec<u8>>,
+}
+
+/// The outcome of an item until it has another one. No client gets it, unless the database leaves
+/// a result out.
+pub(super) fn not_done() -> Failure {
+    Failure::internal("the write was not answered")
 }

@@ -1,7 +1,8 @@
 //! Prepare: each item's source is parsed, and its collection and key are found.
 
 use super::action::Op;
-use super::item::{Done, Item, Source};
+use super::item::{Done, Item, Source, not_done};
+use super::rows::{Rows, waiting};
 use crate::audit::AuditedGrant;
 use crate::collections::on_write::collection_or_create;
 use crate::documents::conditions::require_alias;
@@ -73,6 +74,8 @@ pub(super) struct Prepared {
     pub(super) done: Vec<Done>,
     pub(super) tasks: Vec<Task>,
     pub(super) collections: Collections,
+    /// The items of wide collections.
+    pub(super) rows: Rows,
 }
 
 /// Prepares items. What can't be done has its outcome already.
@@ -81,8 +84,14 @@ pub(super) fn prepare(engine: &Engine, by: &AuditedGrant, items: Vec<Item>) -> P
         done: Vec::with_capacity(items.len()),
         tasks: Vec::with_capacity(items.len()),
         collections: Collections::default(),
+        rows: Rows::default(),
     };
     for (number, item) in items.into_iter().enumerate() {
+        if prepared.rows.has(engine, &item.index) {
+            prepared.done.push(waiting(&item));
+            prepared.rows.push(number, item);
+            continue;
+        }
         let (op, mut index, mut id) = (item.op, Arc::clone(&item.index), item.id.clone());
         let outcome = match prepare_item(engine, by, &mut prepared.collections, item) {
             Ok((name, key, work)) => {
@@ -162,10 +171,4 @@ fn prepare_item(
             Ok((name, key, Work::Update(Box::new(update))))
         }
     }
-}
-
-/// The outcome of an item until it has another one. No client gets it, unless the database leaves
-/// a result out.
-pub(super) fn not_done() -> Failure {
-    Failure::internal("the write was not answered")
 }

@@ -7,8 +7,8 @@
 //! without updates is one round.
 
 use super::action::Op;
-use super::item::{Done, Item};
-use super::prepare::{Collections, Prepared, Task, Work, not_done, prepare};
+use super::item::{Done, Item, not_done};
+use super::prepare::{Collections, Prepared, Task, Work, prepare};
 use crate::audit::AuditedGrant;
 use crate::documents::ack::{Ack, write_failure};
 use crate::documents::lookup::get_held_now;
@@ -39,11 +39,13 @@ pub(super) fn apply(
         done,
         mut tasks,
         collections,
+        rows,
     } = prepare(engine, by, items);
     let mut outcomes = Outcomes {
         done,
         shown_bytes: 0,
     };
+    rows.apply(engine, &mut outcomes.done);
     while !tasks.is_empty() {
         tasks = round(&collections, buffers, tasks, &mut outcomes);
     }

@@ -231,22 +231,23 @@ pub(crate) fn describe(
     json!({
         "aliases": aliases::of_collection(aliases, collection.name()),
         "mappings": mapping,
-        "settings": chosen(collection, &[], is_flat, is_human),
+        "settings": chosen(collection.name(), &collection.settings(), &[], is_flat, is_human),
     })
 }
 
 /// The settings of a collection, as OpenSearch nests them.
-fn describe_settings(collection: &Collection) -> Map<String, Value> {
-    let settings = collection.settings();
+fn describe_settings(name: &str, settings: &CollectionSettings) -> Map<String, Value> {
     // The settings' own text is an object.
     let mut quire: Map<String, Value> =
         serde_json::from_str(&settings.to_json()).unwrap_or_default();
+    // These are shown by `_mapping`.
     quire.remove("mapping");
+    quire.remove("wide");
     quire.remove("api");
     let index = json!({
         "number_of_shards": settings.partitions.to_string(),
         "number_of_replicas": "0",
-        "provided_name": collection.name(),
+        "provided_name": name,
     });
     let mut shown = Map::new();
     shown.insert("index".into(), index);
@@ -260,13 +261,14 @@ fn describe_settings(collection: &Collection) -> Map<String, Value> {
 /// The settings of a collection whose names match one of `patterns`, all if there are none; as one
 /// flat object or nested. For people times are shown as text too.
 pub(super) fn chosen(
-    collection: &Collection,
+    name: &str,
+    settings: &CollectionSettings,
     patterns: &[String],
     is_flat: bool,
     is_human: bool,
 ) -> Value {
-    let mut kept: Vec<(String, Value)> = flat(describe_settings(collection));
-    if is_human && let Some(created) = created(&collection.settings().api) {
+    let mut kept: Vec<(String, Value)> = flat(describe_settings(name, settings));
+    if is_human && let Some(created) = created(&settings.api) {
         let name = "index.creation_date_string".to_owned();
         kept.push((name, date_text(created).into()));
     }
@@ -275,8 +277,7 @@ pub(super) fn chosen(
 }
 
 /// The defaults of settings that a collection has and nobody gave, likewise.
-pub(super) fn defaults(collection: &Collection, patterns: &[String], is_flat: bool) -> Value {
-    let settings = collection.settings();
+pub(super) fn defaults(settings: &CollectionSettings, patterns: &[String], is_flat: bool) -> Value {
     let of_blocks = Block::ALL.map(|block| (block.setting(), "false"));
     let others = [
         ("index.hidden".to_owned(), "false"),

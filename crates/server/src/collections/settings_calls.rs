@@ -1,5 +1,7 @@
 //! `_settings` and `_block`: the settings of collections.
 
+use std::collections::BTreeMap;
+
 use quiredb::ErrorKind;
 use serde_json::{Map, Value, json};
 
@@ -25,20 +27,24 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     };
     let selection = Selection::about(&call, States::ALL)?;
     let work = move |engine: &Engine| {
-        let mut all = Map::new();
-        for collection in selection.collections(engine)? {
-            let shown = settings::chosen(&collection, &patterns, is_flat, is_human);
+        let mut all = BTreeMap::new();
+        let (plain, wide) = selection.both(engine)?;
+        let plain = plain.iter().map(|one| (one.name(), one.settings()));
+        let wide = wide.iter().map(|one| (one.name(), one.settings()));
+        for (name, settings) in plain.chain(wide) {
+            let shown = settings::chosen(name, &settings, &patterns, is_flat, is_human);
             let mut shown = json!({ "settings": shown });
             if has_defaults {
-                shown["defaults"] = settings::defaults(&collection, &patterns, is_flat);
+                shown["defaults"] = settings::defaults(&settings, &patterns, is_flat);
             }
             if shown
                 .as_object()
                 .is_some_and(|shown| shown.values().any(|one| *one != json!({})))
             {
-                all.insert(collection.name().to_owned(), shown);
+                all.insert(name.to_owned(), shown);
             }
         }
+        let all: Map<String, Value> = all.into_iter().collect();
         Ok(Answer::ok(&Value::Object(all)))
     };
     call.state.read(work).await?

@@ -254,7 +254,7 @@ impl Update {
     }
 
     /// Refuses to show the document.
-    fn check_no_source(&self) -> Outcome<()> {
+    pub(crate) fn check_no_source(&self) -> Outcome<()> {
         match self.source.shown {
             true => Err(Failure::illegal_argument(
                 "[_source] is not supported in this update: get the document afterwards",

@@ -138,7 +138,7 @@ const VISIBLE: Metric = histogram(
     "Time from when a write was appended and applied until readers see it",
 );
 
-const COLLECTIONS: [Column<CollectionStats, f64>; 17] = [
+const COLLECTIONS: [Column<CollectionStats, f64>; 19] = [
     (gauge("quire_documents", "Documents"), |stats| {
         stats.documents as f64
     }),
@@ -189,6 +189,20 @@ const COLLECTIONS: [Column<CollectionStats, f64>; 17] = [
             "Documents that retention has deleted",
         ),
         |stats| stats.retention_deleted as f64,
+    ),
+    (
+        counter(
+            "quire_cells_expired_total",
+            "Cells of wide collections that have expired and were removed",
+        ),
+        |stats| stats.cells_expired as f64,
+    ),
+    (
+        counter(
+            "quire_column_bytes_moved_total",
+            "Bytes of cells that have moved with their columns to other groups",
+        ),
+        |stats| stats.column_bytes_moved as f64,
     ),
     (
         gauge("quire_table_bytes", "Bytes of table files"),

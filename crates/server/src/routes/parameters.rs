@@ -54,6 +54,7 @@ pub(super) const WRITE_CELL: &[&str] = &[
     "refresh",
     "require_alias",
     "routing",
+    "ttl",
 ];
 pub(super) const DELETE_CELL: &[&str] = &[
     "from",

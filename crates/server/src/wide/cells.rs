@@ -4,7 +4,9 @@
 
 use axum::http::StatusCode;
 use bytes::Bytes;
-use quiredb::wide::{Cell, Change, Column, ColumnType, Operand, RowWrite, WideCollection};
+use quiredb::wide::{
+    Cell, CellExpiry, Change, Column, ColumnType, Operand, RowWrite, WideCollection, parse_age,
+};
 use quiredb::{Document, ErrorKind, Key, ValueRef};
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,6 +20,7 @@ use crate::engine::Engine;
 use crate::http::answer::{Answer, write_string};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::params::Params;
 
 /// Members of a page, by default and at most.
 const PAGE_MEMBERS: usize = 1000;
@@ -96,16 +99,19 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         for range in ["from", "to", "size"] {
             params.only(range, &[], "it is of the members of a column family")?;
         }
-        let cell = wide.cell(&key, &named.column.name, named.member.as_deref());
+        let cell = wide.cell_until(&key, &named.column.name, named.member.as_deref());
         match cell.map_err(|error| Failure::engine(&error, Some(&index)))? {
             None => Err(absent(&index, &id, &text)),
-            Some(cell) if as_json => {
+            Some((cell, expires)) if as_json => {
                 let mut json = b"{\"value\":".to_vec();
                 cell.write_json(&mut json);
+                if let Some(micros) = expires {
+                    json.extend(format!(",\"expires_micros\":{micros}").bytes());
+                }
                 json.push(b'}');
                 Ok(Answer::json(StatusCode::OK, json))
             }
-            Some(cell) => Ok(raw(cell)),
+            Some((cell, _)) => Ok(raw(cell)),
         }
     };
     call.state.read(work).await?
@@ -175,24 +181,44 @@ impl Page<'_> {
     }
 }
 
+/// When a cell that is written expires, by the parameter `ttl`: so long after, or never.
+fn expiry_of(params: &Params) -> Outcome<CellExpiry> {
+    match params.text("ttl") {
+        None => Ok(CellExpiry::Usual),
+        Some("none") => Ok(CellExpiry::Never),
+        Some(text) => match parse_age(text) {
+            Ok(time) => Ok(CellExpiry::After(time)),
+            Err(what) => {
+                let what = format!("parameter [ttl]: {what}, or none");
+                Err(Failure::illegal_argument(what))
+            }
+        },
+    }
+}
+
 /// `PUT /{collection}/_cell/{id}/{column}`: the body is the cell. The row is made if there is none.
 pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
-    write(call, RowWrite::upsert, |named, body| {
+    let expiry = expiry_of(&call.params)?;
+    write(call, RowWrite::upsert, move |named, body| {
         if named.is_whole_family() {
             let what = "name a member of the column family, as in links[http://a.org/]";
             return Err(Failure::illegal_argument(what));
         }
         let cell = cell_of(named.column.kind, body)?;
-        Ok(named.change(Change::set(&named.column.name, cell)))
+        let change = Change::set(&named.column.name, cell).expiring(expiry);
+        Ok(named.change(change))
     })
     .await
 }
 
-/// `POST /{collection}/_cell/{id}/{column}`: changes the cell without reading it.
+/// `POST /{collection}/_cell/{id}/{column}`: changes the cell, without reading it unless it may
+/// expire.
 pub(crate) async fn merge(call: Call<Engine>) -> Outcome<Answer> {
-    write(call, RowWrite::upsert, |named, body| {
+    let expiry = expiry_of(&call.params)?;
+    write(call, RowWrite::upsert, move |named, body| {
         let operand = operand_of(named.column.kind, body)?;
-        Ok(named.change(Change::merge(&named.column.name, operand)))
+        let change = Change::merge(&named.column.name, operand).expiring(expiry);
+        Ok(named.change(change))
     })
     .await
 }

@@ -1,7 +1,7 @@
 //! Rows as documents: put, get, change in part, delete.
 
 use quiredb::wide::{Condition, RowWrite, WideCollection};
-use quiredb::{Document, ErrorKind, Found, Key, Use, ValueRef, Written};
+use quiredb::{Document, ErrorKind, Found, Key, Use, ValueRef, Within, Written};
 
 use super::{collection, condition_of};
 use crate::documents::ack::{Ack, write_failure};
@@ -38,7 +38,7 @@ pub(crate) fn put(
 }
 
 /// The key that a document names, or a new one.
-fn key_of(engine: &Engine, wide: &WideCollection, document: &Document) -> Outcome<Key> {
+pub(crate) fn key_of(engine: &Engine, wide: &WideCollection, document: &Document) -> Outcome<Key> {
     match document.get(&wide.settings().key_field) {
         Some(value) => Key::from_value(value).map_err(|error| Failure::document(error.to_string())),
         None => parse_key(&engine.new_id()),
@@ -70,24 +70,65 @@ pub(crate) fn get(
     source: &Source,
 ) -> Outcome<Option<Found>> {
     let wide = collection(engine, index)?;
+    get_one(&wide, key, columns_of(&wide, source).as_deref())
+}
+
+/// The rows under some keys: the columns that `source` shows, or all. Rows that together are longer
+/// than `bytes_max` are read one by one.
+pub(crate) fn get_many(
+    engine: &Engine,
+    index: &str,
+    keys: &[Key],
+    source: &Source,
+    bytes_max: usize,
+) -> Outcome<Vec<Outcome<Option<Found>>>> {
+    let wide = collection(engine, index)?;
+    let columns = columns_of(&wide, source);
+    let names: Option<Vec<&str>> = columns
+        .as_ref()
+        .map(|names| names.iter().map(String::as_str).collect());
+    let using = wide.usage().begin(Use::GetFound);
+    let rows = wide.get_many(keys, names.as_deref(), bytes_max);
+    let rows = rows.map_err(|error| Failure::engine(&error, Some(index)))?;
+    let (mut found, mut missing) = (0, 0);
+    for row in &rows {
+        found += u64::from(matches!(row, Ok(Within::Found(_))));
+        missing += u64::from(matches!(row, Ok(Within::Absent)));
+    }
+    using.end_as_both((Use::GetFound, found), (Use::GetMissing, missing));
+    let rows = keys.iter().zip(rows).map(|(key, row)| match row {
+        Ok(Within::Absent) => Ok(None),
+        Ok(Within::Found(row)) => Ok(Some(row)),
+        Ok(Within::Longer(_)) => get_one(&wide, key, columns.as_deref()),
+        Err(error) => Err(Failure::engine(&error, Some(index))),
+    });
+    Ok(rows.collect())
+}
+
+/// The columns that are shown, none if the row is to be read whole.
+fn columns_of(wide: &WideCollection, source: &Source) -> Option<Vec<String>> {
     let schema = wide.schema();
     let named = match source.shown {
         true => source.fields.first_names(),
         false => Some(Vec::new()),
     };
+    let settings = wide.settings();
+    let key_field = &settings.key_field;
+    let is_column = |name: &str| schema.column(name).is_some();
     // A field that is no column is one of those that are kept undeclared: the row is read whole.
     let named = named.filter(|names| {
-        let key_field = &wide.settings().key_field;
         let mut names = names.iter();
-        names.all(|name| schema.column(name).is_some() || **name == **key_field)
-    });
+        names.all(|name| is_column(name) || **name == **key_field)
+    })?;
+    let columns = named.into_iter().filter(|name| is_column(name));
+    Some(columns.map(|name| name.to_string()).collect())
+}
+
+fn get_one(wide: &WideCollection, key: &Key, columns: Option<&[String]>) -> Outcome<Option<Found>> {
     let using = wide.usage().begin(Use::GetFound);
-    let found = match named {
-        Some(names) => {
-            let columns: Vec<&str> = names
-                .into_iter()
-                .filter(|name| schema.column(name).is_some())
-                .collect();
+    let found = match columns {
+        Some(columns) => {
+            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
             wide.get_columns(key, &columns)
         }
         None => wide.get(key),
@@ -97,7 +138,7 @@ pub(crate) fn get(
         Ok(None) => using.end_as(Use::GetMissing, 1),
         Err(_) => {}
     }
-    found.map_err(|error| Failure::engine(&error, Some(index)))
+    found.map_err(|error| Failure::engine(&error, Some(wide.name())))
 }
 
 /// Changes cells of a row, which are not read for it.
@@ -105,24 +146,20 @@ pub(crate) fn update(engine: &Engine, index: &str, key: &Key, update: &Update) -
     let wide = collection(engine, index)?;
     check_objects(&wide, update)?;
     let id = key.to_string();
-    let mut retries = update.retries;
     counted(wide.usage(), Use::Index, || {
-        loop {
-            match patched(&wide, key, update) {
-                Ok(written) => return Ok(Ack::put(written)),
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    return Err(Failure::document_missing(index, &id));
-                }
-                // Somebody made or removed the row between two tries.
-                Err(error) if error.kind() == ErrorKind::Conflict && retries > 0 => retries -= 1,
-                Err(error) => return Err(write_failure(&error, index, &id)),
+        let mut write = |write: &RowWrite| wide.write(write);
+        match patched(&wide, key, update, &mut write) {
+            Ok(written) => Ok(Ack::put(written)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(Failure::document_missing(index, &id))
             }
+            Err(error) => Err(write_failure(&error, index, &id)),
         }
     })
 }
 
 /// Refuses to change a part of an object in a column of JSON, which is written whole.
-fn check_objects(wide: &WideCollection, update: &Update) -> Outcome<()> {
+pub(crate) fn check_objects(wide: &WideCollection, update: &Update) -> Outcome<()> {
     let schema = wide.schema();
     let fields = update.partial.iter().flat_map(Document::fields);
     for (name, value) in fields {
@@ -138,20 +175,37 @@ fn check_objects(wide: &WideCollection, update: &Update) -> Outcome<()> {
     Ok(())
 }
 
-fn patched(wide: &WideCollection, key: &Key, update: &Update) -> quiredb::Result<Written> {
+/// Patches a row by `write`, or puts one if there is none and the update says so.
+///
+/// # Errors
+/// As of [`WideCollection::write`].
+pub(crate) fn patched(
+    wide: &WideCollection,
+    key: &Key,
+    update: &Update,
+    write: &mut dyn FnMut(&RowWrite) -> quiredb::Result<Written>,
+) -> quiredb::Result<Written> {
     let condition = update
         .version
         .map_or(Condition::Always, Condition::IfVersion);
-    let patch = match &update.partial {
-        Some(partial) => wide.patch_write(key, partial)?,
-        None => RowWrite::patch(key.clone()),
-    };
-    let written = wide.write(&patch.condition(condition));
-    match (&update.upsert, written) {
-        (Some(upsert), Err(error)) if error.kind() == ErrorKind::NotFound => {
-            let put = wide.put_write(key, upsert)?;
-            wide.write(&put.condition(Condition::IfAbsent))
+    let mut retries = update.retries;
+    loop {
+        let patch = match &update.partial {
+            Some(partial) => wide.patch_write(key, partial)?,
+            None => RowWrite::patch(key.clone()),
+        };
+        let written = write(&patch.condition(condition));
+        let written = match (&update.upsert, written) {
+            (Some(upsert), Err(error)) if error.kind() == ErrorKind::NotFound => {
+                let put = wide.put_write(key, upsert)?;
+                write(&put.condition(Condition::IfAbsent))
+            }
+            (_, written) => written,
+        };
+        match written {
+            // Somebody made or removed the row between two tries.
+            Err(error) if error.kind() == ErrorKind::Conflict && retries > 0 => retries -= 1,
+            written => return written,
         }
-        (_, written) => written,
     }
 }

@@ -13,7 +13,8 @@ use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 
-/// Changes: columns are renamed first, then dropped, then added; then groups are shaped.
+/// Changes: columns are renamed first, then dropped, then added, then given times to live; then
+/// groups are shaped, and columns moved to other groups.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Changes {
@@ -25,6 +26,12 @@ struct Changes {
     /// Properties as those of a schema, by name.
     #[serde(default)]
     add: BTreeMap<String, Box<RawValue>>,
+    /// Times to live of columns, as schemas have them; null for none.
+    #[serde(default, rename = "timeToLive")]
+    time_to_live: BTreeMap<String, Option<String>>,
+    /// Other groups of columns, by the columns' names.
+    #[serde(default, rename = "move")]
+    moves: BTreeMap<String, String>,
     /// Groups as those of a schema, by name.
     #[serde(default)]
     groups: BTreeMap<String, Box<RawValue>>,
@@ -60,8 +67,14 @@ impl Changes {
         for (name, property) in &self.add {
             schema = schema.with_property(name, property.get().as_bytes())?;
         }
+        for (name, text) in &self.time_to_live {
+            schema = schema.with_time_to_live_text(name, text.as_deref())?;
+        }
         for (name, group) in &self.groups {
             schema = schema.with_group_json(name, group.get().as_bytes())?;
+        }
+        for (name, group) in &self.moves {
+            schema = schema.with_moved(name, group)?;
         }
         Ok(schema)
     }

@@ -1,5 +1,7 @@
 //! Wide collections over HTTP.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::site::Site;
@@ -147,6 +149,109 @@ async fn cells_are_written_and_read_as_they_are() {
         .refused(409, "version_conflict_engine_exception");
     site.collection("plain");
     site.get("/plain/_cell/a/b")
+        .await
+        .refused(400, "illegal_argument_exception");
+}
+
+#[tokio::test]
+async fn cells_expire_after_a_time_to_live() {
+    let site = pages().await;
+    let at = |column: &str| format!("/pages/_cell/{PAGE}/{column}");
+    let put = |column: &str| format!("PUT {}", at(column));
+    let expires = |answer: &Value| answer["expires_micros"].as_i64();
+    let now = || jiff::Timestamp::now().as_microsecond();
+
+    let before = now();
+    site.call(&put("links%5Bl%5D?ttl=1h"), "l").await.done(200);
+    let found = site.get(&at("links[l]?format=json")).await.done(200);
+    let hour = expires(&found).unwrap() - 3_600_000_000;
+    assert!((before..=now()).contains(&hour), "{found}");
+    let merge = format!("POST {}", at("visits?ttl=2h"));
+    site.call(&merge, r#"{"add":1}"#).await.done(200);
+    let found = site.get(&at("visits?format=json")).await.done(200);
+    let two_hours = expires(&found).unwrap() - 7_200_000_000;
+    assert!((before..=now()).contains(&two_hours), "{found}");
+    // An operand leaves the time that the cell has.
+    let merge = format!("POST {}", at("visits"));
+    site.call(&merge, r#"{"add":1}"#).await.done(200);
+    let again = site.get(&at("visits?format=json")).await.done(200);
+    assert_eq!(again["expires_micros"], found["expires_micros"]);
+    site.call(&put("visits?ttl=none"), "1").await.done(200);
+    let found = site.get(&at("visits?format=json")).await.done(200);
+    assert_eq!(found, json!({"value": 1}));
+
+    for (ttl, expected) in [("7", "number and d"), ("-1s", "number and d"), ("", "none")] {
+        let refused = site.call(&put(&format!("visits?ttl={ttl}")), "1").await;
+        let reason = refused.refused(400, "illegal_argument_exception");
+        assert!(
+            reason.contains("[ttl]") && reason.contains(expected),
+            "{reason}"
+        );
+    }
+    let delete = format!("DELETE {}", at("visits?ttl=1s"));
+    site.call(&delete, "")
+        .await
+        .refused(400, "illegal_argument_exception");
+
+    let schema = r#"{"add":{"session":{"type":"string","timeToLive":"1d"}},
+        "timeToLive":{"title":"30d","links":null}}"#;
+    let altered = site.call("POST /pages/_schema", schema).await.done(200);
+    let columns = &altered["mappings"]["_meta"]["wide"]["properties"];
+    assert_eq!(columns["session"]["timeToLive"], "1d");
+    assert_eq!(columns["title"]["timeToLive"], "30d");
+    let before = now();
+    site.call(&put("session"), "s").await.done(200);
+    let found = site.get(&at("session?format=json")).await.done(200);
+    let day = expires(&found).unwrap() - 86_400_000_000;
+    assert!((before..=now()).contains(&day), "{found}");
+    let wrong = r#"{"timeToLive":{"title":"soon"}}"#;
+    site.call("POST /pages/_schema", wrong)
+        .await
+        .refused(400, "illegal_argument_exception");
+
+    // At zero seconds it has expired already.
+    site.call(&put("session?ttl=0s"), "s").await.done(200);
+    site.get(&at("session"))
+        .await
+        .refused(404, "resource_not_found_exception");
+}
+
+#[tokio::test]
+async fn a_column_moves_to_another_group_while_it_is_served() {
+    let site = pages().await;
+    for number in 0..50 {
+        let row = format!(r#"{{"title":"t","links":{{"a":"{number}","b":"x"}}}}"#);
+        let path = format!("PUT /pages/_doc/{number}");
+        site.call(&path, row).await.done(201);
+    }
+    let moved = r#"{"move":{"links":"content","title":"titles"}}"#;
+    let altered = site.call("POST /pages/_schema", moved).await.done(200);
+    let columns = &altered["mappings"]["_meta"]["wide"]["properties"];
+    assert_eq!(columns["links"]["group"], "content");
+    assert_eq!(columns["links"]["movedFrom"], "links");
+    loop {
+        // Whatever has moved yet, each cell is there once.
+        for number in 0..50 {
+            let found = site.get(&format!("/pages/_doc/{number}")).await.done(200);
+            let links = json!({"a": number.to_string(), "b": "x"});
+            let whole = json!({"_id": number, "title": "t", "links": links});
+            assert_eq!(found["_source"], whole);
+        }
+        let count = r#"{"query":{"term":{"title":"t"}}}"#;
+        let found = site.call("POST /pages/_count", count).await.done(200);
+        assert_eq!(found["count"], 50);
+        let stats = site.get("/_quire/stats").await.done(200);
+        let pages = stats["collections"].as_array().unwrap();
+        let pages = pages.iter().find(|one| one["name"] == "pages").unwrap();
+        if pages["column_moves"] == json!([]) {
+            // The links of the first page, two of each other, and all titles.
+            assert_eq!(pages["column_cells_moved"], 2 + 100 + 51);
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let unknown = r#"{"move":{"nothing":"content"}}"#;
+    site.call("POST /pages/_schema", unknown)
         .await
         .refused(400, "illegal_argument_exception");
 }
@@ -302,10 +407,6 @@ async fn what_is_not_done_with_wide_collections_says_so() {
     site.call("PUT /plain", "").await.done(200);
     for (call, body) in [
         (
-            "POST /pages/_bulk",
-            "{\"index\":{\"_id\":\"a\"}}\n{\"title\":\"b\"}\n",
-        ),
-        (
             "POST /pages/_delete_by_query",
             r#"{"query":{"match_all":{}}}"#,
         ),
@@ -419,4 +520,137 @@ async fn a_trigger_runs_with_writes_of_rows_and_of_documents() {
         .await
         .done(200);
     site.call("DELETE /plain/_doc/1", "").await.done(200);
+}
+
+#[tokio::test]
+async fn bulk_writes_rows_beside_documents() {
+    let site = pages().await;
+    site.collection("plain");
+    let body = [
+        r#"{"index":{"_index":"pages","_id":"1"}}"#,
+        r#"{"title":"one","visits":1}"#,
+        r#"{"create":{"_index":"pages","_id":"1"}}"#,
+        r#"{"title":"again"}"#,
+        r#"{"index":{"_index":"plain","_id":"1"}}"#,
+        r#"{"title":"plain"}"#,
+        r#"{"update":{"_index":"pages","_id":"1"}}"#,
+        r#"{"doc":{"visits":2,"links":{"a":"x"}}}"#,
+        r#"{"update":{"_index":"pages","_id":"none"}}"#,
+        r#"{"doc":{"visits":2}}"#,
+        r#"{"update":{"_index":"pages","_id":"2"}}"#,
+        r#"{"doc":{"visits":3},"doc_as_upsert":true}"#,
+        r#"{"index":{"_index":"pages","_id":"3"}}"#,
+        r#"{"titel":"wrong"}"#,
+        r#"{"index":{"_index":"pages"}}"#,
+        r#"{"title":"with a new id"}"#,
+        r#"{"delete":{"_index":"pages","_id":"2"}}"#,
+        r#"{"delete":{"_index":"pages","_id":"absent"}}"#,
+        r#"{"index":{"_index":"pages","_id":"1","if_seq_no":9999,"if_primary_term":1}}"#,
+        r#"{"title":"stale"}"#,
+        r#"{"index":{"_index":"pages","_id":"1","version":4,"version_type":"external"}}"#,
+        r#"{"title":"external"}"#,
+        r#"{"update":{"_index":"pages","_id":"1","_source":true}}"#,
+        r#"{"doc":{"visits":4}}"#,
+    ]
+    .join("\n");
+    let done = site.call("POST /_bulk", body + "\n").await.done(200);
+    let items = done["items"].as_array().unwrap();
+    let outcomes: Vec<(String, u64)> = items
+        .iter()
+        .map(|item| {
+            let (op, item) = item.as_object().unwrap().iter().next().unwrap();
+            (op.clone(), item["status"].as_u64().unwrap())
+        })
+        .collect();
+    let expected = [
+        ("index", 201),
+        ("create", 409),
+        ("index", 201),
+        ("update", 200),
+        ("update", 404),
+        ("update", 201),
+        ("index", 400),
+        ("index", 201),
+        ("delete", 200),
+        ("delete", 404),
+        ("index", 409),
+        ("index", 400),
+        ("update", 400),
+    ];
+    let expected: Vec<_> = expected.map(|(op, status)| (op.to_string(), status)).into();
+    assert_eq!(outcomes, expected, "{done:#}");
+    assert_eq!(done["errors"], true);
+    let row = site.get("/pages/_doc/1").await.done(200);
+    assert_eq!(
+        row["_source"],
+        json!({"_id": 1, "title": "one", "visits": 2, "links": {"a": "x"}})
+    );
+    let new = items[7]["index"]["_id"].as_str().unwrap();
+    let row = site.get(&format!("/pages/_doc/{new}")).await.done(200);
+    assert_eq!(row["_source"]["title"], "with a new id");
+    // The first page, 1, and the one with a new id.
+    assert_eq!(site.get("/pages/_count").await.done(200)["count"], 3);
+
+    // Many rows of one key are written in their order.
+    let mut body = String::new();
+    for number in 0..500 {
+        body += &format!(
+            "{{\"index\":{{\"_id\":\"{}\"}}}}\n{{\"visits\":{number}}}\n",
+            number % 50
+        );
+    }
+    let done = site.call("POST /pages/_bulk", body).await.done(200);
+    assert_eq!(done["errors"], false);
+    for key in 0..50 {
+        let row = site.get(&format!("/pages/_doc/{key}")).await.done(200);
+        assert_eq!(row["_source"]["visits"], 450 + key);
+    }
+}
+
+#[tokio::test]
+async fn settings_are_shown_and_many_rows_are_read_together() {
+    let site = pages().await;
+    site.collection("plain");
+    let all = site.get("/_settings").await.done(200);
+    let pages = &all["pages"]["settings"];
+    assert_eq!(pages["index"]["number_of_shards"], "2");
+    assert_eq!(pages["quire"]["key_field"], "_id");
+    assert_eq!(pages["quire"].get("wide"), None);
+    assert!(all["plain"]["settings"]["index"].is_object());
+    let one = site.get("/pages/_settings/index.number_of_shards").await;
+    let expected = json!({"pages": {"settings": {"index": {"number_of_shards": "2"}}}});
+    assert_eq!(one.done(200), expected);
+
+    for number in 0..40 {
+        let html = "PGh0bWw+".repeat(1 + number % 7 * 2000);
+        let row = format!(r#"{{"title":"t{number}","html":"{html}"}}"#);
+        let path = format!("PUT /pages/_doc/{number}");
+        site.call(&path, row).await.done(201);
+    }
+    let ids: Vec<String> = (0..45).rev().map(|number| number.to_string()).collect();
+    for (query, is_whole) in [("", true), ("?_source_includes=title", false)] {
+        let body = json!({"ids": ids}).to_string();
+        let found = site.call(&format!("POST /pages/_mget{query}"), body).await;
+        let found = found.done(200);
+        let docs = found["docs"].as_array().unwrap();
+        assert_eq!(docs.len(), 45);
+        for (id, doc) in ids.iter().zip(docs) {
+            assert_eq!(doc["_id"], **id);
+            let number: usize = id.parse().unwrap();
+            assert_eq!(doc["found"], number < 40, "{doc}");
+            if number < 40 {
+                assert_eq!(doc["_source"]["title"], format!("t{number}"));
+                let html = doc["_source"]["html"].as_str().map(str::len);
+                assert_eq!(html, is_whole.then(|| 8 * (1 + number % 7 * 2000)));
+            }
+        }
+    }
+    let mixed = r#"{"docs":[{"_id":"1"},{"_id":"2","_source":["title"]},{"_id":"3"},{"_id":"4"},
+        {"_index":"plain","_id":"1"},{"_id":"5"}]}"#;
+    let found = site.call("POST /pages/_mget", mixed).await.done(200);
+    let docs = found["docs"].as_array().unwrap();
+    assert_eq!(docs[1]["_source"], json!({"title": "t2"}));
+    assert_eq!(docs[3]["_source"]["title"], "t4");
+    assert_eq!(docs[4]["found"], false);
+    assert_eq!(docs[5]["_source"]["title"], "t5");
 }

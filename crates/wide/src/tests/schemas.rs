@@ -41,6 +41,23 @@ fn the_number_of_a_column_is_not_chosen() {
 }
 
 #[test]
+fn a_group_has_the_filter_that_its_schema_says() {
+    let groups = |json: &str| schema(&format!(r#"{{"properties":{{}},"groups":{json}}}"#));
+    let media = vec![<[quire_lsm::Tier; 2]>::default(); 3];
+    let two = groups(r#"{"scanned":{"filter_bits":0},"hot":{"filter_bits":16}}"#).unwrap();
+    let bits: Vec<u32> = crate::machine::group_specs(&two, &media)
+        .iter()
+        .map(|spec| spec.filter_bits_per_key)
+        .collect();
+    assert_eq!(bits, [10, 10, 0, 0, 16, 16]);
+    assert_eq!(schema(&two.to_json()).unwrap(), two);
+    // What is as it always was is not said: an older program reads it.
+    assert_eq!(two.to_json().matches("filter_bits").count(), 2);
+    refused(groups(r#"{"hot":{"filter_bits":65}}"#));
+    refused(groups(r#"{"hot":{"filter_bits":-1}}"#));
+}
+
+#[test]
 fn an_altered_schema_follows_from_the_one_before() {
     let before = schema(
         r#"{"properties":{"title":{"type":"string"},"size":{"type":"integer","group":"meta"},

@@ -1,0 +1,73 @@
+//! A wide collection as a target: documents are rows.
+
+use crate::target::{Outcomes, Target};
+use quiredb::wide::{Condition, RowWrite, WideCollection};
+use quiredb::{
+    Action, CollectionSettings, Durability, Error, Expiry, Key, Position, Result, Write, Written,
+};
+use std::sync::Arc;
+
+impl Target for WideCollection {
+    fn name(&self) -> &str {
+        WideCollection::name(self)
+    }
+
+    fn settings(&self) -> Arc<CollectionSettings> {
+        WideCollection::settings(self)
+    }
+
+    fn writers(&self) -> u32 {
+        WideCollection::settings(self).partitions
+    }
+
+    fn writer_of(&self, key: &Key) -> u32 {
+        self.partition_of(key)
+    }
+
+    fn write(&self, groups: &[(u32, &[Write])], durability: Option<Durability>) -> Vec<Outcomes> {
+        let mut batch = self.batch();
+        let mut write = |write: &Write| batch.write(&row_write(self, write)?);
+        let written: Vec<Vec<Result<Written>>> = groups
+            .iter()
+            .map(|(_, writes)| writes.iter().map(&mut write).collect())
+            .collect();
+        let failed = batch.finish_as(durability);
+        let outcome = |written: Result<Written>| match failed.get(&written?.partition) {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        };
+        let of_group = |group: Vec<_>| group.into_iter().map(outcome).collect();
+        written.into_iter().map(of_group).collect()
+    }
+
+    fn sync(&self) -> Result<()> {
+        WideCollection::sync(self)
+    }
+
+    fn positions(&self) -> Result<Vec<Position>> {
+        Ok(WideCollection::positions(self))
+    }
+}
+
+/// A write of a document as one of a row.
+fn row_write(wide: &WideCollection, write: &Write) -> Result<RowWrite> {
+    if matches!(write.expiry, Expiry::At(_)) {
+        let what = "rows of a wide collection do not expire: their cells may";
+        return Err(Error::Invalid(what.into()));
+    }
+    let condition = match write.condition {
+        quiredb::Condition::Always => Condition::Always,
+        quiredb::Condition::IfAbsent => Condition::IfAbsent,
+        quiredb::Condition::IfVersion(version) => Condition::IfVersion(version),
+        quiredb::Condition::External(_) | quiredb::Condition::ExternalOrEqual(_) => {
+            let what = "rows of a wide collection have no external versions";
+            return Err(Error::Invalid(what.into()));
+        }
+    };
+    let row = match &write.action {
+        Action::Put(document) => wide.put_write(&write.key, document)?,
+        Action::Patch(patch) => wide.patch_write(&write.key, patch)?,
+        Action::Delete => RowWrite::delete(write.key.clone()),
+    };
+    Ok(row.condition(condition))
+}

@@ -1,0 +1,186 @@
+//! The items of wide collections: writes of rows, done in the order of the items, and made durable
+//! together. An update reads no cell, so nothing waits for a round.
+
+use super::action::Op;
+use super::item::{Done, Item, Source, not_done};
+use crate::documents::ack::{Ack, write_failure};
+use crate::documents::conditions::require_alias;
+use crate::documents::parse::{document_too_long, parse_document, parse_key};
+use crate::documents::tally;
+use crate::documents::update::Update;
+use crate::engine::Engine;
+use crate::http::failure::{Failure, Outcome};
+use crate::wide;
+use crate::wide::documents::{check_objects, key_of, patched};
+use quiredb::wide::{RowWrite, WideBatch, WideCollection};
+use quiredb::{Condition, ErrorKind, Key, Use, Written};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The items of wide collections in a batch.
+#[derive(Default)]
+pub(super) struct Rows {
+    /// What the items name; none if it is no wide collection.
+    named: BTreeMap<Arc<str>, Option<WideCollection>>,
+    /// Their numbers in the batch, and they.
+    items: Vec<(usize, Item)>,
+}
+
+impl Rows {
+    /// Whether an item is of a wide collection.
+    pub(super) fn has(&mut self, engine: &Engine, index: &Arc<str>) -> bool {
+        if let Some(known) = self.named.get(index) {
+            return known.is_some();
+        }
+        let wide = engine.is_wide(index);
+        let wide = wide.then(|| wide::collection(engine, index).ok()).flatten();
+        let is_wide = wide.is_some();
+        self.named.insert(Arc::clone(index), wide);
+        is_wide
+    }
+
+    /// Adds an item.
+    pub(super) fn push(&mut self, number: usize, item: Item) {
+        self.items.push((number, item));
+    }
+
+    /// Does the items. Blocks.
+    pub(super) fn apply(self, engine: &Engine, done: &mut [Done]) {
+        let mut items: BTreeMap<Arc<str>, Vec<(usize, Item)>> = BTreeMap::new();
+        for (number, item) in self.items {
+            let index = Arc::clone(&item.index);
+            items.entry(index).or_default().push((number, item));
+        }
+        for (index, items) in items {
+            if let Some(Some(wide)) = self.named.get(&index) {
+                apply_to(engine, wide, items, done);
+            }
+        }
+    }
+}
+
+/// Does the items of one collection.
+fn apply_to(engine: &Engine, wide: &WideCollection, items: Vec<(usize, Item)>, done: &mut [Done]) {
+    let usage = wide.usage();
+    let (using, mut indexed, mut deleted) = (usage.begin(Use::Index), 0, 0);
+    let mut batch = wide.batch();
+    let mut written = Vec::with_capacity(items.len());
+    for (number, item) in items {
+        let (key, outcome) = apply_item(engine, wide, &mut batch, item);
+        if let (Some(key), Some(done)) = (key, done.get_mut(number)) {
+            done.id = Some(key.to_string());
+        }
+        written.push((number, outcome));
+    }
+    let failed = batch.finish();
+    for (number, outcome) in written {
+        let Some(done) = done.get_mut(number) else {
+            continue;
+        };
+        let id = done.id.as_deref().unwrap_or_default();
+        done.outcome = outcome.and_then(|written| match failed.get(&written.partition) {
+            Some(error) => Err(write_failure(error, wide.name(), id)),
+            None if done.op == Op::Delete => Ok(Ack::delete(written)),
+            None => Ok(Ack::put(written)),
+        });
+        let what = match done.op {
+            Op::Delete => Use::Delete,
+            _ => Use::Index,
+        };
+        match tally::is_done(usage, what, done.outcome.as_ref().copied()) {
+            true if what == Use::Delete => deleted += 1,
+            true => indexed += 1,
+            false => {}
+        }
+    }
+    using.end_as_both((Use::Index, indexed), (Use::Delete, deleted));
+}
+
+/// Does an item. Gives its key, if it has one or got one, and what was written.
+fn apply_item(
+    engine: &Engine,
+    wide: &WideCollection,
+    batch: &mut WideBatch<'_>,
+    item: Item,
+) -> (Option<Key>, Outcome<Written>) {
+    let mut key = None;
+    let written = write_item(engine, wide, batch, item, &mut key);
+    (key, written)
+}
+
+fn write_item(
+    engine: &Engine,
+    wide: &WideCollection,
+    batch: &mut WideBatch<'_>,
+    item: Item,
+    named: &mut Option<Key>,
+) -> Outcome<Written> {
+    let condition = item.condition?;
+    if item.requires_alias {
+        require_alias(engine, &item.index)?;
+    }
+    let text = match &item.source {
+        Source::None => &[][..],
+        Source::Text(text) => text,
+        Source::TooLong(bytes) => return Err(document_too_long(*bytes)),
+    };
+    let id = item.id.as_deref();
+    let given_key = || id.map_or_else(|| Err(Failure::validation("id is missing")), parse_key);
+    let failed = |key: &Key, error: &quiredb::Error| match error.kind() {
+        ErrorKind::NotFound => Failure::document_missing(&item.index, &key.to_string()),
+        _ => write_failure(error, &item.index, &key.to_string()),
+    };
+    match item.op {
+        Op::Index | Op::Create => {
+            let document = parse_document(text)?;
+            let given = id.map(parse_key).transpose()?;
+            let names_key = document.get(&wide.settings().key_field).is_some();
+            let is_new = given.is_none() && !names_key;
+            let key = match given {
+                Some(key) => key,
+                None => key_of(engine, wide, &document)?,
+            };
+            *named = Some(key.clone());
+            let is_create = item.op == Op::Create || is_new && condition == Condition::Always;
+            let condition = match is_create {
+                true => Condition::IfAbsent,
+                false => condition,
+            };
+            let condition = wide::condition_of(condition)?;
+            let write = wide.put_write(&key, &document);
+            let written = write.and_then(|write| batch.write(&write.condition(condition)));
+            written.map_err(|error| failed(&key, &error))
+        }
+        Op::Delete => {
+            let key = given_key()?;
+            *named = Some(key.clone());
+            let write = RowWrite::delete(key.clone()).condition(wide::condition_of(condition)?);
+            batch.write(&write).map_err(|error| failed(&key, &error))
+        }
+        Op::Update => {
+            let key = given_key()?;
+            *named = Some(key.clone());
+            let version = match condition {
+                Condition::IfVersion(version) => Some(version),
+                _ => None,
+            };
+            let update = Update::parse(text, version, item.retries)?;
+            let update = update.or_showing(item.shows.as_deref());
+            update.check_no_source()?;
+            check_objects(wide, &update)?;
+            let mut write = |write: &RowWrite| batch.write(write);
+            patched(wide, &key, &update, &mut write).map_err(|error| failed(&key, &error))
+        }
+    }
+}
+
+/// The outcome of an item until it has another one.
+pub(super) fn waiting(item: &Item) -> Done {
+    Done {
+        op: item.op,
+        index: Arc::clone(&item.index),
+        id: item.id.clone(),
+        outcome: Err(not_done()),
+        shown: None,
+    }
+}
