@@ -218,10 +218,12 @@ impl Buffers {
             }
             let turns = &self.turns;
             // The semaphores are never closed.
-            let turn = match bytes {
-                ..=SMALL_BYTES => Some(turns.small.acquire().await),
-                ..=HEAVY_BYTES => Some(turns.light.acquire().await),
-                _ => timeout(TURN_TIME_MAX, turns.heavy.acquire()).await.ok(),
+            let turn = if bytes > HEAVY_BYTES {
+                timeout(TURN_TIME_MAX, turns.heavy.acquire()).await.ok()
+            } else if bytes > SMALL_BYTES {
+                Some(turns.light.acquire().await)
+            } else {
+                Some(turns.small.acquire().await)
             };
             let (begun, mut waiter) = (Instant::now(), None::<Waiter<'_>>);
             loop {
