@@ -4,7 +4,7 @@ use crate::bulk_sink::{BulkOptions, BulkSink};
 use crate::document_config::{FieldsConfig, JoinConfig};
 use crate::error::{Error, Result};
 use crate::file_source::FileSource;
-use crate::http::{Access, Http};
+use crate::http::{Access, Body, Http, segment};
 use crate::ndjson_sink::NdjsonSink;
 use crate::nearest::suggestion;
 use crate::reindex_config::ReindexConfig;
@@ -417,6 +417,24 @@ impl SinkConfig {
         };
         Http::new(env, &access, self.concurrency_max())
             .map_err(|why| Error::Config(format!("sink {:?}: {why}", self.name)))
+    }
+
+    /// Whether it is the collection that the source reads: what it is sent it would read again,
+    /// for ever. A server that does not answer does not say so.
+    ///
+    /// # Errors
+    /// If the server can't be called so.
+    pub fn is_read_by(&self, env: &dyn Env, source: &dyn Source) -> Result<bool> {
+        let (Some(url), Some(index)) = (&self.url, &self.index) else {
+            return Ok(false);
+        };
+        let Ok(Some(read)) = source.collection_at(url) else {
+            return Ok(false);
+        };
+        let path = format!("/{}/_stats/docs", segment(index));
+        let answer = self.http(env)?.call("GET", &path, Body::Empty);
+        let answer = answer.map(|answer| answer.json()).unwrap_or_default();
+        Ok(answer["indices"][&read].is_object())
     }
 
     /// The most bulks at once.

@@ -281,6 +281,15 @@ fn run(
     }
     let opened = open_source(context, &config)?;
     let source = opened.source();
+    for sink in &config.sinks {
+        if sink.is_read_by(&*context.env, source).map_err(failed)? {
+            return Err(Error::Usage(format!(
+                "sink {:?} is the collection that [source] reads. Such a file is for `quire \
+                 reindex` only",
+                sink.name
+            )));
+        }
+    }
     let targets = config.sinks.iter().map(|sink| target(context, sink));
     let targets: Vec<Target> = targets.collect::<Result<_>>()?;
     let options = ShipOptions {

@@ -12,6 +12,7 @@ mod fake;
 mod fake_cluster;
 mod faults;
 mod moved;
+mod own;
 mod place;
 mod reindex;
 mod table;
