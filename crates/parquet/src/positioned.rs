@@ -6,7 +6,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// The most bytes that are read at once where a reader asks for few.
+/// The most bytes that are read at once where a reader wants few.
 const READ_BYTES: usize = 64 << 10;
 
 /// Fills a buffer from an offset.

@@ -64,9 +64,9 @@ pub(crate) async fn make(idle: &mut Idle, name: &str, life: Life) -> Result<u64,
     point.ok_or_else(|| Fault::Stop(format!("the server does not say where slot {name} begins")))
 }
 
-/// Copies a slot, unless the copy is there: what the server keeps for the one it keeps for the other
-/// too. A slot that is in use can be copied. Returns where the copy begins; none if there is nothing
-/// to copy.
+/// Copies a slot, unless the copy is there: the server keeps for it what it keeps for the other. A
+/// slot that is in use can be copied. Returns where the copy begins; none if there is nothing to
+/// copy.
 ///
 /// # Errors
 /// Of the server.

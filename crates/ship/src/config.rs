@@ -5,7 +5,7 @@ use crate::document_config::{FieldsConfig, JoinConfig};
 use crate::error::{Error, Result};
 use crate::file_source::FileSource;
 use crate::http::{Access, Body, Http, segment};
-use crate::http_source::HttpSource;
+use crate::http_source::{HttpOptions, HttpSource};
 use crate::mapped_source::MappedSource;
 use crate::mapping::Mapping;
 use crate::ndjson_sink::NdjsonSink;
@@ -29,6 +29,7 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 const KINDS: [&str; 5] = ["opensearch", "elasticsearch", "quire", "kafka", "ndjson"];
 
 const TIMEOUT_S: u64 = 60;
+const EVERY_S: u64 = 10;
 const DEAD_LETTERS_MAX: u64 = 1_000;
 const FILE_BYTES: u64 = 1 << 30;
 
@@ -337,9 +338,13 @@ impl SourceConfig {
                 return Err(format!("[source] type {kind:?} is none of {kinds}{hint}"));
             }
             if kind == "http" {
+                let is_cursor_named = self.cursor_field.is_some();
                 return match (place, &self.topic, &self.table) {
-                    ((Some(_), None, None), None, None) if !collection => Ok(()),
-                    _ => Err("[source] of type http needs url, and no other place".to_owned()),
+                    ((Some(_), None, None), None, None) if !collection && is_cursor_named => Ok(()),
+                    _ => Err(
+                        "[source] of type http needs url and cursor_field, and no other place"
+                            .to_owned(),
+                    ),
                 };
             }
             let (what, named, other) = match kind.as_str() {
@@ -365,6 +370,30 @@ impl SourceConfig {
                  folder; type"
                     .to_owned(),
             ),
+        }
+    }
+
+    /// How the source's server is called.
+    fn access(&self) -> Access {
+        Access {
+            url: self.url.clone().unwrap_or_default(),
+            user: self.user.clone(),
+            password_file: self.password_file.clone(),
+            token_file: self.token_file.clone(),
+            ca: self.ca.clone(),
+            timeout: Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S)),
+        }
+    }
+
+    fn http_options(&self) -> HttpOptions {
+        HttpOptions {
+            access: self.access(),
+            key_field: self.key_field.clone().unwrap_or_else(|| "_id".to_owned()),
+            cursor_field: self.cursor_field.clone().unwrap_or_default(),
+            first_cursor: self.first_cursor.clone().unwrap_or_default(),
+            deleted_field: self.deleted_field.clone(),
+            items: self.items.clone(),
+            every: Duration::from_secs(self.every_s.unwrap_or(EVERY_S)),
         }
     }
 
@@ -398,7 +427,8 @@ impl SourceConfig {
     /// If the server can't be called so.
     pub fn open(&self, env: &Arc<dyn Env>) -> Result<Option<Box<dyn Source>>> {
         if self.kind.as_deref() == Some("http") {
-            let source = HttpSource::new(Arc::clone(env), self)?;
+            let source = HttpSource::new(Arc::clone(env), self.http_options());
+            let source = source.map_err(|why| Error::Config(format!("[source]: {why}")))?;
             return Ok(Some(Box::new(source)));
         }
         let key_field = self.key_field.as_deref().unwrap_or("_id");
@@ -410,17 +440,10 @@ impl SourceConfig {
             let source = FileSource::new(Arc::clone(env), files.clone(), key_field);
             return Ok(Some(Box::new(source)));
         }
-        let (Some(url), Some(collection)) = (&self.url, &self.collection) else {
+        let (Some(_), Some(collection)) = (&self.url, &self.collection) else {
             return Ok(None);
         };
-        let access = Access {
-            url: url.clone(),
-            token_file: self.token_file.clone(),
-            ca: self.ca.clone(),
-            timeout: Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S)),
-            ..Access::default()
-        };
-        let http = Http::new(&**env, &access, 1);
+        let http = Http::new(&**env, &self.access(), 1);
         let http = http.map_err(|why| Error::Config(format!("[source]: {why}")))?;
         Ok(Some(Box::new(ServerSource::new(http, collection))))
     }

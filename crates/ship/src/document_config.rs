@@ -1,4 +1,4 @@
-//! What the file of a pipe says of documents: which fields they have, and which rows of other tables.
+//! What the file of a pipe says of documents: their fields, and rows of other tables in them.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -149,7 +149,7 @@ enum Found {
     Changes(Vec<Change>),
     /// Nothing that is read, up to this offset.
     Nothing(u64),
-    /// Its end, or a part of a line before the end of so many bytes.
+    /// Its end, or a part of a line before the end: the length of the file.
     End(Option<u64>),
 }
 

@@ -3,8 +3,8 @@
 //! # Invariants
 //! 1. A file keeps its number as long as a place that has it is stored. New files get the next
 //!    numbers, in the order of their names.
-//! 2. A file that is found while changes are read is read only when the place that has its number is
-//!    stored: another run would number it otherwise if a file came before it meanwhile.
+//! 2. A file that is found while changes are read is read only when the place that has its number
+//!    is stored: another run would number it otherwise if a file came before it meanwhile.
 
 use crate::error::{Error, Result};
 use quire_env::Env;

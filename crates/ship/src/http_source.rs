@@ -1,14 +1,13 @@
-//! Documents that a server gives by HTTP, asked for again and again: those after a cursor.
+//! Documents that a server gives by HTTP, queried again and again: those after a cursor.
 //!
 //! # Invariants
 //! 1. The cursor is the value of a field of the last document of an answer. The place has it, so
-//!    what comes after a stored place is asked for again after a kill.
+//!    what comes after a stored place is requested again after a kill.
 //! 2. Positions are microseconds of the clock, or one more than the last, whichever is higher: what
-//!    is asked for again is given at a higher position than before.
+//!    is requested again is given at a higher position than before.
 
 use crate::change::{Change, Cursor};
 use crate::change_line;
-use crate::config::SourceConfig;
 use crate::error::{Error, Result};
 use crate::http::{Access, Body, Http, segment};
 use crate::object_fields::object_fields;
@@ -22,81 +21,68 @@ use std::time::Duration;
 /// Where the address has the cursor.
 const CURSOR: &str = "{cursor}";
 
-const EVERY_S: u64 = 10;
-const TIMEOUT_S: u64 = 60;
-
 /// The longest part of a wait for the next question.
 const NAP: Duration = Duration::from_millis(100);
 
-/// A server that is asked for what is after a cursor.
+/// A server that is queried for what is after a cursor.
 #[derive(Debug)]
 pub struct HttpSource {
     env: Arc<dyn Env>,
     http: Http,
-    options: Options,
-}
-
-/// What is asked for, and what answers mean.
-#[derive(Debug, Clone)]
-struct Options {
     /// The path and the query, with a place for the cursor.
     path: String,
-    key_field: String,
-    cursor_field: String,
-    first_cursor: String,
-    deleted_field: Option<String>,
-    /// Names of fields that lead to the array of documents.
-    items: Vec<String>,
-    every: Duration,
+    options: HttpOptions,
+}
+
+/// What is requested, and what answers mean.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// How the server is called; the address has `{cursor}` once.
+    pub access: Access,
+    /// The field with a document's key.
+    pub key_field: String,
+    /// The field whose value in the last document is the next cursor.
+    pub cursor_field: String,
+    /// What the cursor is first.
+    pub first_cursor: String,
+    /// Documents in which this field is true are deletions.
+    pub deleted_field: Option<String>,
+    /// Where the array of documents is in an answer, names with dots between; none if the answer
+    /// is the array, or has a document on each line.
+    pub items: Option<String>,
+    /// The time between two questions that were not answered by documents.
+    pub every: Duration,
 }
 
 impl HttpSource {
-    /// What the file of a pipe says. Does not call the server yet.
+    /// A source as the options say. Does not call the server yet.
     ///
     /// # Errors
-    /// If something is missing or wrong: a sentence that says what.
-    pub fn new(env: Arc<dyn Env>, config: &SourceConfig) -> Result<HttpSource> {
-        let wrong = |why: &str| Error::Config(format!("[source]: {why}"));
-        let url = config.url.as_deref().unwrap_or_default();
+    /// If something is wrong: a sentence that says what.
+    pub fn new(env: Arc<dyn Env>, options: HttpOptions) -> std::result::Result<HttpSource, String> {
+        let url = &options.access.url;
         let after_scheme = url.find("://").map_or(0, |at| at + 3);
         let slash = url[after_scheme..].find(['/', '?']);
         let (server, path) = url.split_at(slash.map_or(url.len(), |at| after_scheme + at));
         if path.matches(CURSOR).count() != 1 {
-            return Err(wrong(
-                "url needs {cursor} once, where the server is told it",
-            ));
+            return Err("url needs {cursor} once, where the server is told it".to_owned());
         }
-        let cursor_field = config.cursor_field.clone();
-        let cursor_field = cursor_field.ok_or_else(|| wrong("type http needs cursor_field"))?;
         let access = Access {
             url: server.to_owned(),
-            user: config.user.clone(),
-            password_file: config.password_file.clone(),
-            token_file: config.token_file.clone(),
-            ca: config.ca.clone(),
-            timeout: Duration::from_secs(config.timeout_s.unwrap_or(TIMEOUT_S)),
+            ..options.access.clone()
         };
-        let http = Http::new(&*env, &access, 1).map_err(|why| wrong(&why))?;
-        let items = config.items.iter().flat_map(|path| path.split('.'));
         Ok(HttpSource {
+            http: Http::new(&*env, &access, 1)?,
             env,
-            http,
-            options: Options {
-                path: path.to_owned(),
-                key_field: config.key_field.clone().unwrap_or_else(|| "_id".to_owned()),
-                cursor_field,
-                first_cursor: config.first_cursor.clone().unwrap_or_default(),
-                deleted_field: config.deleted_field.clone(),
-                items: items.map(str::to_owned).collect(),
-                every: Duration::from_secs(config.every_s.unwrap_or(EVERY_S)),
-            },
+            path: path.to_owned(),
+            options,
         })
     }
 }
 
 impl Source for HttpSource {
     fn identity(&self) -> String {
-        format!("{}{}", self.http.url(), self.options.path)
+        format!("{}{}", self.http.url(), self.path)
     }
 
     fn grows(&self) -> bool {
@@ -113,6 +99,7 @@ impl Source for HttpSource {
             env: Arc::clone(&self.env),
             http: self.http.clone(),
             cursor: cursor.map_or_else(|| self.options.first_cursor.clone(), str::to_owned),
+            path: self.path.clone(),
             options: self.options.clone(),
             last: None,
             last_body: Vec::new(),
@@ -124,13 +111,14 @@ impl Source for HttpSource {
 struct HttpTopic {
     env: Arc<dyn Env>,
     http: Http,
-    options: Options,
+    path: String,
+    options: HttpOptions,
     cursor: String,
     /// The position of the last document.
     last: Option<u64>,
     /// The last answer that had documents.
     last_body: Vec<u8>,
-    /// When the server is asked next.
+    /// When the server is queried next.
     next_at: Duration,
 }
 
@@ -140,7 +128,7 @@ impl Topic for HttpTopic {
         loop {
             let now = self.env.monotonic();
             if now >= self.next_at || wait.is_zero() {
-                let changes = self.ask(cursor)?;
+                let changes = self.query(cursor)?;
                 if !changes.is_empty() {
                     return Ok(changes);
                 }
@@ -161,8 +149,8 @@ impl Topic for HttpTopic {
 
 impl HttpTopic {
     /// The documents after the cursor. Moves it.
-    fn ask(&mut self, read: &Cursor) -> Result<Vec<Change>> {
-        let path = self.options.path.replace(CURSOR, &segment(&self.cursor));
+    fn query(&mut self, read: &Cursor) -> Result<Vec<Change>> {
+        let path = self.path.replace(CURSOR, &segment(&self.cursor));
         let answer = self.http.call("GET", &path, Body::Empty);
         let answer = answer.map_err(|failure| Error::SourceAway(failure.reason().to_owned()))?;
         match answer.status {
@@ -180,7 +168,8 @@ impl HttpTopic {
         }
         let wrong = |why: &str| Error::Source(format!("the answer to {path}: {why}"));
         let text = std::str::from_utf8(&answer.body).map_err(|_| wrong("it is not UTF-8"))?;
-        let documents = documents(text, &self.options.items).map_err(|why| wrong(&why))?;
+        let documents =
+            documents(text, self.options.items.as_deref()).map_err(|why| wrong(&why))?;
         let (mut changes, mut cursor) = (Vec::new(), None);
         let mut last = self.last.unwrap_or(0).max(read.position(0));
         for document in documents {
@@ -234,16 +223,16 @@ fn one_line(document: &str) -> String {
 }
 
 /// The documents of an answer: an array, below `path` if it has names, or objects, one a line.
-fn documents<'a>(text: &'a str, path: &[String]) -> std::result::Result<Vec<&'a str>, String> {
+fn documents<'a>(text: &'a str, path: Option<&str>) -> std::result::Result<Vec<&'a str>, String> {
     let text = text.trim();
-    if path.is_empty() && !text.starts_with('[') {
+    if path.is_none() && !text.starts_with('[') {
         return Ok(text
             .lines()
             .filter(|line| !line.trim().is_empty())
             .collect());
     }
     let mut text = text;
-    for name in path {
+    for name in path.into_iter().flat_map(|path| path.split('.')) {
         let fields =
             object_fields(text).map_err(|_| format!("there is no object with {name:?}"))?;
         let field = fields.into_iter().find(|(known, _)| known == name);
@@ -263,18 +252,15 @@ mod tests {
 
     #[test]
     fn documents_are_found_in_arrays_below_names_and_in_lines() {
-        let found = |text, path: &[&str]| {
-            let path: Vec<String> = path.iter().map(|name| (*name).to_owned()).collect();
-            documents(text, &path).map(|all| all.join("|"))
-        };
-        assert_eq!(found("[{\"a\": 1},\n{}]", &[]).unwrap(), "{\"a\": 1}|{}");
-        assert_eq!(found("{\"a\":1}\n\n{}\n", &[]).unwrap(), "{\"a\":1}|{}");
-        assert_eq!(found("", &[]).unwrap(), "");
-        assert_eq!(found(r#"{"d":{"x":[{}]}}"#, &["d", "x"]).unwrap(), "{}");
+        let found = |text, path| documents(text, path).map(|all| all.join("|"));
+        assert_eq!(found("[{\"a\": 1},\n{}]", None).unwrap(), "{\"a\": 1}|{}");
+        assert_eq!(found("{\"a\":1}\n\n{}\n", None).unwrap(), "{\"a\":1}|{}");
+        assert_eq!(found("", None).unwrap(), "");
+        assert_eq!(found(r#"{"d":{"x":[{}]}}"#, Some("d.x")).unwrap(), "{}");
         for (text, path, part) in [
-            ("[1", &[][..], "no array"),
-            ("{}", &["d"], "no field \"d\""),
-            ("[]", &["d"], "no object with \"d\""),
+            ("[1", None, "no array"),
+            ("{}", Some("d"), "no field \"d\""),
+            ("[]", Some("d"), "no object with \"d\""),
         ] {
             let why = found(text, path).unwrap_err();
             assert!(why.contains(part), "{why}");

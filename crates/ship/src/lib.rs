@@ -91,7 +91,7 @@ pub use error::{Error, Result};
 pub use fault::Fault;
 pub use file_source::FileSource;
 pub use http::{Access, Answer, Body, Http};
-pub use http_source::HttpSource;
+pub use http_source::{HttpOptions, HttpSource};
 pub use mapped_source::MappedSource;
 pub use mapping::Mapping;
 pub use ndjson_sink::NdjsonSink;

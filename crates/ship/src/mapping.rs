@@ -258,15 +258,21 @@ mod tests {
     fn fields_are_chosen_renamed_cast_and_set_and_keys_are_made() {
         let all = mapping(
             "drop = [\"secret\"]\nrename = { title = \"na\\\"me\" }\nkey = \"{land}-{_key}\"\n\
-             cast = { n = \"number\", t = \"text\", b = \"boolean\", j = \"json\", x = \"number\" }\n\
-             set = { label = \"{land}: {missing}{n}\", land = \"{land}!\" }",
+             set = { label = \"{land}: {missing}{n}\", land = \"{land}!\" }\n[cast]\n\
+             n = \"number\"\nt = \"text\"\nb = \"boolean\"\nj = \"json\"\nx = \"number\"",
         );
-        let document = r#"{"_id":7,"secret":1,"title":"é\n","n":"1.50","t":[1, 2],"b":"0","j":"{\"a\": [1]}","x":"1,5","land":"de","o":{"secret":2}}"#;
+        let document = concat!(
+            r#"{"_id":7,"secret":1,"title":"é\n","n":"1.50","t":[1, 2],"b":"0","#,
+            r#""j":"{\"a\": [1]}","x":"1,5","land":"de","o":{"secret":2}}"#
+        );
         let (key, mapped) = map(&all, Some(document)).unwrap();
         assert_eq!(key, "de!-7");
         assert_eq!(
             mapped.unwrap(),
-            r#"{"na\"me":"é\n","n":1.50,"t":"[1, 2]","b":false,"j":{"a": [1]},"x":"1,5","land":"de!","o":{"secret":2},"label":"de: 1.50"}"#
+            concat!(
+                r#"{"na\"me":"é\n","n":1.50,"t":"[1, 2]","b":false,"j":{"a": [1]},"#,
+                r#""x":"1,5","land":"de!","o":{"secret":2},"label":"de: 1.50"}"#
+            )
         );
         let chosen = mapping("columns = [\"b\", \"a\"]");
         let (key, mapped) = map(&chosen, Some(r#"{"a":1,"b":null,"c":3}"#)).unwrap();

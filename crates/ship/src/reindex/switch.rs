@@ -59,8 +59,8 @@ pub(crate) fn switch(
 
 /// Switches from an index that is the source itself. A client that writes by the alias may write a
 /// document to the new index at once when the alias moves; an earlier change of it that is shipped
-/// after that would take its place, as its version is the higher one. So writes to the old index are
-/// refused until the alias moved, and nothing is shipped after that.
+/// after that would take its place, as its version is the higher one. So writes to the old index
+/// are refused until the alias moved, and nothing is shipped after that.
 fn switch_own(session: &mut Session<'_>, source: &dyn Source, begin: &Begin) -> Result<()> {
     let done = without_writes(session, source, begin);
     // Clients must not be refused for longer than needed, whatever went wrong.

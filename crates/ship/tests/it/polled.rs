@@ -1,9 +1,9 @@
-//! A server that is asked by HTTP again and again, as the source.
+//! A server that is polled by HTTP, as the source.
 
 use crate::fake::Fake;
 use crate::faults::{LONG, env, run, target};
 use crate::wire::{listen, request};
-use quire_ship::{Error, HttpSource, SourceConfig};
+use quire_ship::{Error, SourceConfig};
 use serde_json::{Value, json};
 use std::io::{BufReader, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,12 +74,12 @@ fn the_sink_equals_the_server_wherever_the_run_is_killed() {
         api.lock().unwrap().rows.push((1_000 + n / 3, row));
     }
     api.lock().unwrap().faults = vec![503, 429];
-    let source = HttpSource::new(Arc::clone(&env), &config(&serve(&api))).unwrap();
+    let source = config(&serve(&api)).open(&env).unwrap().unwrap();
     let (target, state) = (target(&env, &fake.url, LONG), dir.path().join("state"));
     for kill in 1..10 {
         let looks = AtomicU64::new(0);
         let stop = || looks.fetch_add(1, Ordering::Relaxed) > kill;
-        match run(&env, &source, &target, &state, &stop) {
+        match run(&env, &*source, &target, &state, &stop) {
             Ok(_) | Err(Error::Stopped) => {}
             Err(error) => panic!("{error}"),
         }
@@ -89,13 +89,13 @@ fn the_sink_equals_the_server_wherever_the_run_is_killed() {
         .unwrap()
         .rows
         .push((2_000, json!({"id": 1, "n": "new"})));
-    run(&env, &source, &target, &state, &|| false).unwrap();
+    run(&env, &*source, &target, &state, &|| false).unwrap();
     let found = fake.state.lock().unwrap().documents();
     assert_eq!(found.len(), 100 - 2 * 11, "{:?}", found.keys());
     assert_eq!(found["1"], json!({"id": 1, "n": "new", "at": 2000}));
     assert!(!found.contains_key("0") && found.contains_key("99"));
-    // The next run asks for what is after the last.
-    run(&env, &source, &target, &state, &|| false).unwrap();
+    // The next run requests what is after the last.
+    run(&env, &*source, &target, &state, &|| false).unwrap();
     let last = api.lock().unwrap().questions.pop().unwrap();
     assert!(last.contains("after=2000&"), "{last}");
 }
@@ -109,19 +109,19 @@ fn a_wrong_address_or_answer_is_named() {
         url: Some(format!("{url}/rows")),
         ..config(&url)
     };
-    let error = HttpSource::new(Arc::clone(&env), &without).unwrap_err();
+    let error = without.open(&env).map(drop).unwrap_err();
     assert!(error.to_string().contains("{cursor}"), "{error}");
-    let source = HttpSource::new(Arc::clone(&env), &config(&url)).unwrap();
+    let source = config(&url).open(&env).unwrap().unwrap();
     let (target, state) = (target(&env, &fake.url, LONG), dir.path().join("state"));
     for (row, part) in [
         (json!({"n": 1}), "no field \"id\""),
         (json!({"id": 1.5}), "neither a string nor an integer"),
     ] {
         api.lock().unwrap().rows = vec![(1, row)];
-        let error = run(&env, &source, &target, &state, &|| false).unwrap_err();
+        let error = run(&env, &*source, &target, &state, &|| false).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
     api.lock().unwrap().faults = vec![404];
-    let error = run(&env, &source, &target, &state, &|| false).unwrap_err();
+    let error = run(&env, &*source, &target, &state, &|| false).unwrap_err();
     assert!(error.to_string().contains("status 404"), "{error}");
 }
