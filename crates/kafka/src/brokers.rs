@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use rskafka::BackoffConfig;
 use rskafka::client::error::Error as KafkaError;
 use rskafka::client::partition::{PartitionClient, UnknownTopicHandling};
-use rskafka::client::{Client, ClientBuilder};
+use rskafka::client::{Client, ClientBuilder, SaslConfig};
 use std::time::Duration;
 
 /// The longest answer of a broker: a batch of records is whole.
@@ -15,11 +15,23 @@ const ANSWER_BYTES_MAX: usize = 128 << 20;
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// A topic, and brokers that know of it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Brokers {
     addresses: Vec<String>,
     pub(crate) topic: String,
     timeout: Duration,
+    /// Who calls.
+    sasl: Option<SaslConfig>,
+}
+
+/// Never shows the credentials.
+impl std::fmt::Debug for Brokers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (addresses, topic) = (&self.addresses, &self.topic);
+        let mut shown = f.debug_struct("Brokers");
+        shown.field("addresses", addresses).field("topic", topic);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Brokers {
@@ -45,7 +57,13 @@ impl Brokers {
             addresses,
             topic: topic.to_owned(),
             timeout,
+            sasl: None,
         })
+    }
+
+    /// The same, called as somebody.
+    pub(crate) fn with_sasl(self, sasl: Option<SaslConfig>) -> Brokers {
+        Brokers { sasl, ..self }
     }
 
     /// A client of the brokers.
@@ -55,10 +73,13 @@ impl Brokers {
             deadline: Some(RETRY_MAX.min(self.timeout)),
             ..BackoffConfig::default()
         };
-        let client = ClientBuilder::new(self.addresses.clone())
+        let mut client = ClientBuilder::new(self.addresses.clone())
             .client_id("quire")
             .max_message_size(ANSWER_BYTES_MAX)
             .backoff_config(backoff);
+        if let Some(sasl) = &self.sasl {
+            client = client.sasl_config(sasl.clone());
+        }
         self.within(client.build()).await
     }
 

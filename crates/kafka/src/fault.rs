@@ -3,6 +3,13 @@
 use quire_ship::{Error, Failure};
 use rskafka::client::error::{Error as KafkaError, ProtocolError};
 
+/// What errors of logins have in their text: the library has no other way to tell them.
+const REFUSALS: [&str; 3] = [
+    "SaslAuthenticationFailed",
+    "UnsupportedSaslMechanism",
+    "IllegalSaslState",
+];
+
 /// Why.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -21,6 +28,7 @@ impl From<KafkaError> for Fault {
         let why = error.to_string();
         match error {
             KafkaError::ServerError { protocol_error, .. } => of_server(protocol_error, why),
+            _ if REFUSALS.iter().any(|refusal| why.contains(refusal)) => Fault::Stop(why),
             _ => Fault::Away(why),
         }
     }

@@ -1,11 +1,18 @@
 //! What the file of a pipe says of a topic: as its source, and as a sink.
 
 use crate::brokers::Brokers;
+use quire_env::Env;
 use quire_ship::{Error, OnLostPosition, Result, SinkConfig, SourceConfig};
 use rskafka::client::partition::Compression;
+use rskafka::client::{Credentials, SaslConfig};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const TIMEOUT_S: u64 = 60;
+const SECRET_BYTES_MAX: u64 = 1 << 20;
+
+/// How a user is authenticated; the first is the default.
+const MECHANISMS: [&str; 3] = ["scram-sha-512", "scram-sha-256", "plain"];
 
 /// How records may be compressed, by name; the first is the default.
 const COMPRESSIONS: [(&str, Compression); 5] = [
@@ -30,17 +37,19 @@ impl KafkaOptions {
     ///
     /// # Errors
     /// If something is missing or wrong: a sentence that says what.
-    pub fn new(config: &SourceConfig) -> Result<KafkaOptions> {
+    pub fn new(env: &dyn Env, config: &SourceConfig) -> Result<KafkaOptions> {
         let wrong = |why: String| Error::Config(format!("[source]: {why}"));
         let timeout = Duration::from_secs(config.timeout_s.unwrap_or(TIMEOUT_S));
-        let access = [
-            config.user.is_some(),
-            config.password_file.is_some(),
-            config.token_file.is_some(),
-            config.ca.is_some(),
-        ];
+        let given = Given {
+            url: &config.url,
+            topic: &config.topic,
+            sasl: &config.sasl,
+            user: &config.user,
+            password_file: &config.password_file,
+            is_other: config.token_file.is_some() || config.ca.is_some(),
+        };
         Ok(KafkaOptions {
-            brokers: brokers(&config.url, &config.topic, timeout, access).map_err(wrong)?,
+            brokers: given.brokers(env, timeout).map_err(wrong)?,
             key_field: config.key_field.clone(),
             on_lost_position: config.on_lost_position()?,
         })
@@ -60,14 +69,16 @@ impl KafkaSinkOptions {
     ///
     /// # Errors
     /// If something is missing or wrong: a sentence that says what.
-    pub fn new(config: &SinkConfig) -> Result<KafkaSinkOptions> {
+    pub fn new(env: &dyn Env, config: &SinkConfig) -> Result<KafkaSinkOptions> {
         let wrong = |why: String| Error::Config(format!("sink {:?}: {why}", config.name));
-        let access = [
-            config.user.is_some(),
-            config.password_file.is_some(),
-            config.token_file.is_some(),
-            config.ca.is_some(),
-        ];
+        let given = Given {
+            url: &config.url,
+            topic: &config.topic,
+            sasl: &config.sasl,
+            user: &config.user,
+            password_file: &config.password_file,
+            is_other: config.token_file.is_some() || config.ca.is_some(),
+        };
         let compression = match config.compression.as_deref() {
             None => Some(&COMPRESSIONS[0]),
             Some(wanted) => COMPRESSIONS.iter().find(|(name, _)| *name == wanted),
@@ -76,7 +87,7 @@ impl KafkaSinkOptions {
             let names = COMPRESSIONS.map(|(name, _)| name).join(", ");
             return Err(wrong(format!("compression must be one of {names}")));
         };
-        let brokers = brokers(&config.url, &config.topic, config.timeout(), access);
+        let brokers = given.brokers(env, config.timeout());
         Ok(KafkaSinkOptions {
             brokers: brokers.map_err(wrong)?,
             compression: *compression,
@@ -85,49 +96,112 @@ impl KafkaSinkOptions {
     }
 }
 
-/// The brokers of a topic. `access` says which keys of access are set.
-fn brokers(
-    url: &Option<String>,
-    topic: &Option<String>,
-    timeout: Duration,
-    access: [bool; 4],
-) -> Result<Brokers, String> {
-    if access.contains(&true) {
-        return Err(
-            "kafka has no user, password_file, token_file and ca yet: brokers are called without \
-             TLS and without authentication"
-                .to_owned(),
-        );
+/// What a file says of brokers.
+struct Given<'c> {
+    url: &'c Option<String>,
+    topic: &'c Option<String>,
+    sasl: &'c Option<String>,
+    user: &'c Option<String>,
+    password_file: &'c Option<PathBuf>,
+    /// Whether it has keys that brokers have no use for.
+    is_other: bool,
+}
+
+impl Given<'_> {
+    fn brokers(&self, env: &dyn Env, timeout: Duration) -> Result<Brokers, String> {
+        if self.is_other {
+            return Err(
+                "kafka has no token_file and no ca: brokers are called without TLS".to_owned(),
+            );
+        }
+        let (url, topic) = (self.url.as_deref(), self.topic.as_deref());
+        let brokers = Brokers::parse(url.unwrap_or_default(), topic.unwrap_or_default(), timeout)?;
+        Ok(brokers.with_sasl(self.sasl(env)?))
     }
-    let (url, topic) = (url.as_deref(), topic.as_deref());
-    Brokers::parse(url.unwrap_or_default(), topic.unwrap_or_default(), timeout)
+
+    /// Who calls.
+    fn sasl(&self, env: &dyn Env) -> Result<Option<SaslConfig>, String> {
+        let (user, file) = match (self.user, self.password_file, self.sasl) {
+            (None, None, None) => return Ok(None),
+            (Some(user), Some(file), _) => (user, file),
+            _ => return Err("user and password_file, and sasl, need each other".to_owned()),
+        };
+        let bytes = env.read(file, SECRET_BYTES_MAX);
+        let bytes = bytes.map_err(|error| error.to_string())?;
+        let path = file.display();
+        let password = String::from_utf8(bytes).map_err(|_| format!("{path} is not text"))?;
+        let credentials = Credentials::new(user.clone(), password.trim().to_owned());
+        match self.sasl.as_deref().unwrap_or(MECHANISMS[0]) {
+            "scram-sha-512" => Ok(Some(SaslConfig::ScramSha512(credentials))),
+            "scram-sha-256" => Ok(Some(SaslConfig::ScramSha256(credentials))),
+            "plain" => Ok(Some(SaslConfig::Plain(credentials))),
+            _ => Err(format!("sasl must be one of {}", MECHANISMS.join(", "))),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quire_env::OsEnv;
 
     #[test]
     fn what_is_not_there_yet_and_what_is_not_known_is_refused() {
-        let source = SourceConfig {
+        let env = OsEnv::new().unwrap();
+        let source = |user: Option<&str>, ca: Option<&str>, sasl: Option<&str>| SourceConfig {
             url: Some("kafka://a:1".to_owned()),
-            user: Some("u".to_owned()),
+            user: user.map(str::to_owned),
+            ca: ca.map(PathBuf::from),
+            sasl: sasl.map(str::to_owned),
             ..SourceConfig::default()
         };
-        let error = KafkaOptions::new(&source).unwrap_err().to_string();
-        assert!(error.contains("[source]: kafka has no user"), "{error}");
+        for (config, part) in [
+            (
+                source(None, Some("ca"), None),
+                "[source]: kafka has no token_file",
+            ),
+            (source(Some("u"), None, None), "need each other"),
+            (source(None, None, Some("plain")), "need each other"),
+        ] {
+            let error = KafkaOptions::new(&*env, &config).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
         let sink = SinkConfig {
             name: "s".to_owned(),
             url: Some("kafka://a:1".to_owned()),
             ..SinkConfig::default()
         };
-        let options = KafkaSinkOptions::new(&sink).unwrap();
+        let options = KafkaSinkOptions::new(&*env, &sink).unwrap();
         assert_eq!(options.compression, Compression::Zstd);
         let sink = SinkConfig {
             compression: Some("brotli".to_owned()),
             ..sink
         };
-        let error = KafkaSinkOptions::new(&sink).unwrap_err().to_string();
+        let error = KafkaSinkOptions::new(&*env, &sink).unwrap_err().to_string();
         assert!(error.contains("zstd, lz4, snappy, gzip, none"), "{error}");
+    }
+
+    #[test]
+    fn a_password_is_read_and_never_shown() {
+        let env = OsEnv::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        env.replace(&file, b"hush\n").unwrap();
+        for (sasl, is_known) in [(None, true), (Some("plain"), true), (Some("digest"), false)] {
+            let source = SourceConfig {
+                url: Some("kafka://a:1".to_owned()),
+                user: Some("u".to_owned()),
+                password_file: Some(file.clone()),
+                sasl: sasl.map(str::to_owned),
+                ..SourceConfig::default()
+            };
+            match KafkaOptions::new(&*env, &source) {
+                Ok(options) => {
+                    let shown = format!("{options:?}");
+                    assert!(is_known && !shown.contains("hush"), "{shown}");
+                }
+                Err(error) => assert!(!is_known && error.to_string().contains("scram-sha-256")),
+            }
+        }
     }
 }

@@ -23,7 +23,7 @@ impl Fields {
     /// binlog have the columns of their time.
     pub(crate) fn of(config: &FieldsConfig, columns: &[(String, Kind)]) -> Fields {
         let columns = columns.iter().enumerate();
-        let fields = columns.filter(|(_, (name, _))| takes(config, name));
+        let fields = columns.filter(|(_, (name, _))| config.takes(name));
         let fields = fields.map(|(column, (name, kind))| Field {
             column,
             name: json(config.rename.get(name).unwrap_or(name)),
@@ -85,12 +85,6 @@ fn is_number(text: &str) -> bool {
 /// Text as JSON.
 pub(crate) fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// Whether a column is a field.
-pub(crate) fn takes(config: &FieldsConfig, column: &str) -> bool {
-    let has = |names: &[String]| names.iter().any(|name| name == column);
-    config.columns.as_ref().is_none_or(|names| has(names)) && !has(&config.drop)
 }
 
 /// What is wrong with a configuration for a table of these columns.

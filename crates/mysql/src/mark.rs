@@ -6,7 +6,6 @@
 //! related to its own row: if its own row changed, that has a mark of its own; if not, the changed
 //! row was related to it before or after the change, by values that its own row still has.
 
-use crate::fields::takes;
 use crate::options::MysqlOptions;
 use crate::row;
 use crate::stream::Images;
@@ -72,7 +71,7 @@ pub(crate) fn marks(
     let is_base = |name: &str| {
         let joins = options.joins.iter();
         let mut related = joins.flat_map(|join| join.config.on.keys());
-        takes(&options.fields, name) || related.any(|column| column == name)
+        options.fields.takes(name) || related.any(|column| column == name)
     };
     if table == 0 && changed.differs(is_base) {
         for values in changed.images() {
@@ -125,7 +124,7 @@ pub(crate) fn marks(
 /// Whether a document depends on a column of a joined table, beside its primary key.
 fn uses(join: &JoinConfig, column: &str) -> bool {
     let is_related = join.on.values().any(|name| name == column);
-    let is_shown = || takes(&join.fields(), column);
+    let is_shown = || join.fields().takes(column);
     let orders = || {
         let mut order = join.order.iter();
         order.any(|name| name.trim_start_matches('-') == column)

@@ -13,12 +13,14 @@
 mod column;
 mod error;
 mod number;
+mod positioned;
 mod rows;
 mod schema;
 mod time;
 mod value;
 
 pub use error::Error;
+pub use positioned::Positioned;
 pub use rows::{Cast, Rows};
 
 /// How a Parquet file begins, and ends.

@@ -61,6 +61,15 @@ impl Place {
             .map_err(|error| Error::Source(format!("the stored place can't be read: {error}")))
     }
 
+    /// The same place, of a slot that is a copy of this one's.
+    pub(crate) fn forked(&self) -> Place {
+        Place {
+            slot: format!("{}_fork", self.slot_name()),
+            lost_count: 0,
+            ..self.clone()
+        }
+    }
+
     /// The slot's name. One that took the place of a lost one has its number behind it, so it is
     /// found again if a kill came before the place was stored.
     pub(crate) fn slot_name(&self) -> String {

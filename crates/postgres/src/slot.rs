@@ -64,6 +64,42 @@ pub(crate) async fn make(idle: &mut Idle, name: &str, life: Life) -> Result<u64,
     point.ok_or_else(|| Fault::Stop(format!("the server does not say where slot {name} begins")))
 }
 
+/// Copies a slot, unless the copy is there: the server keeps for it what it keeps for the other. A
+/// slot that is in use can be copied. Returns where the copy begins; none if there is nothing to
+/// copy.
+///
+/// # Errors
+/// Of the server.
+pub(crate) async fn copy(
+    session: &mut Session,
+    from: &str,
+    to: &str,
+) -> Result<Option<u64>, Fault> {
+    if let Some(begin) = begin_of(session, to).await? {
+        return Ok(Some(begin));
+    }
+    // A copy that was lost is in the way.
+    release(session, to).await?;
+    if begin_of(session, from).await?.is_none() {
+        return Ok(None);
+    }
+    let (from, copy) = (text(from), text(to));
+    let query = format!("SELECT pg_copy_logical_replication_slot({from}, {copy})");
+    session.query(&query).await?;
+    begin_of(session, to).await
+}
+
+/// Where a slot begins that the server still has what it needs of.
+async fn begin_of(session: &mut Session, name: &str) -> Result<Option<u64>, Fault> {
+    let query = format!(
+        "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = {} \
+         AND coalesce(wal_status, '') <> 'lost'",
+        text(name)
+    );
+    let begin = session.value(&query).await?;
+    Ok(begin.and_then(|begin| parse_lsn(&begin)))
+}
+
 /// Drops a slot, if it is there.
 ///
 /// # Errors

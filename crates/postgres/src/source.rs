@@ -87,6 +87,20 @@ impl Source for PostgresSource {
         Ok(released?)
     }
 
+    fn fork(&self, place: &Value) -> Result<Option<Value>> {
+        let place = Place::read(place)?;
+        let name = place.slot_name();
+        let mut forked = place.forked();
+        let begin = runtime()?.block_on(async {
+            let mut session = Session::connect(&self.options).await?;
+            slot::copy(&mut session, &name, &forked.slot).await
+        })?;
+        // The reader of the slot may have moved it on since its place was stored: what it moved it
+        // past was stored by then.
+        forked.lsn = begin.map_or(0, |begin| begin.max(place.lsn));
+        Ok(begin.and(serde_json::to_value(&forked).ok()))
+    }
+
     fn open(&self, place: Option<&Value>) -> Result<Box<dyn Topic>> {
         let topic = TableTopic::open(&self.env, &self.options, place, runtime()?)?;
         Ok(Box::new(topic))

@@ -1,9 +1,7 @@
 //! The body of a `_bulk` request.
 
 use crate::change::Change;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
-use std::fmt;
+use crate::object_fields::{object_fields, write_string};
 
 /// The field that search servers refuse within a document.
 const ID: &str = "_id";
@@ -56,24 +54,10 @@ impl BulkForm {
     }
 }
 
-/// Appends text as a JSON string.
-fn write_string(text: &str, out: &mut Vec<u8>) {
-    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-    match text.bytes().all(is_plain) {
-        true => {
-            out.push(b'"');
-            out.extend_from_slice(text.as_bytes());
-            out.push(b'"');
-        }
-        false => out.extend_from_slice(serde_json::Value::from(text).to_string().as_bytes()),
-    }
-}
-
 /// Appends a document without its field `_id`; as it is, if it is no object: the server then says
 /// what is wrong with it.
 fn write_without_id(document: &str, out: &mut Vec<u8>) {
-    let mut parser = serde_json::Deserializer::from_str(document);
-    let Ok(Fields(fields)) = parser.deserialize_map(FieldsVisitor) else {
+    let Ok(fields) = object_fields(document) else {
         return out.extend_from_slice(document.as_bytes());
     };
     let mut mark = b'{';
@@ -88,27 +72,6 @@ fn write_without_id(document: &str, out: &mut Vec<u8>) {
         out.push(mark);
     }
     out.push(b'}');
-}
-
-/// The fields of an object in their order.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-struct FieldsVisitor;
-
-impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
-        }
-        Ok(Fields(fields))
-    }
 }
 
 #[cfg(test)]

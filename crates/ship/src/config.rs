@@ -4,7 +4,10 @@ use crate::bulk_sink::{BulkOptions, BulkSink};
 use crate::document_config::{FieldsConfig, JoinConfig};
 use crate::error::{Error, Result};
 use crate::file_source::FileSource;
-use crate::http::{Access, Http};
+use crate::http::{Access, Body, Http, segment};
+use crate::http_source::{HttpOptions, HttpSource};
+use crate::mapped_source::MappedSource;
+use crate::mapping::Mapping;
 use crate::ndjson_sink::NdjsonSink;
 use crate::nearest::suggestion;
 use crate::reindex_config::ReindexConfig;
@@ -12,6 +15,7 @@ use crate::server_source::ServerSource;
 use crate::ship::Target;
 use crate::sink::Sink;
 use crate::topic::Source;
+use crate::transform::Transform;
 use quire_env::Env;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +29,7 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 const KINDS: [&str; 5] = ["opensearch", "elasticsearch", "quire", "kafka", "ndjson"];
 
 const TIMEOUT_S: u64 = 60;
+const EVERY_S: u64 = 10;
 const DEAD_LETTERS_MAX: u64 = 1_000;
 const FILE_BYTES: u64 = 1 << 30;
 
@@ -52,14 +57,14 @@ pub struct PipeConfig {
 }
 
 /// Kinds of sources that are named; a collection and files are told by what is set.
-const SOURCE_KINDS: [&str; 3] = ["kafka", "mysql", "postgres"];
+const SOURCE_KINDS: [&str; 4] = ["http", "kafka", "mysql", "postgres"];
 
 /// Where changes come from: a collection of a server (`url`) or of a directory, files, or what
 /// `type` names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
-    /// `kafka`, `mysql` or `postgres`; none for a collection or files.
+    /// `http`, `kafka`, `mysql` or `postgres`; none for a collection or files.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// A Quire server.
@@ -68,16 +73,29 @@ pub struct SourceConfig {
     pub directory: Option<PathBuf>,
     /// The collection there.
     pub collection: Option<String>,
-    /// Files of JSON lines, in their order; the last one may grow.
+    /// Files of JSON lines, CSV or Parquet, in their order; the last one of lines may grow.
     pub files: Option<Vec<PathBuf>>,
+    /// A folder of such files, in the order of their names; more may come.
+    pub folder: Option<PathBuf>,
     /// The field with the key of a document in files, where it is `_id` by default, or in records
     /// of `kafka`, where it is the record's key by default.
     pub key_field: Option<String>,
+    /// Of `http`: the field whose value in the last document is what `{cursor}` in `url` is next.
+    pub cursor_field: Option<String>,
+    /// Of `http`: what `{cursor}` is first; empty by default.
+    pub first_cursor: Option<String>,
+    /// Of `http`: documents in which this field is true are deletions.
+    pub deleted_field: Option<String>,
+    /// Of `http`: where the array of documents is in an answer, names with dots between; by default
+    /// the answer is the array, or has a document on each line.
+    pub items: Option<String>,
+    /// Of `http`: seconds between two questions that were not answered by documents; 10 by default.
+    pub every_s: Option<u64>,
     /// Of `kafka`.
     pub topic: Option<String>,
     /// Of `mysql`: `DATABASE.TABLE`; of `postgres`: `SCHEMA.TABLE`.
     pub table: Option<String>,
-    /// Of `mysql`: which columns are fields, and how.
+    /// Which columns or fields the documents have, and what their keys are.
     pub document: Option<FieldsConfig>,
     /// Of `mysql`: rows of other tables that are fields of the document.
     #[serde(rename = "join", default)]
@@ -87,7 +105,10 @@ pub struct SourceConfig {
     /// Of `postgres`: `disable`, `prefer`, `require`, `verify-ca` or `verify-full`; the last by
     /// default with `ca`, else `prefer`.
     pub sslmode: Option<String>,
-    /// Of `mysql` and `postgres`: the user, and a file with the password.
+    /// Of `kafka`: how the user is authenticated: `scram-sha-512`, by default with `user`,
+    /// `scram-sha-256` or `plain`.
+    pub sasl: Option<String>,
+    /// Of `kafka`, `mysql` and `postgres`: the user, and a file with the password.
     pub user: Option<String>,
     /// See `user`.
     pub password_file: Option<PathBuf>,
@@ -118,9 +139,11 @@ pub struct SinkConfig {
     pub topic: Option<String>,
     /// Of `kafka`: how records are compressed; `zstd` by default.
     pub compression: Option<String>,
+    /// Of `kafka`: as in [`SourceConfig`].
+    pub sasl: Option<String>,
     /// The mapping type, for Elasticsearch before 7; `doc` in 5 and `_doc` in 6 by default.
     pub doc_type: Option<String>,
-    /// The user of basic authentication.
+    /// The user of basic authentication, or of `kafka`.
     pub user: Option<String>,
     /// A file with the user's password.
     pub password_file: Option<PathBuf>,
@@ -232,10 +255,12 @@ impl PipeConfig {
     /// Makes paths relative to the folder of the file.
     fn resolve(&mut self, folder: &Path) {
         let source = &mut self.source;
+        let module = source.document.iter_mut().map(|config| &mut config.module);
         let index_file = self.reindex.iter_mut().map(|part| &mut part.index_file);
         let own = [
             &mut self.state,
             &mut source.directory,
+            &mut source.folder,
             &mut source.token_file,
             &mut source.password_file,
             &mut source.ca,
@@ -249,7 +274,7 @@ impl PipeConfig {
             ]
         });
         let files = source.files.iter_mut().flatten();
-        let own = own.into_iter().chain(index_file);
+        let own = own.into_iter().chain(index_file).chain(module);
         let paths = own.chain(sinks).flatten().chain(files);
         for path in paths.filter(|_| folder != Path::new(".")) {
             *path = folder.join(&path);
@@ -284,19 +309,43 @@ impl SourceConfig {
     fn check(&self) -> Result<(), String> {
         let collection = self.collection.is_some();
         let place = (&self.url, &self.directory, &self.files);
-        let is_table = self.kind.as_deref() == Some("mysql");
-        if !is_table && (self.document.is_some() || !self.joins.is_empty()) {
-            return Err("[source.document] and [[source.join]] need type mysql".to_owned());
+        if self.kind.as_deref() != Some("mysql") && !self.joins.is_empty() {
+            return Err("[[source.join]] needs type mysql".to_owned());
+        }
+        let mapping = self
+            .mapping()
+            .map_err(|why| format!("[source.document]: {why}"))?;
+        let is_of_files = self.files.is_some() || self.folder.is_some();
+        let is_of_files = is_of_files || self.kind.as_deref() == Some("http");
+        if !is_of_files && mapping.is_some_and(|found| found.needs_document_for_key()) {
+            return Err(
+                "[source.document] key: a deletion has no fields, so keys are made of {_key} only, \
+                 but for files and http"
+                    .to_owned(),
+            );
         }
         for join in &self.joins {
             join.check()
                 .map_err(|why| format!("join {:?}: {why}", join.field))?;
+        }
+        if self.folder.is_some() && (place != (&None, &None, &None) || self.kind.is_some()) {
+            return Err("[source] needs folder alone, or another place".to_owned());
         }
         if let Some(kind) = &self.kind {
             if !SOURCE_KINDS.contains(&kind.as_str()) {
                 let hint = suggestion(kind, SOURCE_KINDS);
                 let kinds = SOURCE_KINDS.join(", ");
                 return Err(format!("[source] type {kind:?} is none of {kinds}{hint}"));
+            }
+            if kind == "http" {
+                let is_cursor_named = self.cursor_field.is_some();
+                return match (place, &self.topic, &self.table) {
+                    ((Some(_), None, None), None, None) if !collection && is_cursor_named => Ok(()),
+                    _ => Err(
+                        "[source] of type http needs url and cursor_field, and no other place"
+                            .to_owned(),
+                    ),
+                };
             }
             let (what, named, other) = match kind.as_str() {
                 "kafka" => ("topic", &self.topic, &self.table),
@@ -315,35 +364,86 @@ impl SourceConfig {
                 Err("[source] needs collection, the name of the collection".to_owned())
             }
             (None, None, Some(files)) if !files.is_empty() && !collection => Ok(()),
+            (None, None, None) if self.folder.is_some() && !collection => Ok(()),
             _ => Err(
-                "[source] needs one of: url and collection; directory and collection; files; type"
+                "[source] needs one of: url and collection; directory and collection; files; \
+                 folder; type"
                     .to_owned(),
             ),
         }
     }
 
-    /// The source of a server or of files; none for a directory, or one with a type, which the
-    /// caller opens.
+    /// How the source's server is called.
+    fn access(&self) -> Access {
+        Access {
+            url: self.url.clone().unwrap_or_default(),
+            user: self.user.clone(),
+            password_file: self.password_file.clone(),
+            token_file: self.token_file.clone(),
+            ca: self.ca.clone(),
+            timeout: Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S)),
+        }
+    }
+
+    fn http_options(&self) -> HttpOptions {
+        HttpOptions {
+            access: self.access(),
+            key_field: self.key_field.clone().unwrap_or_else(|| "_id".to_owned()),
+            cursor_field: self.cursor_field.clone().unwrap_or_default(),
+            first_cursor: self.first_cursor.clone().unwrap_or_default(),
+            deleted_field: self.deleted_field.clone(),
+            items: self.items.clone(),
+            every: Duration::from_secs(self.every_s.unwrap_or(EVERY_S)),
+        }
+    }
+
+    /// What the source's documents become, where it does not see to that itself.
+    fn mapping(&self) -> Result<Option<Mapping>, String> {
+        let maps_fields = self.kind.as_deref() != Some("mysql");
+        let config = self.document.as_ref();
+        config.map_or(Ok(None), |config| Mapping::new(config, maps_fields))
+    }
+
+    /// A source that was opened, with its documents mapped as the file says.
+    ///
+    /// # Errors
+    /// If the file is wrong, or a module that it names.
+    pub fn mapped(&self, env: &dyn Env, source: Box<dyn Source>) -> Result<Box<dyn Source>> {
+        let module = self
+            .document
+            .as_ref()
+            .and_then(|config| config.module.as_ref());
+        let transform = module.map(|path| Transform::read(env, path)).transpose()?;
+        Ok(match (transform, self.mapping().map_err(Error::Config)?) {
+            (None, None) => source,
+            (transform, mapping) => Box::new(MappedSource::of(source, transform, mapping)),
+        })
+    }
+
+    /// The source of a server or of files; none for a directory, or one with another type than
+    /// `http`, which the caller opens.
     ///
     /// # Errors
     /// If the server can't be called so.
     pub fn open(&self, env: &Arc<dyn Env>) -> Result<Option<Box<dyn Source>>> {
+        if self.kind.as_deref() == Some("http") {
+            let source = HttpSource::new(Arc::clone(env), self.http_options());
+            let source = source.map_err(|why| Error::Config(format!("[source]: {why}")))?;
+            return Ok(Some(Box::new(source)));
+        }
+        let key_field = self.key_field.as_deref().unwrap_or("_id");
+        if let Some(folder) = &self.folder {
+            let source = FileSource::of_folder(Arc::clone(env), folder.clone(), key_field);
+            return Ok(Some(Box::new(source)));
+        }
         if let Some(files) = &self.files {
-            let key_field = self.key_field.as_deref().unwrap_or("_id");
             let source = FileSource::new(Arc::clone(env), files.clone(), key_field);
             return Ok(Some(Box::new(source)));
         }
-        let (Some(url), Some(collection)) = (&self.url, &self.collection) else {
+        let (Some(_), Some(collection)) = (&self.url, &self.collection) else {
             return Ok(None);
         };
-        let access = Access {
-            url: url.clone(),
-            token_file: self.token_file.clone(),
-            ca: self.ca.clone(),
-            timeout: Duration::from_secs(self.timeout_s.unwrap_or(TIMEOUT_S)),
-            ..Access::default()
-        };
-        let http = Http::new(&**env, &access, 1);
+        let http = Http::new(&**env, &self.access(), 1);
         let http = http.map_err(|why| Error::Config(format!("[source]: {why}")))?;
         Ok(Some(Box::new(ServerSource::new(http, collection))))
     }
@@ -417,6 +517,24 @@ impl SinkConfig {
         };
         Http::new(env, &access, self.concurrency_max())
             .map_err(|why| Error::Config(format!("sink {:?}: {why}", self.name)))
+    }
+
+    /// Whether it is the collection that the source reads: what it is sent it would read again,
+    /// for ever. A server that does not answer does not say so.
+    ///
+    /// # Errors
+    /// If the server can't be called so.
+    pub fn is_read_by(&self, env: &dyn Env, source: &dyn Source) -> Result<bool> {
+        let (Some(url), Some(index)) = (&self.url, &self.index) else {
+            return Ok(false);
+        };
+        let Ok(Some(read)) = source.collection_at(url) else {
+            return Ok(false);
+        };
+        let path = format!("/{}/_stats/docs", segment(index));
+        let answer = self.http(env)?.call("GET", &path, Body::Empty);
+        let answer = answer.map(|answer| answer.json()).unwrap_or_default();
+        Ok(answer["indices"][&read].is_object())
     }
 
     /// The most bulks at once.

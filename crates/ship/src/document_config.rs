@@ -1,9 +1,10 @@
-//! What the file of a pipe says of the documents that are made of rows.
+//! What the file of a pipe says of documents: their fields, and rows of other tables in them.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-/// Which columns of a table are fields, and how.
+/// Which columns of a table, or fields of a document, are fields, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldsConfig {
@@ -18,6 +19,21 @@ pub struct FieldsConfig {
     /// The type of a column's value: `text`, `number`, `boolean` or `json`.
     #[serde(default)]
     pub cast: BTreeMap<String, Cast>,
+    /// Fields that are text made of others: `{first} {last}`.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// What keys are made of: `{_key}` is the source's key, and other names are fields.
+    pub key: Option<String>,
+    /// A file with a WebAssembly module that documents go through before all of this.
+    pub module: Option<PathBuf>,
+}
+
+impl FieldsConfig {
+    /// Whether a column or a field stays.
+    pub fn takes(&self, name: &str) -> bool {
+        let has = |names: &[String]| names.iter().any(|known| known == name);
+        self.columns.as_ref().is_none_or(|names| has(names)) && !has(&self.drop)
+    }
 }
 
 /// What a value becomes.
@@ -87,6 +103,7 @@ impl JoinConfig {
             drop: self.drop.clone(),
             rename: self.rename.clone(),
             cast: self.cast.clone(),
+            ..FieldsConfig::default()
         }
     }
 

@@ -1,16 +1,20 @@
-//! Files of JSON lines as a topic of one partition.
+//! Files as a topic of one partition: JSON lines, CSV, Parquet; those of a list, or of a folder.
 //!
 //! # Invariants
-//! 1. A position is the number of a file, from 0, in its upper bits, and the offset after a line in
-//!    its lower 40. So positions grow from line to line, and from file to file.
-//! 2. Only whole lines are read. The last file may grow; the others are complete. A last line
-//!    without an end is whole if it is a whole JSON object: nothing that follows would change it.
+//! 1. A position is the number of a file, from 0, in its upper bits, and in its lower 40 the offset
+//!    after a line, or after a row as `file_rows` has it. So positions grow from line to line, and
+//!    from file to file.
+//! 2. Only whole lines are read. The last file of lines may grow; the others are complete. A last
+//!    line without an end is whole if it is a whole JSON object: nothing that follows would change
+//!    it. CSV and Parquet are complete.
 
 use crate::change::{Change, Cursor};
 use crate::change_line;
 use crate::error::{Error, Result};
+use crate::file_rows::FileRows;
+use crate::folder::Folder;
 use crate::topic::{Source, Topic};
-use quire_env::{Env, ReadFile};
+use quire_env::{Env, ErrorKind, ReadFile};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -29,12 +33,19 @@ const LINE_BYTES_MAX: usize = 64 << 20;
 /// How often the end of the last file is checked.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Files of documents, one JSON object a line, or of changes as `quire tail` prints them.
+/// Files of documents, one JSON object a line, or of changes as `quire tail` prints them; or of
+/// rows, by the end of their names (`.csv`, `.parquet`).
 #[derive(Debug)]
 pub struct FileSource {
     env: Arc<dyn Env>,
-    paths: Vec<PathBuf>,
+    place: FilesPlace,
     key_field: String,
+}
+
+#[derive(Debug)]
+enum FilesPlace {
+    Listed(Vec<PathBuf>),
+    Folder(PathBuf),
 }
 
 impl FileSource {
@@ -42,7 +53,20 @@ impl FileSource {
     pub fn new(env: Arc<dyn Env>, paths: Vec<PathBuf>, key_field: impl Into<String>) -> FileSource {
         FileSource {
             env,
-            paths,
+            place: FilesPlace::Listed(paths),
+            key_field: key_field.into(),
+        }
+    }
+
+    /// The files of a folder, in the order of their names, and those that come into it after them.
+    pub fn of_folder(
+        env: Arc<dyn Env>,
+        folder: PathBuf,
+        key_field: impl Into<String>,
+    ) -> FileSource {
+        FileSource {
+            env,
+            place: FilesPlace::Folder(folder),
             key_field: key_field.into(),
         }
     }
@@ -50,8 +74,13 @@ impl FileSource {
 
 impl Source for FileSource {
     fn identity(&self) -> String {
-        let names = self.paths.iter().map(|path| path.display().to_string());
-        format!("files {}", names.collect::<Vec<_>>().join(", "))
+        match &self.place {
+            FilesPlace::Listed(paths) => {
+                let names = paths.iter().map(|path| path.display().to_string());
+                format!("files {}", names.collect::<Vec<_>>().join(", "))
+            }
+            FilesPlace::Folder(path) => format!("folder {}", path.display()),
+        }
     }
 
     fn grows(&self) -> bool {
@@ -62,12 +91,17 @@ impl Source for FileSource {
         false
     }
 
-    fn open(&self, _place: Option<&Value>) -> Result<Box<dyn Topic>> {
+    fn open(&self, place: Option<&Value>) -> Result<Box<dyn Topic>> {
+        let files = match &self.place {
+            FilesPlace::Listed(paths) => Files::Listed(paths.clone()),
+            FilesPlace::Folder(path) => Files::Folder(Folder::open(&*self.env, path, place)?),
+        };
         Ok(Box::new(FileTopic {
             env: Arc::clone(&self.env),
-            paths: self.paths.clone(),
+            files,
             key_field: self.key_field.clone(),
             file: None,
+            rows: None,
         }))
     }
 }
@@ -77,12 +111,46 @@ fn position(number: usize, after: u64) -> u64 {
     (number as u64) << OFFSET_BITS | after
 }
 
+/// Files by their numbers.
+enum Files {
+    Listed(Vec<PathBuf>),
+    Folder(Folder),
+}
+
+impl Files {
+    /// The number after that of the last file that may be read.
+    fn readable(&self) -> usize {
+        match self {
+            Files::Listed(paths) => paths.len(),
+            Files::Folder(folder) => folder.readable(),
+        }
+    }
+
+    fn path(&self, number: usize) -> Option<PathBuf> {
+        match self {
+            Files::Listed(paths) => paths.get(number).cloned(),
+            Files::Folder(folder) => folder.path(number),
+        }
+    }
+}
+
 struct FileTopic {
     env: Arc<dyn Env>,
-    paths: Vec<PathBuf>,
+    files: Files,
     key_field: String,
     /// The file that was read last, and its number.
     file: Option<(usize, Arc<dyn ReadFile>)>,
+    /// Its rows, and its number, if it is a file of rows.
+    rows: Option<(usize, FileRows)>,
+}
+
+/// What a file has after an offset.
+enum Found {
+    Changes(Vec<Change>),
+    /// Nothing that is read, up to this offset.
+    Nothing(u64),
+    /// Its end, or a part of a line before the end: the length of the file.
+    End(Option<u64>),
 }
 
 impl Topic for FileTopic {
@@ -91,38 +159,62 @@ impl Topic for FileTopic {
         let mut number = (position >> OFFSET_BITS) as usize;
         let mut offset = position & OFFSET_MASK;
         let mut waited = Duration::ZERO;
-        if number >= self.paths.len() {
-            return Err(Error::Source(
-                "the stored position is past the files".into(),
-            ));
-        }
         loop {
-            let (lines, length) = self.lines(number, offset, bytes_max)?;
-            if !lines.is_empty() {
-                let changes = self.changes(number, offset, &lines)?;
-                if !changes.is_empty() {
-                    return Ok(changes);
-                }
-                // Only empty lines.
-                offset += lines.len() as u64;
-                continue;
+            let readable = self.files.readable();
+            let is_empty = number == 0 && readable == 0 && matches!(self.files, Files::Folder(_));
+            if number >= readable && !is_empty {
+                return Err(Error::Source(
+                    "the stored position is past the files".into(),
+                ));
             }
-            let is_last = number + 1 == self.paths.len();
+            let found = match is_empty {
+                true => Found::End(None),
+                false => self.find(number, offset, bytes_max)?,
+            };
+            let length = match found {
+                Found::Changes(changes) => return Ok(changes),
+                Found::Nothing(after) => {
+                    offset = after;
+                    continue;
+                }
+                Found::End(length) => length,
+            };
+            let is_last = is_empty || number + 1 == readable;
             if is_last && waited < wait {
+                if waited.is_zero()
+                    && let Files::Folder(folder) = &mut self.files
+                {
+                    folder.look(&*self.env, number)?;
+                }
                 self.env.sleep(POLL);
                 waited += POLL;
                 continue;
             }
-            if let Some(change) = self.last_line(number, offset, length)? {
-                return Ok(vec![change]);
+            if let Some(length) = length {
+                if let Some(change) = self.last_line(number, offset, length)? {
+                    return Ok(vec![change]);
+                }
+                if !is_last && offset < length {
+                    return Err(self.wrong(number, offset, "the last line has no end"));
+                }
             }
             if is_last {
                 return Ok(Vec::new());
             }
-            if offset < length {
-                return Err(self.wrong(number, offset, "the last line has no end"));
-            }
             (number, offset) = (number + 1, 0);
+        }
+    }
+
+    fn place(&self) -> Option<Value> {
+        match &self.files {
+            Files::Listed(_) => None,
+            Files::Folder(folder) => Some(folder.place()),
+        }
+    }
+
+    fn stored(&mut self, place: &Value) {
+        if let Files::Folder(folder) = &mut self.files {
+            folder.set_stored(place);
         }
     }
 
@@ -133,11 +225,75 @@ impl Topic for FileTopic {
 }
 
 impl FileTopic {
+    /// What a file has after an offset: about `bytes_max` bytes, but one line or row at least.
+    fn find(&mut self, number: usize, offset: u64, bytes_max: usize) -> Result<Found> {
+        let is_open = matches!(&self.rows, Some((open, rows))
+            if *open == number && rows.offset() == offset);
+        if !is_open {
+            let file = self.file(number)?;
+            let path = self.files.path(number).unwrap_or_default();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let rows = FileRows::open(&name, &file, offset);
+            let rows = rows.map_err(|why| self.wrong(number, offset, &why))?;
+            self.rows = rows.map(|rows| (number, rows));
+        }
+        if self.rows.is_some() {
+            let changes = self.row_changes(number, bytes_max)?;
+            return Ok(match changes.is_empty() {
+                true => Found::End(None),
+                false => Found::Changes(changes),
+            });
+        }
+        let (lines, length) = self.lines(number, offset, bytes_max)?;
+        if lines.is_empty() {
+            return Ok(Found::End(Some(length)));
+        }
+        let changes = self.changes(number, offset, &lines)?;
+        Ok(match changes.is_empty() {
+            // Only empty lines.
+            true => Found::Nothing(offset + lines.len() as u64),
+            false => Found::Changes(changes),
+        })
+    }
+
+    /// The next rows of the file that is open.
+    fn row_changes(&mut self, number: usize, bytes_max: usize) -> Result<Vec<Change>> {
+        let (mut changes, mut bytes, mut row) = (Vec::new(), 0, Vec::new());
+        while bytes < bytes_max
+            && let Some((_, rows)) = &mut self.rows
+        {
+            row.clear();
+            let before = rows.offset();
+            let more = rows.next(&mut row);
+            let after = rows.offset();
+            let change = match more {
+                Ok(false) => break,
+                Ok(true) => self.change(&row),
+                Err(why) => Err(why),
+            };
+            let change = change.map_err(|why| self.wrong(number, before, &why))?;
+            bytes += change.bytes();
+            changes.push(Change {
+                position: position(number, after),
+                ..change
+            });
+        }
+        Ok(changes)
+    }
+
     fn file(&mut self, number: usize) -> Result<Arc<dyn ReadFile>> {
         match &self.file {
             Some((open, file)) if *open == number => Ok(Arc::clone(file)),
             _ => {
-                let file = self.env.open_read(&self.paths[number])?;
+                let path = self.files.path(number).unwrap_or_default();
+                let file = self.env.open_read(&path).map_err(|error| match error.kind() {
+                    ErrorKind::NotFound => Error::Source(format!(
+                        "{} is gone, and may not have been read to its end. Put it back, or empty \
+                         the sinks and remove their positions, to begin anew",
+                        path.display()
+                    )),
+                    _ => error.into(),
+                })?;
                 self.file = Some((number, Arc::clone(&file)));
                 Ok(file)
             }
@@ -239,7 +395,11 @@ impl FileTopic {
     }
 
     fn wrong(&self, number: usize, offset: u64, why: &str) -> Error {
-        let path = self.paths[number].display();
-        Error::Source(format!("{path}, line at byte {offset}: {why}"))
+        let path = self.files.path(number).unwrap_or_default();
+        let what = match path.extension().is_some_and(|end| end == "parquet") {
+            true => "after row",
+            false => "line at byte",
+        };
+        Error::Source(format!("{}, {what} {offset}: {why}", path.display()))
     }
 }

@@ -1,4 +1,5 @@
-//! A blocking HTTP client of one server: addresses, credentials, TLS, time-outs.
+//! A blocking HTTP client of a server, or of the nodes of a cluster: addresses, credentials, TLS,
+//! time-outs.
 
 use crate::sink::Failure;
 use base64::Engine;
@@ -8,6 +9,7 @@ use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig};
 
@@ -24,6 +26,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
     /// `http://HOST:PORT` or `https://HOST:PORT`, with a path before all others if there is one.
+    /// Several between commas are nodes of one cluster: if one does not answer, the next is called.
     pub url: String,
     /// The user of basic authentication, with `password_file`.
     pub user: Option<String>,
@@ -63,14 +66,17 @@ pub enum Body<'a> {
 #[derive(Clone)]
 pub struct Http {
     agent: ureq::Agent,
-    url: String,
+    /// One at least.
+    urls: Arc<[String]>,
+    /// The number of the one that is called, which all clones share.
+    turn: Arc<AtomicUsize>,
     authorization: Option<String>,
 }
 
 /// Never shows the credentials.
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("url", &self.url).finish()
+        f.debug_struct("Http").field("urls", &self.urls).finish()
     }
 }
 
@@ -94,19 +100,33 @@ impl Http {
     /// # Errors
     /// If the URL, the credentials or the certificates can't be used: a sentence that says why.
     pub fn new(env: &dyn Env, access: &Access, connections: usize) -> Result<Http, String> {
-        let url = access.url.trim_end_matches('/').to_owned();
+        let urls = access
+            .url
+            .split(',')
+            .map(|url| url.trim().trim_end_matches('/'));
+        let urls: Vec<String> = urls.map(str::to_owned).collect();
+        let url = urls.first().map(String::as_str).unwrap_or_default();
         let is_tls = url.starts_with("https://");
-        if !is_tls && !url.starts_with("http://") {
-            return Err(format!(
-                "`{url}` is not the address of a server: give http://HOST:PORT or https://HOST:PORT"
-            ));
+        for url in &urls {
+            if !url.starts_with("https://") && !url.starts_with("http://") {
+                return Err(format!(
+                    "`{url}` is not the address of a server: give http://HOST:PORT or \
+                     https://HOST:PORT"
+                ));
+            }
+            if url.starts_with("https://") != is_tls {
+                return Err(format!(
+                    "`{}` has addresses with TLS and without",
+                    access.url
+                ));
+            }
         }
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(access.timeout))
-            .max_idle_connections(connections)
+            .max_idle_connections(connections * urls.len())
             .max_idle_connections_per_host(connections)
             .proxy(None);
         match (&access.ca, is_tls) {
@@ -122,24 +142,49 @@ impl Http {
         }
         Ok(Http {
             agent: config.build().into(),
-            url,
+            urls: urls.into(),
+            turn: Arc::default(),
             authorization: authorization(env, access)?,
         })
     }
 
-    /// The server's address.
+    /// The server's address, or the first one of a cluster.
     pub fn url(&self) -> &str {
-        &self.url
+        self.urls.first().map(String::as_str).unwrap_or_default()
     }
 
-    /// Sends a request. `path` begins with a slash. Any status is an answer.
+    /// Sends a request. `path` begins with a slash. Any status is an answer. After no answer, or
+    /// one that says that the node is away, the next call goes to the next node.
     ///
     /// # Errors
     /// [`Failure::NoAnswer`] if there is no answer, or not all of it.
     pub fn call(&self, method: &str, path: &str, body: Body<'_>) -> Result<Answer, Failure> {
+        let turn = self.turn.load(Ordering::Relaxed);
+        let url = self.urls.get(turn).map(String::as_str).unwrap_or_default();
+        let answer = self.call_at(url, method, path, body);
+        let is_away = match &answer {
+            Ok(answer) => matches!(answer.status, 502..=504),
+            Err(_) => true,
+        };
+        if is_away {
+            let next = (turn + 1) % self.urls.len();
+            // Of several callers that fail, one moves on.
+            let (one, order) = (&self.turn, Ordering::Relaxed);
+            let _ = one.compare_exchange(turn, next, order, order);
+        }
+        answer
+    }
+
+    fn call_at(
+        &self,
+        url: &str,
+        method: &str,
+        path: &str,
+        body: Body<'_>,
+    ) -> Result<Answer, Failure> {
         let mut request = ureq::http::Request::builder()
             .method(method)
-            .uri(format!("{}{path}", self.url));
+            .uri(format!("{url}{path}"));
         if let Some(authorization) = &self.authorization {
             request = request.header("Authorization", authorization);
         }
@@ -155,7 +200,7 @@ impl Http {
             request = request.header("Content-Encoding", "gzip");
         }
         let no_answer =
-            |error: ureq::Error| Failure::NoAnswer(format!("no answer from {}: {error}", self.url));
+            |error: ureq::Error| Failure::NoAnswer(format!("no answer from {url}: {error}"));
         let sent = match body {
             Body::Empty => {
                 let request = request.body(()).map_err(|error| no_answer(error.into()))?;
@@ -229,4 +274,32 @@ fn trusting(env: &dyn Env, ca: &std::path::Path) -> Result<TlsConfig, String> {
         .root_certs(RootCerts::Specific(Arc::new(certificates)))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quiredb::OsEnv;
+
+    #[test]
+    fn several_addresses_are_nodes_of_one_kind() {
+        let new = |url: &str| {
+            let access = Access {
+                url: url.to_owned(),
+                timeout: Duration::from_secs(1),
+                ..Access::default()
+            };
+            Http::new(&*OsEnv::new().unwrap(), &access, 1)
+        };
+        let two = new("http://a:1/, http://b:2").unwrap();
+        assert_eq!((two.url(), &*two.urls[1]), ("http://a:1", "http://b:2"));
+        for (url, part) in [
+            ("http://a:1,b:2", "`b:2` is not the address"),
+            ("http://a:1,", "`` is not the address"),
+            ("http://a:1,https://b:2", "with TLS and without"),
+        ] {
+            let why = new(url).unwrap_err();
+            assert!(why.contains(part), "{why}");
+        }
+    }
 }

@@ -363,10 +363,10 @@ impl Coordinator<'_, '_> {
         Ok(())
     }
 
-    /// Stores where the source was when it was first read, before anything is sent: another run
-    /// that began later would not learn of what was deleted meanwhile.
+    /// Stores where the source is when it is opened, before anything is sent: another run that
+    /// began later would not learn of what was deleted meanwhile, or would number files otherwise.
     fn begin_at(&mut self, place: Option<Value>) -> Result<()> {
-        if place.is_none() || self.checkpoint.place.is_some() {
+        if place.is_none() || self.checkpoint.place == place {
             return Ok(());
         }
         self.place.clone_from(&place);

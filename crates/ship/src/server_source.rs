@@ -18,22 +18,41 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct ServerSource {
     http: Http,
+    /// How the file of the pipe names it, which may be an alias.
     collection: String,
+    /// What is read.
+    reads: String,
 }
 
 impl ServerSource {
     /// The collection of this name, at a server of Quire.
     pub fn new(http: Http, collection: impl Into<String>) -> ServerSource {
+        let collection = collection.into();
         ServerSource {
             http,
-            collection: collection.into(),
+            reads: collection.clone(),
+            collection,
         }
     }
 }
 
+/// Whether two addresses are of one server, as far as they say it.
+fn is_same_server(one: &str, other: &str) -> bool {
+    let plain = |url: &str| {
+        let url = url.trim_end_matches('/').to_ascii_lowercase();
+        url.replacen("://localhost", "://127.0.0.1", 1)
+    };
+    plain(one) == plain(other)
+}
+
+/// The name of the collection that the answer to `_stats` is about, and what is said of it.
+fn of_stats(answer: &Value) -> Option<(&String, &Value)> {
+    answer["indices"].as_object()?.iter().next()
+}
+
 impl ServerSource {
     fn get(&self, what: &str) -> Result<Answer> {
-        let path = format!("/{}/{what}", segment(&self.collection));
+        let path = format!("/{}/{what}", segment(&self.reads));
         let answer = self.http.call("GET", &path, Body::Empty);
         answer.map_err(|failure| Error::SourceAway(failure.reason().to_owned()))
     }
@@ -69,10 +88,30 @@ impl Source for ServerSource {
         true
     }
 
+    fn collection_at(&self, url: &str) -> Result<Option<String>> {
+        if !is_same_server(self.http.url(), url) {
+            return Ok(None);
+        }
+        let answer = self.get("_stats/docs")?;
+        match answer.status {
+            200 => Ok(of_stats(&answer.json()).map(|(name, _)| name.clone())),
+            404 => Ok(None),
+            _ => Err(Error::SourceAway(answer.excerpt())),
+        }
+    }
+
+    fn of_collection(&self, name: &str) -> Option<Box<dyn Source>> {
+        Some(Box::new(ServerSource {
+            http: self.http.clone(),
+            collection: self.collection.clone(),
+            reads: name.to_owned(),
+        }))
+    }
+
     fn open(&self, place: Option<&Value>) -> Result<Box<dyn Topic>> {
         let mut topic = ServerTopic {
             http: self.http.clone(),
-            path: format!("/{}", segment(&self.collection)),
+            path: format!("/{}", segment(&self.reads)),
             partitions: 0,
             is_checked: false,
             identity: None,
@@ -126,8 +165,7 @@ impl ServerTopic {
     /// Which collection has the name now.
     fn identity(&self) -> Result<Option<String>> {
         let stats = self.get("_stats/docs")?.json();
-        let mut of_name = stats["indices"].as_object().into_iter().flatten();
-        let uuid = of_name.next().and_then(|(_, stats)| stats["uuid"].as_str());
+        let uuid = of_stats(&stats).and_then(|(_, stats)| stats["uuid"].as_str());
         Ok(uuid.map(str::to_owned))
     }
 
@@ -201,5 +239,25 @@ impl Topic for ServerTopic {
 
     fn place(&self) -> Option<Value> {
         self.identity.as_deref().map(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_server_are_told_as_far_as_they_say_it() {
+        let here = "http://127.0.0.1:9200";
+        for same in [here, "http://127.0.0.1:9200/", "HTTP://LOCALHOST:9200"] {
+            assert!(is_same_server(here, same), "{same}");
+        }
+        for other in [
+            "http://127.0.0.1:9201",
+            "https://127.0.0.1:9200",
+            "http://a:9200",
+        ] {
+            assert!(!is_same_server(here, other), "{other}");
+        }
     }
 }

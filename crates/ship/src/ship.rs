@@ -10,8 +10,8 @@ use crate::sink::Sink;
 use crate::topic::Source;
 use crate::tuner::Tuner;
 use parking_lot::Mutex;
-use quire_env::{Env, ErrorKind};
-use std::path::PathBuf;
+use quire_env::{Env, ErrorKind, FileLock};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -56,16 +56,7 @@ pub fn ship(
     observe: &(dyn Fn(&Progress) + Sync),
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Result<Progress>>> {
-    env.create_dir_all(&options.state)?;
-    let _lock = env.lock_dir(&options.state).map_err(|error| {
-        if error.kind() == ErrorKind::Locked {
-            return Error::Config(format!(
-                "{} is in use: another process ships with these positions",
-                options.state.display()
-            ));
-        }
-        error.into()
-    })?;
+    let _lock = lock_state(&**env, &options.state)?;
     thread::scope(|scope| {
         let lanes = targets.iter().map(|target| {
             let lane = thread::Builder::new().name(target.name.clone());
@@ -83,11 +74,28 @@ pub fn ship(
     })
 }
 
+/// Makes the folder of positions, and has it for this process alone.
+///
+/// # Errors
+/// If another process has it, or it can't be made.
+pub(crate) fn lock_state(env: &dyn Env, state: &Path) -> Result<Box<dyn FileLock>> {
+    env.create_dir_all(state)?;
+    env.lock_dir(state).map_err(|error| {
+        if error.kind() == ErrorKind::Locked {
+            return Error::Config(format!(
+                "{} is in use: another process ships with these positions",
+                state.display()
+            ));
+        }
+        error.into()
+    })
+}
+
 /// The stored position of a sink; none if it was never shipped to.
 ///
 /// # Errors
 /// Of the file.
-pub fn status(env: &dyn Env, state: &std::path::Path, sink: &str) -> Result<Option<Checkpoint>> {
+pub fn status(env: &dyn Env, state: &Path, sink: &str) -> Result<Option<Checkpoint>> {
     Checkpoint::load(env, &Checkpoint::path(state, sink))
 }
 

@@ -51,6 +51,30 @@ pub trait Source: Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// The collection that it reads, by its own name, if it is one of the server at `url`.
+    ///
+    /// # Errors
+    /// As [`count`](Source::count).
+    fn collection_at(&self, _url: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// The same source, which reads the collection of this name of its server, whatever an alias
+    /// stands for by then.
+    fn of_collection(&self, _name: &str) -> Option<Box<dyn Source>> {
+        None
+    }
+
+    /// Has the source hold for a second reader what it holds for the one at this place, so that
+    /// both go on from there. Returns the place of the second, the same each time until it is
+    /// released; none if the source no longer has what comes after `place`.
+    ///
+    /// # Errors
+    /// As [`count`](Source::count).
+    fn fork(&self, place: &Value) -> Result<Option<Value>> {
+        Ok(Some(place.clone()))
+    }
+
     /// A new reader, at the beginning, or where another one was when it gave this
     /// [`place`](Topic::place).
     ///

@@ -13,8 +13,8 @@ use dashboard::Dashboard;
 use lanes::Lanes;
 use parking_lot::Mutex;
 use quire_ship::{
-    CollectionSource, Failure, PipeConfig, Progress, Server, ShipOptions, SinkConfig, Source,
-    Target, ship, status,
+    CollectionSource, Failure, PipeConfig, Progress, Retried, Server, ShipOptions, SinkConfig,
+    Source, Target, retry, ship, status,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,8 @@ Examples:
   quire pipe check tracks.toml       what it says, and whether the servers answer
   quire pipe run tracks.toml         until interrupted
   quire pipe run tracks.toml --once  until all sinks are level
-  quire pipe status tracks.toml      the stored positions")]
+  quire pipe status tracks.toml      the stored positions
+  quire pipe retry tracks.toml       sends again what sinks refused")]
 pub(crate) struct Pipe {
     #[command(subcommand)]
     what: What,
@@ -70,6 +71,14 @@ enum What {
         #[arg(long, value_name = "HOST:PORT")]
         listen: Option<String>,
     },
+    /// Send dead letters again: documents that a sink refused, after what was wrong is mended
+    Retry {
+        /// The file of the pipe
+        file: PathBuf,
+        /// Only those of this sink
+        #[arg(long, value_name = "NAME")]
+        sink: Option<String>,
+    },
     /// Show the stored position of each sink
     Status {
         /// The file of the pipe
@@ -87,6 +96,7 @@ impl Pipe {
                 every,
                 listen,
             } => run(context, &file, once, Duration::from_secs(every), listen),
+            What::Retry { file, sink } => retry_letters(context, &file, sink.as_deref()),
             What::Status { file } => show_status(context, &file),
         }
     }
@@ -180,7 +190,8 @@ fn sink_server(
 
 #[cfg(feature = "kafka")]
 fn kafka_sink(context: &Context, sink: &SinkConfig) -> Result<quire_kafka::KafkaSink> {
-    let options = quire_kafka::KafkaSinkOptions::new(sink).map_err(failed)?;
+    let options = quire_kafka::KafkaSinkOptions::new(&*context.env, sink);
+    let options = options.map_err(failed)?;
     quire_kafka::KafkaSink::new(context.env.clone(), options).map_err(failed)
 }
 
@@ -216,19 +227,29 @@ impl Opened {
 }
 
 pub(super) fn open_source(context: &Context, config: &PipeConfig) -> Result<Opened> {
-    if let Some(kind) = &config.source.kind {
-        return named_source(context, config, kind).map(Opened::There);
+    if let Some(kind) = config.source.kind.as_ref().filter(|kind| *kind != "http") {
+        let source = named_source(context, config, kind)?;
+        let source = config.source.mapped(&*context.env, source);
+        return source.map(Opened::There).map_err(failed);
     }
     let source = config.source.open(&context.env).map_err(failed)?;
     let (directory, collection) = (&config.source.directory, &config.source.collection);
     match (source, directory, collection) {
-        (Some(source), ..) => Ok(Opened::There(source)),
+        (Some(source), ..) => config
+            .source
+            .mapped(&*context.env, source)
+            .map(Opened::There)
+            .map_err(failed),
         (None, Some(directory), Some(name)) => {
             let database = database::open_existing(context, directory)?;
             let collection = database::collection(&database, directory, name)?;
             let identity = format!("{}/{name}", directory.display());
+            let source = Box::new(CollectionSource::new(collection, identity, false));
             Ok(Opened::Directory {
-                source: Box::new(CollectionSource::new(collection, identity, false)),
+                source: config
+                    .source
+                    .mapped(&*context.env, source)
+                    .map_err(failed)?,
                 _database: database,
             })
         }
@@ -255,7 +276,8 @@ fn named_source(context: &Context, config: &PipeConfig, kind: &str) -> Result<Bo
         }
         #[cfg(feature = "kafka")]
         "kafka" => {
-            let options = quire_kafka::KafkaOptions::new(&config.source).map_err(failed)?;
+            let options = quire_kafka::KafkaOptions::new(&*context.env, &config.source);
+            let options = options.map_err(failed)?;
             Ok(Box::new(quire_kafka::KafkaSource::new(options)))
         }
         _ => Err(Error::Usage(format!(
@@ -281,6 +303,15 @@ fn run(
     }
     let opened = open_source(context, &config)?;
     let source = opened.source();
+    for sink in &config.sinks {
+        if sink.is_read_by(&*context.env, source).map_err(failed)? {
+            return Err(Error::Usage(format!(
+                "sink {:?} is the collection that [source] reads. Such a file is for `quire \
+                 reindex` only",
+                sink.name
+            )));
+        }
+    }
     let targets = config.sinks.iter().map(|sink| target(context, sink));
     let targets: Vec<Target> = targets.collect::<Result<_>>()?;
     let options = ShipOptions {
@@ -419,6 +450,58 @@ fn print_end(out: &mut Output, progress: &Progress) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Sends the dead letters of all sinks again, or of the one named.
+fn retry_letters(context: &mut Context, file: &Path, only: Option<&str>) -> Result<()> {
+    let config = read(context, file)?;
+    let is_named = |sink: &&SinkConfig| only.is_none_or(|name| sink.name == name);
+    let sinks: Vec<&SinkConfig> = config.sinks.iter().filter(is_named).collect();
+    if let (Some(name), true) = (only, sinks.is_empty()) {
+        return Err(Error::Usage(format!("no sink is named {name:?}")));
+    }
+    let mut refused = 0;
+    for sink in sinks {
+        let Some(retried) = retry_of(context, &config, sink)? else {
+            continue;
+        };
+        refused += retried.refused;
+        if context.out.is_json() {
+            let line = json!({"event": "retried", "sink": sink.name, "sent": retried.sent,
+                "had": retried.had, "refused": retried.refused});
+            context.out.json_line(&line)?;
+            continue;
+        }
+        context.out.line(format_args!(
+            "{}: sent {}; {} were there in a later version, {} refused again",
+            sink.name,
+            counted(retried.sent, "dead letter", "dead letters"),
+            count(retried.had),
+            count(retried.refused)
+        ))?;
+    }
+    match refused {
+        0 => Ok(()),
+        _ => Err(Error::Reported),
+    }
+}
+
+/// What became of the dead letters of a sink; none if it can have none that are sent again.
+fn retry_of(
+    context: &mut Context,
+    config: &PipeConfig,
+    sink: &SinkConfig,
+) -> Result<Option<Retried>> {
+    if sink.index.is_none() {
+        return Ok(None);
+    }
+    let (env, target) = (context.env.clone(), target(context, sink)?);
+    let out = Mutex::new(&mut context.out);
+    let observe = |progress: &Progress| {
+        report(&mut out.lock(), None, progress);
+    };
+    let retried = retry(&env, &target, &config.state(), &observe, &|| false);
+    retried.map(Some).map_err(failed)
 }
 
 fn show_status(context: &mut Context, file: &Path) -> Result<()> {

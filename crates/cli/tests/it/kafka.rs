@@ -96,7 +96,7 @@ fn quire_equals_the_table_behind_a_topic_though_the_pipes_and_the_broker_are_kil
 }
 
 /// A document of the table as the line of its row.
-fn row(document: &Value) -> String {
-    let length = document["s"].as_str().unwrap().len();
+pub(super) fn row(document: &Value) -> String {
+    let length = document["s"].as_str().unwrap().chars().count();
     format!("{}\t{}\t{length}", document["id"], document["v"])
 }

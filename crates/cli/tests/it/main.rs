@@ -13,6 +13,7 @@ mod backup;
 mod broker;
 mod demo;
 mod documents;
+mod everything;
 #[path = "../../../ship/tests/it/free_port.rs"]
 mod free_port;
 mod kafka;
@@ -25,6 +26,7 @@ mod pipe;
 mod postgres;
 #[path = "../../../postgres/tests/it/server.rs"]
 mod postgres_server;
+mod proxy;
 mod query;
 mod remote;
 mod serve;

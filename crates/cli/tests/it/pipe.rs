@@ -1,6 +1,7 @@
 //! pipe: check, run, status, and mistakes in the file.
 
 use crate::Quire;
+use crate::serve::Server;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -199,4 +200,48 @@ fn a_terminal_gets_a_dashboard_and_the_result() {
     ] {
         assert!(screen.contains(part), "{part:?} is not in {screen:?}");
     }
+}
+
+#[test]
+fn a_sink_that_is_its_own_source_is_refused_and_letters_are_sent_again() {
+    let quire = Quire::new();
+    let server = Server::start_of(&quire, "served", &[]);
+    let sink = format!(
+        "[[sink]]\nname = \"s\"\nkind = \"quire\"\nurl = \"http://{}\"\nindex = \"songs\"\n",
+        server.address
+    );
+    // No key of a collection is that long.
+    let long = "k".repeat(70_000);
+    quire.file(
+        "in.ndjson",
+        format!("{{\"_id\":\"{long}\"}}\n{{\"_id\":1}}\n"),
+    );
+    quire.file(
+        "in.toml",
+        format!("[source]\nfiles = [\"in.ndjson\"]\n{sink}"),
+    );
+    quire.ok(&["pipe", "run", "in.toml", "--once"]);
+    let words = ["sent 1 dead letter", "1 refused again"];
+    let retried = quire.run(&["pipe", "retry", "in.toml"]);
+    assert_eq!(retried.code, 1);
+    assert!(
+        words.iter().all(|word| retried.stdout.contains(word)),
+        "{retried:?}"
+    );
+    quire.fails(
+        &["pipe", "retry", "in.toml", "--sink", "t"],
+        2,
+        &["no sink is named \"t\""],
+    );
+    quire.file("in.toml.state/s.dead.ndjson", "");
+    let retried = quire.ok(&["pipe", "retry", "in.toml", "--json"]);
+    let retried: Value = serde_json::from_str(retried.lines().last().unwrap()).unwrap();
+    assert_eq!(retried["sent"], json!(0));
+
+    let url = server.address.replace("127.0.0.1", "localhost");
+    let source = format!("[source]\nurl = \"http://{url}\"\ncollection = \"songs\"\n");
+    quire.file("own.toml", format!("{source}{sink}"));
+    let words = ["sink \"s\" is the collection that [source] reads"];
+    quire.fails(&["pipe", "run", "own.toml", "--once"], 2, &words);
+    server.stop("TERM");
 }

@@ -2,7 +2,7 @@
 //! so, where there is none.
 
 use super::Quire;
-use super::kills::kill_again_and_again;
+use super::kills::{kill_again_and_again, run};
 use super::mariadb::documents;
 use super::postgres_server::Postgres;
 use super::serve::Server;
@@ -515,10 +515,24 @@ fn a_reindex_leaves_no_slot_though_it_is_killed_and_keeps_that_of_the_pipe() {
     quire.ok(&["pipe", "run", &file, "--once"]);
     assert_eq!(count(), 15_000);
 
-    // An old index begins where the pipe is: that slot stays the pipe's.
+    // The old index has a copy of the pipe's slot, so the pipe goes on beside all of it.
+    let mut running = run(&quire, &file);
     quire.ok(&["reindex", "run", &file]);
     quire.ok(&["reindex", "switch", &file]);
+    assert_eq!(number(slots()), 4, "of two sinks and two indexes");
+    server.sql("DELETE FROM t WHERE id > 10000");
+    server.sql("UPDATE t SET s = 'y' WHERE id <= 100");
     quire.ok(&["reindex", "rollback", &file]);
+    assert_eq!(count(), 10_000);
+    server.sql("DELETE FROM t WHERE id > 9000");
+    while count() != 9_000 {
+        assert!(running.try_wait().unwrap().is_none(), "the pipe ended");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let done = quire.run(&["pipe", "run", &file, "--once"]);
+    assert!(done.code == 0, "{done:?}");
     quire.ok(&["reindex", "clean", &file, "--drop"]);
     assert_eq!(number(slots()), 2);
     served.stop("TERM");

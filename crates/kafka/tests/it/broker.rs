@@ -7,9 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// Where Kafka has what logs in.
+const LOGINS: &str = "org.apache.kafka.common.security";
+
 /// A running broker; it ends with the value.
 pub(crate) struct Broker {
     pub(crate) port: u16,
+    /// Where the user `quire` logs in, with the password `secret`.
+    pub(crate) login_port: u16,
     home: PathBuf,
     directory: TempDir,
     child: Option<Child>,
@@ -23,16 +28,25 @@ impl Broker {
             println!("skipped: no Kafka; set KAFKA_HOME to its folder, which has a folder libs");
             return None;
         };
-        let (port, controller) = (free_port(), free_port());
+        let (port, controller, login_port) = (free_port(), free_port(), free_port());
         let directory = TempDir::new().unwrap();
         let path = directory.path();
         let settings = format!(
             "process.roles=broker,controller\nnode.id=1\n\
              controller.quorum.voters=1@127.0.0.1:{controller}\n\
-             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},LOGIN://127.0.0.1:{login_port},\
+             CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port},LOGIN://127.0.0.1:{login_port}\n\
              controller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\n\
-             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,\
+             LOGIN:SASL_PLAINTEXT\n\
+             listener.name.login.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512\n\
+             listener.name.login.plain.sasl.jaas.config={LOGINS}.plain.PlainLoginModule required \
+             user_quire=\"secret\";\n\
+             listener.name.login.scram-sha-256.sasl.jaas.config={LOGINS}.scram.ScramLoginModule \
+             required;\n\
+             listener.name.login.scram-sha-512.sasl.jaas.config={LOGINS}.scram.ScramLoginModule \
+             required;\n\
              log.dirs={}\noffsets.topic.replication.factor=1\n\
              transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
              log.cleaner.dedupe.buffer.size=16777216\n",
@@ -41,6 +55,7 @@ impl Broker {
         std::fs::write(path.join("server.properties"), settings).unwrap();
         let mut broker = Broker {
             port,
+            login_port,
             home,
             directory,
             child: None,
@@ -48,6 +63,10 @@ impl Broker {
         let settings = broker.settings();
         let mut format = broker.java("kafka.tools.StorageTool");
         format.args(["format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", &settings]);
+        for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-512"] {
+            let user = format!("{mechanism}=[name=quire,password=secret]");
+            format.args(["--add-scram", &user]);
+        }
         let done = format.output().unwrap();
         assert!(done.status.success(), "{done:?}");
         broker.run();

@@ -15,8 +15,11 @@ mod sink;
 
 use broker::Broker;
 use quire_env::{Env, OsEnv};
-use quire_kafka::{KafkaOptions, KafkaSource};
-use quire_ship::{Error, NdjsonSink, Progress, ShipOptions, SourceConfig, Target, ship};
+use quire_kafka::{KafkaOptions, KafkaSink, KafkaSinkOptions, KafkaSource};
+use quire_ship::{
+    Change, Error, NdjsonSink, Progress, ShipOptions, Sink, SinkConfig, SourceConfig, Target,
+    Verdict, ship,
+};
 use rskafka::client::partition::{Compression, UnknownTopicHandling};
 use rskafka::client::{Client, ClientBuilder};
 use rskafka::record::Record;
@@ -107,7 +110,7 @@ impl Pipe {
     }
 
     fn run(&self, once: bool, stop: &AtomicBool) -> Result<Progress, Error> {
-        let source = KafkaSource::new(KafkaOptions::new(&self.source)?);
+        let source = KafkaSource::new(KafkaOptions::new(&*self.env, &self.source)?);
         let sink = NdjsonSink::new(
             Arc::clone(&self.env),
             self.folder.path().join("out"),
@@ -279,4 +282,59 @@ fn what_retention_took_and_what_is_no_document_stops_the_run_with_its_place() {
     producer.create(1);
     let anew = pipe.once().unwrap_err().to_string();
     assert!(anew.contains("it was made anew"), "{anew}");
+}
+
+#[test]
+fn a_user_logs_in_and_one_that_is_refused_ends_the_run() {
+    let Some(broker) = Broker::start() else {
+        return;
+    };
+    let producer = Producer::new(&broker);
+    producer.create(1);
+    producer.send(0, &[("a", Some("{}"))], Compression::NoCompression);
+    let mut pipe = Pipe::new(&broker);
+    let password = pipe.folder.path().join("password");
+    std::fs::write(&password, "secret\n").unwrap();
+    pipe.source.url = Some(format!("kafka://127.0.0.1:{}", broker.login_port));
+    pipe.source.user = Some("quire".to_owned());
+    pipe.source.password_file = Some(password.clone());
+    for (mechanism, key) in [
+        (None, "b"),
+        (Some("scram-sha-256"), "c"),
+        (Some("plain"), "d"),
+    ] {
+        pipe.source.sasl = mechanism.map(str::to_owned);
+        // Changes of the topic are written by a user too.
+        let sink = SinkConfig {
+            name: "topic".to_owned(),
+            url: pipe.source.url.clone(),
+            topic: pipe.source.topic.clone(),
+            sasl: pipe.source.sasl.clone(),
+            user: pipe.source.user.clone(),
+            password_file: pipe.source.password_file.clone(),
+            ..SinkConfig::default()
+        };
+        let options = KafkaSinkOptions::new(&*pipe.env, &sink).unwrap();
+        let sink = KafkaSink::new(Arc::clone(&pipe.env), options).unwrap();
+        sink.begin(None).unwrap();
+        let change = Change {
+            partition: 0,
+            position: 1,
+            time_micros: 0,
+            key: key.into(),
+            document: Some("{}".into()),
+        };
+        assert_eq!(sink.send(&[&change]).unwrap(), [Verdict::Done]);
+        pipe.once().unwrap();
+        assert!(pipe.documents().contains_key(key), "{mechanism:?}");
+    }
+    std::fs::write(&password, "wrong").unwrap();
+    for mechanism in ["scram-sha-512", "plain"] {
+        pipe.source.sasl = Some(mechanism.to_owned());
+        let error = pipe.once().unwrap_err().to_string();
+        assert!(
+            error.contains("SaslAuthenticationFailed"),
+            "{mechanism}: {error}"
+        );
+    }
 }

@@ -70,7 +70,7 @@ impl Pipe {
 
     fn run(&self, once: bool, stop: &AtomicBool) -> Result<Progress, Error> {
         let source = FileSource::new(Arc::clone(&self.env), vec![self.path()], "_id");
-        let options = KafkaSinkOptions::new(&self.sink)?;
+        let options = KafkaSinkOptions::new(&*self.env, &self.sink)?;
         let sink = KafkaSink::new(Arc::clone(&self.env), options)?;
         let target = self.sink.target_of(Arc::new(sink));
         let options = ShipOptions {
@@ -114,7 +114,7 @@ fn records(broker: &Broker) -> Vec<Change> {
         topic: Some(TOPIC.to_owned()),
         ..SourceConfig::default()
     };
-    let source = KafkaSource::new(KafkaOptions::new(&source).unwrap());
+    let source = KafkaSource::new(KafkaOptions::new(&*OsEnv::new().unwrap(), &source).unwrap());
     let mut topic = source.open(None).unwrap();
     let (mut all, mut cursor) = (Vec::new(), Cursor::default());
     loop {

@@ -127,13 +127,7 @@ impl Reindex {
         };
         let cluster = self.cluster(LOOK_ATTEMPTS, &caller)?;
         let server = cluster.server()?;
-        let facts = facts::read(
-            &cluster,
-            &server,
-            &self.config,
-            self.alias(),
-            source.identity(),
-        )?;
+        let facts = facts::read(&cluster, &server, &self.config, self.alias(), source)?;
         let mut plan = decide(&facts, &self.config);
         let (history, _) = Journal::look(&*self.env, &self.folder, 0)?;
         if let Some(begin) = &history.begin {
@@ -160,15 +154,22 @@ impl Reindex {
         let caller = Caller { observe, stop };
         self.command(&caller, |session| {
             if session.history().begin.is_none() {
-                let (alias, identity) = (self.alias(), source.identity());
                 let Session {
                     cluster, server, ..
                 } = &*session;
-                let facts = facts::read(cluster, server, &self.config, alias, identity)?;
+                let facts = facts::read(cluster, server, &self.config, self.alias(), source)?;
                 let begin = decide(&facts, &self.config).begin;
                 session.record(Record::Begin(Box::new(begin)))?;
             }
-            build::run(session, source)
+            let own = session.own(source);
+            if own.is_some() && session.history().moved.is_some() {
+                return Err(Error::Reindex(
+                    "the alias was switched, and clients write to the new index since: `quire \
+                     reindex clean --drop` ends this reindex"
+                        .to_owned(),
+                ));
+            }
+            build::run(session, own.as_deref().unwrap_or(source))
         })
     }
 
@@ -193,14 +194,16 @@ impl Reindex {
             // Between two commands.
             let looked = self.command(&caller, |session| {
                 let begin = session.begun(Some(source))?;
-                if let Some(old) = &begin.old {
+                // An index needs nothing of what it has itself.
+                let old = begin.old.filter(|_| !begin.is_own);
+                if let Some(old) = &old {
                     seed(session, source, old)?;
                 }
-                let both = begin.old.into_iter().chain([begin.new]);
+                let both: Vec<_> = old.into_iter().chain([begin.new]).collect();
                 let journal_bytes = Journal::bytes(&*self.env, &self.folder);
-                Ok((both.collect::<Vec<_>>(), journal_bytes))
+                Ok((both, journal_bytes, session.own(source)))
             });
-            let (indexes, journal_bytes) = match looked {
+            let (indexes, journal_bytes, own) = match looked {
                 Err(Error::InUse(_)) => {
                     if stop() {
                         return Err(Error::Stopped);
@@ -219,7 +222,7 @@ impl Reindex {
             let positions = positions(&self.folder);
             match follow(
                 &self.env,
-                source,
+                own.as_deref().unwrap_or(source),
                 &targets,
                 &positions,
                 observe,
@@ -246,7 +249,8 @@ impl Reindex {
     ) -> Result<String> {
         let caller = Caller { observe, stop };
         self.command(&caller, |session| {
-            switch::switch(session, source, even_unverified)
+            let own = session.own(source);
+            switch::switch(session, own.as_deref().unwrap_or(source), even_unverified)
         })
     }
 

@@ -8,6 +8,7 @@ use crate::bulk_sink::Server;
 use crate::error::{Error, Result};
 use crate::http::segment;
 use crate::reindex_config::ReindexConfig;
+use crate::topic::Source;
 use serde_json::{Value, json};
 
 const INDEX_FILE_BYTES_MAX: u64 = 16 << 20;
@@ -25,10 +26,16 @@ pub(crate) fn read(
     server: &Server,
     config: &ReindexConfig,
     alias: &str,
-    source: String,
+    source: &dyn Source,
 ) -> Result<Facts> {
     let is_quire = server.flavor == "quire";
     let present = present(cluster, alias)?;
+    let is_own = match &present {
+        Some(present) => {
+            source.collection_at(cluster.http.url())?.as_deref() == Some(&*present.index)
+        }
+        None => false,
+    };
     let new = free_name(cluster, alias, present.as_ref())?;
     let (mut transient, mut effective, mut disks) = (Flat::new(), Flat::new(), Vec::new());
     let (mut nodes, mut data_nodes) = (1, 1);
@@ -41,7 +48,8 @@ pub(crate) fn read(
         (nodes, data_nodes) = (count("number_of_nodes"), count("number_of_data_nodes"));
     }
     Ok(Facts {
-        source,
+        source: source.identity(),
+        is_own,
         url: cluster.http.url().to_owned(),
         server: server.clone(),
         nodes,

@@ -19,6 +19,10 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 const LOCK_WAIT: Duration = Duration::from_secs(120);
 const LOCK_CHECK: Duration = Duration::from_millis(200);
 
+/// A wait for a source that does not answer, and how often.
+const SOURCE_WAIT: Duration = Duration::from_secs(1);
+const SOURCE_ATTEMPTS: u32 = 60;
+
 /// An index as a target of its own, whose name names its position.
 pub(crate) fn target(env: &Arc<dyn Env>, sink: &SinkConfig, index: &str) -> Result<Target> {
     let of_index = SinkConfig {
@@ -82,9 +86,10 @@ pub(crate) fn wait_for_positions(session: &Session<'_>, positions: &Path) -> Res
 
 /// Gives an index that a pipe shipped to the pipe's position, if it has none of its own. All up to
 /// there is in it. Without a pipe it begins at the begin, which versions make harmless.
+/// What the source holds for the pipe stays the pipe's: the index gets a fork of it.
 ///
 /// # Errors
-/// Of the files.
+/// Of the files; of the source, also if it does not answer.
 pub(crate) fn seed(session: &Session<'_>, source: &dyn Source, index: &str) -> Result<()> {
     let env = &**session.env;
     let positions = session.positions();
@@ -94,9 +99,36 @@ pub(crate) fn seed(session: &Session<'_>, source: &dyn Source, index: &str) -> R
         return Ok(());
     }
     let of_pipe = Checkpoint::path(session.pipe_state, &session.sink.name);
-    match Checkpoint::load(env, &of_pipe)? {
-        Some(mut stored) if stored.source == source.identity() => stored.store(env, &own),
-        _ => Ok(()),
+    let stored = Checkpoint::load(env, &of_pipe)?;
+    let Some(mut stored) = stored.filter(|stored| stored.source == source.identity()) else {
+        return Ok(());
+    };
+    if let Some(place) = &stored.place {
+        let forked = patiently(session, || source.fork(place))?;
+        let Some(forked) = forked else { return Ok(()) };
+        stored.place = Some(forked);
+    }
+    stored.store(env, &own)
+}
+
+/// Calls a source until it answers, for a minute at most.
+///
+/// # Errors
+/// Of the source.
+pub(crate) fn patiently<T>(
+    session: &Session<'_>,
+    mut call: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let mut failed = 0;
+    loop {
+        match call() {
+            Err(Error::SourceAway(why)) if failed < SOURCE_ATTEMPTS => {
+                failed += 1;
+                session.waits(format!("the source: {why}"));
+                session.cluster.wait(SOURCE_WAIT)?;
+            }
+            done => return done,
+        }
     }
 }
 

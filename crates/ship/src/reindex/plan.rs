@@ -29,6 +29,8 @@ pub(crate) struct Present {
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) source: String,
+    /// The source is the index behind the alias.
+    pub(crate) is_own: bool,
     pub(crate) url: String,
     pub(crate) server: Server,
     pub(crate) nodes: u64,
@@ -149,6 +151,7 @@ pub(crate) fn decide(facts: &Facts, config: &ReindexConfig) -> Plan {
         url: facts.url.clone(),
         alias: facts.alias.clone(),
         old: facts.present.as_ref().map(|present| present.index.clone()),
+        is_own: facts.is_own,
         new: facts.new.clone(),
         settings,
         mappings,
@@ -255,6 +258,13 @@ fn warnings(facts: &Facts, disks: &[PlannedDisk], replicas: u64, is_quire: bool)
             facts.data_nodes
         ));
     }
+    if facts.is_own {
+        warnings.push(format!(
+            "{} is built from what {} stands for: a switch refuses writes for a moment, and there \
+             is no rollback after it",
+            facts.new, facts.alias
+        ));
+    }
     if facts.present.is_none() && facts.index_file.is_none() && !is_quire {
         warnings.push(format!(
             "there is no index behind {}, and no index_file: the cluster will guess the mappings",
@@ -338,6 +348,7 @@ mod tests {
         };
         Facts {
             source: "db/tracks".to_owned(),
+            is_own: false,
             url: "http://es".to_owned(),
             server: Server {
                 flavor: "elasticsearch",

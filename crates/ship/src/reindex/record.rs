@@ -87,6 +87,9 @@ pub(crate) struct Begin {
     pub(crate) alias: String,
     /// The index behind it.
     pub(crate) old: Option<String>,
+    /// Whether the source is the old index itself, which clients write to by the alias.
+    #[serde(default)]
+    pub(crate) is_own: bool,
     /// The index that is built.
     pub(crate) new: String,
     /// Settings of the new index in the end.

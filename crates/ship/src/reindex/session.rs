@@ -94,6 +94,13 @@ impl Session<'_> {
         }
     }
 
+    /// The source by the old index's own name, if it is that index: the alias that may name it
+    /// moves.
+    pub(crate) fn own(&self, source: &dyn Source) -> Option<Box<dyn Source>> {
+        let begin = self.history().begin.as_ref().filter(|begin| begin.is_own)?;
+        source.of_collection(begin.old.as_ref()?)
+    }
+
     /// The folder of positions of indexes that a reindex follows into.
     pub(crate) fn positions(&self) -> PathBuf {
         positions(self.folder)

@@ -11,6 +11,7 @@ pub(crate) type Flat = BTreeMap<String, Value>;
 pub(crate) const PARTITIONS: &str = "quire.partitions";
 pub(crate) const REPLICAS: &str = "index.number_of_replicas";
 pub(crate) const SHARDS: &str = "index.number_of_shards";
+pub(crate) const BLOCKS_WRITE: &str = "index.blocks.write";
 pub(crate) const AUTO_EXPAND: &str = "index.auto_expand_replicas";
 pub(crate) const RECOVERIES: &str = "cluster.routing.allocation.node_concurrent_recoveries";
 pub(crate) const RECOVERY_BYTES: &str = "indices.recovery.max_bytes_per_sec";

@@ -1,9 +1,10 @@
 //! Moves the alias to the new index, and back.
 
 use super::follow::{level, seed};
-use super::record::{Record, Step};
+use super::record::{Begin, Place, Record, Step};
 use super::session::Session;
-use super::set::put_back_all;
+use super::set::{put_back_all, set};
+use super::settings::{BLOCKS_WRITE, Flat};
 use crate::error::{Error, Result};
 use crate::topic::Source;
 use serde_json::{Map, Value, json};
@@ -11,6 +12,9 @@ use std::time::Duration;
 
 /// How long to wait before an alias that did not move is moved again.
 const ALIAS_CHECK: Duration = Duration::from_secs(1);
+
+/// How long a server may take, after it refuses writes, for those that it began before.
+const WRITES_WAIT: Duration = Duration::from_millis(500);
 
 /// Moves the alias to the new index, once that is level with the source. Without `even_unverified`
 /// only after it was found equal to the source. Returns its name.
@@ -36,7 +40,14 @@ pub(crate) fn switch(
         )));
     }
     put_back_all(session)?;
+    if begin.is_own && session.cluster.alias(&begin.alias)?.keys().eq([&begin.new]) {
+        // What is shipped now might take the place of what clients wrote since it moved.
+        return Ok(begin.new);
+    }
     level(session, source, &begin.new)?;
+    if begin.is_own {
+        return switch_own(session, source, &begin).map(|()| begin.new);
+    }
     session.cluster.refresh(&begin.new)?;
     if let Some(old) = &begin.old {
         // What a pipe ships from now on goes to the new index.
@@ -44,6 +55,37 @@ pub(crate) fn switch(
     }
     move_to(session, source, begin.old.as_deref(), &begin.new)?;
     Ok(begin.new)
+}
+
+/// Switches from an index that is the source itself. A client that writes by the alias may write a
+/// document to the new index at once when the alias moves; an earlier change of it that is shipped
+/// after that would take its place, as its version is the higher one. So writes to the old index
+/// are refused until the alias moved, and nothing is shipped after that.
+fn switch_own(session: &mut Session<'_>, source: &dyn Source, begin: &Begin) -> Result<()> {
+    let done = without_writes(session, source, begin);
+    // Clients must not be refused for longer than needed, whatever went wrong.
+    let put_back = put_back_all(session);
+    done.and(put_back)
+}
+
+fn without_writes(session: &mut Session<'_>, source: &dyn Source, begin: &Begin) -> Result<()> {
+    let (Some(old), new) = (&begin.old, &begin.new) else {
+        return Ok(());
+    };
+    let refuse = Flat::from([(BLOCKS_WRITE.to_owned(), json!(true))]);
+    set(session, &Place::Index(old.clone()), &refuse)?;
+    loop {
+        session.cluster.wait(WRITES_WAIT)?;
+        if level(session, source, new)?.changes == 0 {
+            break;
+        }
+    }
+    session.cluster.refresh(new)?;
+    move_alias(session, Some(old), new)?;
+    session.record(Record::Moved {
+        alias: begin.alias.clone(),
+        to: new.clone(),
+    })
 }
 
 /// Moves the alias back to the old index at once, then brings that level. Returns its name.
@@ -58,6 +100,14 @@ pub(crate) fn rollback(session: &mut Session<'_>, source: &dyn Source) -> Result
             begin.alias, begin.new
         )));
     };
+    if begin.is_own {
+        return Err(Error::Reindex(format!(
+            "{} was built from {old} itself, so what was written since the switch is not in {old}. \
+             To get its settings back, end this reindex (`quire reindex clean`, with --drop), \
+             give them in index_file, and run another one",
+            begin.new
+        )));
+    }
     if session.history().moved.is_none() {
         return Err(Error::Reindex(format!(
             "nothing was switched: {} stands for {old}",
@@ -80,6 +130,18 @@ fn move_to(
     to: &str,
 ) -> Result<()> {
     let begin = session.begun(Some(source))?;
+    move_alias(session, from, to)?;
+    level(session, source, to)?;
+    session.cluster.refresh(to)?;
+    session.record(Record::Moved {
+        alias: begin.alias,
+        to: to.to_owned(),
+    })
+}
+
+/// Moves the alias, after the journal says so.
+fn move_alias(session: &mut Session<'_>, from: Option<&str>, to: &str) -> Result<()> {
+    let begin = session.begun(None)?;
     session.record(Record::Alias {
         alias: begin.alias.clone(),
         from: from.map(str::to_owned),
@@ -94,17 +156,11 @@ fn move_to(
         let body = json!({ "actions": actions });
         session.cluster.done("POST", "/_aliases", Some(&body))?;
         if session.cluster.alias(&begin.alias)?.keys().eq([to]) {
-            break;
+            return Ok(());
         }
         session.waits(format!("alias {} did not move to {to}", begin.alias));
         session.cluster.wait(ALIAS_CHECK)?;
     }
-    level(session, source, to)?;
-    session.cluster.refresh(to)?;
-    session.record(Record::Moved {
-        alias: begin.alias,
-        to: to.to_owned(),
-    })
 }
 
 /// The changes that are made at one moment: the alias keeps its filter and its routing.

@@ -1,6 +1,6 @@
 //! Compares an index with the source: how many documents there are, and what is in a sample.
 
-use super::follow::level;
+use super::follow::{level, patiently};
 use super::record::Record;
 use super::sample;
 use super::session::Session;
@@ -13,7 +13,6 @@ use crate::topic::Source;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Documents of a request that reads them back.
 const READ_BACK: usize = 100;
@@ -23,10 +22,6 @@ const ATTEMPTS: u32 = 5;
 
 /// Differences that are listed.
 const DIFFERENCES_LISTED: usize = 100;
-
-/// A wait for a source that does not answer, and how often.
-const SOURCE_WAIT: Duration = Duration::from_secs(1);
-const SOURCE_ATTEMPTS: u32 = 60;
 
 /// A document that is not in the index as it is in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -121,20 +116,6 @@ fn compare_counts(
         }
     }
     Ok(())
-}
-
-fn patiently<T>(session: &Session<'_>, mut call: impl FnMut() -> Result<T>) -> Result<T> {
-    let mut failed = 0;
-    loop {
-        match call() {
-            Err(Error::SourceAway(why)) if failed < SOURCE_ATTEMPTS => {
-                failed += 1;
-                session.waits(format!("the source: {why}"));
-                session.cluster.wait(SOURCE_WAIT)?;
-            }
-            done => return done,
-        }
-    }
 }
 
 /// Search servers have the position as the version, so changes at random places do: a later version

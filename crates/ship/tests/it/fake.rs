@@ -57,6 +57,10 @@ pub(crate) struct State {
     pub(crate) key_in_two_bulks: bool,
     /// Every bulk is refused as a whole.
     pub(crate) refuses_all: bool,
+    /// What is wrong with documents was mended.
+    pub(crate) takes_bad: bool,
+    /// Connections to nodes beside the first.
+    pub(crate) connections: usize,
 }
 
 impl State {
@@ -85,6 +89,15 @@ impl Fake {
         let shared = Arc::clone(&state);
         let url = listen(move |stream| serve(stream, &shared));
         Fake { url, state }
+    }
+
+    /// The address of another node with the same documents.
+    pub(crate) fn node(&self) -> String {
+        let shared = Arc::clone(&self.state);
+        listen(move |stream| {
+            shared.lock().unwrap().connections += 1;
+            serve(stream, &shared);
+        })
     }
 }
 
@@ -196,10 +209,8 @@ fn apply(state: &Mutex<State>, items: &[Item], fault: Fault) -> Vec<Value> {
         if !applies || (fault == Fault::RejectItems && index % 2 == 0) {
             return json!({op: {"status": 429, "error": {"type": "rejected", "reason": "full"}}});
         }
-        if document
-            .as_ref()
-            .is_some_and(|document| document["bad"] == json!(true))
-        {
+        let is_bad = |document: &Value| document["bad"] == json!(true);
+        if document.as_ref().is_some_and(is_bad) && !state.takes_bad {
             return json!({op: {"status": 400, "error": {"type": "mapper", "reason": "bad"}}});
         }
         if state

@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A client that waits as long as any machine takes.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-fn env() -> Arc<dyn Env> {
+pub(crate) fn env() -> Arc<dyn Env> {
     OsEnv::new().unwrap()
 }
 
-fn target(env: &Arc<dyn Env>, url: &str, timeout: Duration) -> Target {
+pub(crate) fn target(env: &Arc<dyn Env>, url: &str, timeout: Duration) -> Target {
     let access = Access {
         url: url.to_owned(),
         timeout,
@@ -42,7 +42,7 @@ fn target(env: &Arc<dyn Env>, url: &str, timeout: Duration) -> Target {
     }
 }
 
-fn run(
+pub(crate) fn run(
     env: &Arc<dyn Env>,
     source: &dyn Source,
     target: &Target,

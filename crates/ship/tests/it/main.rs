@@ -11,8 +11,12 @@
 mod fake;
 mod fake_cluster;
 mod faults;
+mod folder;
+mod letters;
 mod moved;
+mod own;
 mod place;
+mod polled;
 mod reindex;
 mod table;
 mod wire;
