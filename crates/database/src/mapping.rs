@@ -10,6 +10,7 @@
 //! 3. A type, an option or a member that is not known is refused by name.
 
 mod check;
+mod dates;
 mod error;
 mod field;
 mod merge;
@@ -20,6 +21,7 @@ mod violation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use quire_query::DateFormats;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -63,6 +65,10 @@ struct ValueRule {
     kind: FieldKind,
     /// Options beside the type, as they were given.
     options: Map<String, Value>,
+    /// How dates are written, if it is said.
+    formats: Option<DateFormats>,
+    /// Whether these say other than text of ISO 8601 and milliseconds since 1970.
+    has_own_formats: bool,
 }
 
 /// What becomes of a field that a mapping does not name.
@@ -136,6 +142,36 @@ impl Mapping {
         }
     }
 
+    /// The formats that a mapping gives the dates of a field.
+    pub fn date_formats(&self, path: &str) -> Option<&DateFormats> {
+        self.value_rule(path)?.formats.as_ref()
+    }
+
+    /// As [`date_formats`](Mapping::date_formats), if they say other than text of ISO 8601 and
+    /// milliseconds since 1970 UTC: values are then read by them alone.
+    pub fn own_date_formats(&self, path: &str) -> Option<&DateFormats> {
+        self.value_rule(path)?.own_formats()
+    }
+
+    /// Whether any field has such formats.
+    pub fn has_date_formats(&self) -> bool {
+        let mut fields = self.fields().into_iter();
+        fields.any(|(_, kind, shown)| kind.is_date() && shown.get("format").is_some())
+    }
+
+    /// What is said of a field with values, or of that which a path is another name of.
+    fn value_rule(&self, path: &str) -> Option<&ValueRule> {
+        let root = &self.0.as_ref()?.root;
+        let rule = root.find(path).or_else(|| {
+            let (field, _) = self.sub_field(path)?;
+            root.find(field)
+        });
+        match rule? {
+            FieldRule::Value(rule) => Some(rule),
+            FieldRule::Object(_) => None,
+        }
+    }
+
     /// Each field with a type: its path, its type and what is said of it, in the order of paths.
     pub fn fields(&self) -> Vec<(String, FieldKind, Value)> {
         let mut fields = Vec::new();
@@ -194,6 +230,11 @@ impl ObjectRule {
 }
 
 impl ValueRule {
+    /// The formats that dates are read by, if these say other than ISO 8601 and milliseconds.
+    fn own_formats(&self) -> Option<&DateFormats> {
+        self.formats.as_ref().filter(|_| self.has_own_formats)
+    }
+
     /// Whether text that is a number counts as one, as it does unless the mapping says otherwise.
     fn coerces(&self) -> bool {
         let coerce = self.options.get("coerce");

@@ -1,8 +1,8 @@
 //! [`Cast`]: values that are compared as what they say, and not as what they are.
 
-use crate::dates::millis_of;
+use crate::dates::{NANOS_PER_MILLI, millis_of, nanos_of};
 use crate::value::number;
-use crate::{Bounds, Error, Result, TermRange, Value};
+use crate::{Bounds, DateFormats, Error, Result, TermRange, Value};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use quire_index::term;
@@ -18,13 +18,21 @@ const OFFSET_MAX: i64 = 26 * 3_600_000;
 const DAY: i64 = 24 * 3_600_000;
 
 /// As what a value is compared. A value that is none of it doesn't match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cast {
     /// A number, or a string that holds one: `"17.5"`.
     Number,
+    /// A number as 16 bits of floating point hold it: 184.4 is 184.375. Bounds are rounded too.
+    Half,
     /// A moment, in milliseconds: text of ISO 8601 with any offset, or a number of milliseconds
     /// since 1970 UTC. See [`Value::as_date_millis`].
     Date,
+    /// A moment, in milliseconds, as these formats read it. Bounds are milliseconds, or text of ISO
+    /// 8601.
+    DateAs(DateFormats),
+    /// A moment, in nanoseconds, read as that of `Date`. Bounds are numbers of nanoseconds since
+    /// 1970 UTC.
+    Nanos,
     /// An address of IPv4 or IPv6. One of IPv4 equals itself written as IPv6. A bound may be a
     /// block: `"10.0.0.0/8"`, which is all of its addresses.
     Address,
@@ -46,17 +54,17 @@ pub(crate) struct Target {
 
 impl Cast {
     /// Its name, as a function of filters.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
-            Cast::Number => "NUMBER",
-            Cast::Date => "DATE",
+            Cast::Number | Cast::Half => "NUMBER",
+            Cast::Date | Cast::DateAs(_) | Cast::Nanos => "DATE",
             Cast::Address => "ADDRESS",
             Cast::Text => "TEXT",
             Cast::Boolean => "BOOLEAN",
         }
     }
 
-    /// All there are.
+    /// Those that the text of a filter can name.
     pub(crate) const ALL: [Cast; 5] = [
         Cast::Number,
         Cast::Date,
@@ -66,14 +74,19 @@ impl Cast {
     ];
 
     /// What a value says, to be compared; none if it says nothing of this kind, as null does.
-    pub(crate) fn of(self, value: &OrderedValue<'_>) -> Option<Value> {
+    pub(crate) fn of(&self, value: &OrderedValue<'_>) -> Option<Value> {
         match (self, value) {
             (Cast::Date, value) => millis_of(value).map(Value::from),
+            (Cast::DateAs(formats), value) => formats.millis_of_ordered(value).map(Value::from),
+            (Cast::Nanos, value) => nanos_of(value).map(Value::from),
+            (Cast::Half, value) => Cast::Number.of(value).and_then(|number| half(&number)),
             (_, OrderedValue::String(text)) => match self {
                 Cast::Number => Value::from_numeral(text),
                 Cast::Address => address(text).map(of_address),
                 Cast::Boolean => text.parse::<bool>().ok().map(Value::from),
-                Cast::Text | Cast::Date => Some(Value::from(text.as_ref())),
+                Cast::Text | Cast::Half | Cast::Date | Cast::DateAs(_) | Cast::Nanos => {
+                    Some(Value::from(text.as_ref()))
+                }
             },
             (Cast::Text, OrderedValue::Bool(value)) => Some(Value::from(value.to_string())),
             (Cast::Text, value) => {
@@ -87,17 +100,17 @@ impl Cast {
     }
 
     /// As [`of`](Cast::of), of the value of a term.
-    pub(crate) fn of_term(self, term: &[u8]) -> Option<Value> {
+    pub(crate) fn of_term(&self, term: &[u8]) -> Option<Value> {
         term::decode(term).and_then(|value| self.of(&value))
     }
 
     /// The first bytes of the terms that it leaves as they are; none if it may change any.
-    pub(crate) fn kept(self) -> Option<Range<u8>> {
+    pub(crate) fn kept(&self) -> Option<Range<u8>> {
         let one = match self {
             Cast::Number => Value::from(0),
             Cast::Text => Value::from(""),
             Cast::Boolean => Value::from(true),
-            Cast::Date | Cast::Address => return None,
+            Cast::Half | Cast::Date | Cast::DateAs(_) | Cast::Nanos | Cast::Address => return None,
         };
         Some(term::type_range(one.term()))
     }
@@ -117,7 +130,7 @@ impl Cast {
     ///
     /// # Errors
     /// `Invalid` if a bound is nothing of this kind.
-    pub(crate) fn target(self, bounds: &Bounds) -> Result<Option<Target>> {
+    pub(crate) fn target(&self, bounds: &Bounds) -> Result<Option<Target>> {
         let strings = TermRange::of_prefix("");
         match self {
             Cast::Number => {
@@ -128,7 +141,10 @@ impl Cast {
                     others: strings,
                 }))
             }
+            Cast::Half => halves(bounds),
             Cast::Date => dates(bounds),
+            Cast::DateAs(_) => formatted_dates(bounds),
+            Cast::Nanos => nanos(bounds),
             Cast::Address => addresses(bounds),
             Cast::Text => of_type(bounds, strings, TermRange::of_booleans_and_numbers()),
             Cast::Boolean => of_type(bounds, TermRange::of_booleans(), strings),
@@ -148,7 +164,45 @@ fn invalid<T>(value: &Value, what: &str) -> Result<T> {
     )))
 }
 
-fn dates(bounds: &Bounds) -> Result<Option<Target>> {
+/// A number as 16 bits of floating point hold it; one that they can't hold stays as it is.
+fn half(number: &Value) -> Option<Value> {
+    // Of the significand, and the exponent of the least number with all of them.
+    const DIGITS: i32 = 10;
+    const EXPONENT_MIN: i32 = -14;
+    // As OpenSearch does it, by way of 32 bits.
+    let number = f64::from(number.as_f64()? as f32);
+    let exponent = ((number.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    let unit = 2_f64.powi(exponent.max(EXPONENT_MIN) - DIGITS);
+    let rounded = (number / unit).round_ties_even() * unit;
+    // One zero.
+    Some(Value::from(if rounded.is_finite() {
+        rounded + 0.0
+    } else {
+        number
+    }))
+}
+
+/// Numbers between two bounds, all rounded.
+fn halves(bounds: &Bounds) -> Result<Option<Target>> {
+    let rounded = |bound: &Bound<Value>| match bound {
+        Unbounded => Ok(Unbounded),
+        Included(value) | Excluded(value) => match (half(value), bound) {
+            (None, _) => invalid(value, "a number"),
+            (Some(value), Excluded(_)) => Ok(Excluded(value)),
+            (Some(value), _) => Ok(Included(value)),
+        },
+    };
+    let (lower, upper) = (rounded(&bounds.0)?, rounded(&bounds.1)?);
+    let range = TermRange::of_numbers(lower.as_ref(), upper.as_ref())?;
+    Ok(range.map(|range| Target {
+        range,
+        plain: None,
+        others: TermRange::of_numbers_and_strings(),
+    }))
+}
+
+/// The first and the last millisecond between two bounds; none if there is none.
+fn millis_between(bounds: &Bounds) -> Result<Option<(i64, i64)>> {
     let millis = |value: &Value| match value.as_date_millis() {
         Some(millis) => Ok(millis),
         None => invalid(value, "a date"),
@@ -165,12 +219,88 @@ fn dates(bounds: &Bounds) -> Result<Option<Target>> {
         Included(value) => millis(value)?,
         Excluded(value) => millis(value)? - 1,
     };
-    if from > to {
+    Ok((from <= to).then_some((from, to)))
+}
+
+/// Any number and any text may be a date of a format.
+fn formatted_dates(bounds: &Bounds) -> Result<Option<Target>> {
+    let Some((from, to)) = millis_between(bounds)? else {
         return Ok(None);
-    }
+    };
+    let (from, to) = (Value::from(from), Value::from(to));
+    let range = TermRange::between(Included(&from), Included(&to))?;
+    Ok(range.map(|range| Target {
+        range,
+        plain: None,
+        others: TermRange::of_numbers_and_strings(),
+    }))
+}
+
+fn dates(bounds: &Bounds) -> Result<Option<Target>> {
+    let Some((from, to)) = millis_between(bounds)? else {
+        return Ok(None);
+    };
     // A part of a millisecond is no part of a date.
     let (first, end) = (Value::from(from), Value::from(to + 1));
     let numbers = TermRange::between(Included(&first), Excluded(&end))?;
+    Ok(numbers
+        .zip(texts(from, to)?)
+        .map(|(range, strings)| Target {
+            plain: Some(range.clone()),
+            range,
+            others: strings,
+        }))
+}
+
+/// Dates by nanosecond. Numbers of documents are milliseconds.
+fn nanos(bounds: &Bounds) -> Result<Option<Target>> {
+    let number = |value: &Value| match value.get() {
+        OrderedValue::Int(nanos) => Ok(nanos),
+        _ => invalid(value, "a number of nanoseconds"),
+    };
+    let from = match &bounds.0 {
+        Unbounded => i64::MIN,
+        Included(value) => number(value)?,
+        Excluded(value) => number(value)?.saturating_add(1),
+    };
+    let to = match &bounds.1 {
+        Unbounded => i64::MAX,
+        Included(value) => number(value)?,
+        Excluded(value) => number(value)?.saturating_sub(1),
+    };
+    if from > to {
+        return Ok(None);
+    }
+    let (first, last) = (Value::from(from), Value::from(to));
+    let range = TermRange::between(Included(&first), Included(&last))?;
+    if from == to {
+        return Ok(range.map(|range| Target {
+            range,
+            plain: None,
+            others: TermRange::of_numbers_and_strings(),
+        }));
+    }
+    let first = from.div_euclid(NANOS_PER_MILLI) + i64::from(from.rem_euclid(NANOS_PER_MILLI) > 0);
+    let last = to.div_euclid(NANOS_PER_MILLI);
+    let plain = match first <= last {
+        true => {
+            let (first, end) = (Value::from(first), Value::from(last + 1));
+            TermRange::between(Included(&first), Excluded(&end))?
+        }
+        false => None,
+    };
+    let millis = (from.div_euclid(NANOS_PER_MILLI), last);
+    Ok(range
+        .zip(texts(millis.0, millis.1)?)
+        .map(|(range, others)| Target {
+            range,
+            plain,
+            others,
+        }))
+}
+
+/// The texts of dates between two milliseconds are among these.
+fn texts(from: i64, to: i64) -> Result<Option<TermRange>> {
     // Texts of dates begin with the day, which is not always that of UTC.
     let day = |millis: i64| {
         let at = Timestamp::from_millisecond(millis).ok()?;
@@ -181,12 +311,7 @@ fn dates(bounds: &Bounds) -> Result<Option<Target>> {
     let upper = day(to.saturating_add(OFFSET_MAX + DAY));
     let lower = lower.unwrap_or_else(|| Value::from(""));
     let upper = upper.as_ref().map_or(Unbounded, Excluded);
-    let strings = TermRange::between(Included(&lower), upper)?;
-    Ok(numbers.zip(strings).map(|(range, strings)| Target {
-        plain: Some(range.clone()),
-        range,
-        others: strings,
-    }))
+    TermRange::between(Included(&lower), upper)
 }
 
 /// Values of one type, `own`, and `others` that may say one.
@@ -271,6 +396,73 @@ fn of_address(address: u128) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_half_is_the_nearest_number_of_sixteen_bits() {
+        for (number, expected) in [
+            (184.4, 184.375),
+            (-184.4, -184.375),
+            (2_048.0, 2_048.0),
+            (2_049.0, 2_048.0),
+            (2_051.0, 2_052.0),
+            (65_504.0, 65_504.0),
+            (0.1, 0.099_975_585_937_5),
+            (5.960_464_477_539_063e-8, 5.960_464_477_539_063e-8),
+            (2e-8, 0.0),
+            (0.0, 0.0),
+        ] {
+            assert_eq!(
+                half(&Value::from(number)),
+                Some(Value::from(expected)),
+                "{number}"
+            );
+        }
+        assert_eq!(
+            Cast::Half.of(&Value::from("184.4").get()),
+            Some(Value::from(184.375))
+        );
+        assert_eq!(Cast::Half.of(&Value::from("x").get()), None);
+        let bound = Included(Value::from(184.4));
+        let target = Cast::Half.target(&(bound.clone(), bound)).unwrap().unwrap();
+        assert!(target.range.contains(Value::from(184.375).term()));
+    }
+
+    #[test]
+    fn dates_of_nanoseconds_and_of_formats_are_found_among_numbers_and_texts() {
+        let formats = DateFormats::parse("yyyy/MM/dd||epoch_second").unwrap();
+        let cases = [
+            (
+                Cast::Nanos,
+                [Value::from(1_000_000_001), Value::from(1_999_999_999)],
+                "\"1970-01-01T00:00:01.000000001Z\" \"1970-01-01T01:00:01.5+01:00\" 1001 1999",
+                "\"1970-01-01T00:00:01Z\" 1000 2000 1500000000 true \"x\"",
+            ),
+            (
+                Cast::DateAs(formats),
+                [Value::from(86_400_000), Value::from(86_400_000)],
+                "\"1970/01/02\" 86400 \"86400\"",
+                "\"1970-01-02\" 86400000 \"86401\" false",
+            ),
+        ];
+        for (cast, [lower, upper], within, beyond) in cases {
+            let target = cast.target(&(Included(lower), Included(upper)));
+            let target = target.unwrap().unwrap();
+            for (texts, expected) in [(within, true), (beyond, false)] {
+                for text in texts.split(' ') {
+                    let value = match text.trim_matches('"') {
+                        "true" | "false" => Value::from(text == "true"),
+                        bare if bare.len() < text.len() => Value::from(bare),
+                        number => Value::from_numeral(number).unwrap(),
+                    };
+                    let is_plain = target.plain.iter().any(|it| it.contains(value.term()));
+                    let is_other = target.others.contains(value.term());
+                    let said = cast.of(&value.get()).filter(|_| is_other);
+                    let is_in = said.is_some_and(|said| target.range.contains(said.term()));
+                    assert_eq!(is_plain || is_in, expected, "{cast:?} {value}");
+                }
+            }
+        }
+    }
 
     fn is_in(text: &str, bound: &str) -> bool {
         let bound = Included(Value::from(bound));

@@ -1,10 +1,20 @@
-//! Dates in documents: text of ISO 8601, and numbers of milliseconds since 1970 UTC.
+//! Dates in documents: text of ISO 8601, and numbers of milliseconds since 1970 UTC; or what the
+//! formats of a field say.
+
+mod format;
+mod formats;
+mod pattern;
 
 use crate::Value;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use quire_model::ordered::OrderedValue;
+
+pub use format::DateFormat;
+pub(crate) use format::NANOS_PER_MILLI;
+pub use formats::DateFormats;
+pub use pattern::DateGrain;
 
 /// The milliseconds since 1970 UTC that a value says; none if it is no date.
 ///
@@ -30,9 +40,29 @@ impl Value {
     pub fn as_date_millis(&self) -> Option<i64> {
         millis_of(&self.get())
     }
+
+    /// The nanoseconds since 1970 UTC that it says, if it is a date of the years 1678 to 2261: text
+    /// of ISO 8601, or a number of milliseconds.
+    #[must_use]
+    pub fn as_date_nanos(&self) -> Option<i64> {
+        nanos_of(&self.get())
+    }
+}
+
+/// The nanoseconds since 1970 UTC that a value says, as [`millis_of`]; none if it is no date, or
+/// one before 1677 or after 2262.
+pub(crate) fn nanos_of(value: &OrderedValue<'_>) -> Option<i64> {
+    match value {
+        OrderedValue::String(text) => i64::try_from(moment_of_text(text)?.as_nanosecond()).ok(),
+        _ => millis_of(value)?.checked_mul(NANOS_PER_MILLI),
+    }
 }
 
 fn millis_of_text(text: &str) -> Option<i64> {
+    moment_of_text(text).map(Timestamp::as_millisecond)
+}
+
+fn moment_of_text(text: &str) -> Option<Timestamp> {
     let is_start = |text: &str| text.bytes().take(4).all(|byte| byte.is_ascii_digit());
     // The libraries read other forms too, such as durations and names of zones.
     if text.len() < 4 || text.len() > 40 || !is_start(text) || text.contains('[') {
@@ -45,13 +75,12 @@ fn millis_of_text(text: &str) -> Option<i64> {
         7 => format!("{text}-01").parse().ok()?,
         _ => {
             if let Ok(timestamp) = text.parse::<Timestamp>() {
-                return Some(timestamp.as_millisecond());
+                return Some(timestamp);
             }
             text.parse::<DateTime>().ok()?
         }
     };
-    let timestamp = date.to_zoned(TimeZone::UTC).ok()?.timestamp();
-    Some(timestamp.as_millisecond())
+    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
 #[cfg(test)]
@@ -82,6 +111,11 @@ mod tests {
             let value = OrderedValue::String(Cow::Borrowed(text));
             assert_eq!(millis_of(&value), expected, "{text}");
         }
+        let nanos = |text: &str| Value::from(text).as_date_nanos();
+        assert_eq!(nanos("1970-01-01T00:00:01.000000002Z"), Some(1_000_000_002));
+        assert_eq!(nanos("1970-01-01T00:00:00.5+00:00"), Some(500_000_000));
+        assert_eq!((nanos("2300-01-01"), nanos("x")), (None, None));
+        assert_eq!(Value::from(2).as_date_nanos(), Some(2_000_000));
         assert_eq!(millis_of(&OrderedValue::Int(-5)), Some(-5));
         assert_eq!(millis_of(&OrderedValue::Float(1.9)), Some(1));
         assert_eq!(millis_of(&OrderedValue::UInt(u64::MAX)), None);

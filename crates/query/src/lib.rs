@@ -105,6 +105,7 @@ pub use aggregated::{Aggregated, Group};
 pub use answer::Answer;
 pub use cast::Cast;
 pub use column::{Column, End, NO_ORDINAL, Ordinals};
+pub use dates::{DateFormat, DateFormats, DateGrain};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::{Explain, Trace};
 pub use expression::{Expression, Function, Operator};

@@ -27,7 +27,7 @@ pub struct Order {
 }
 
 /// As what the values of an order are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum OrderedAs {
     /// As they are: null < booleans < numbers < strings.
     #[default]
@@ -40,7 +40,7 @@ pub enum OrderedAs {
 
 impl OrderedAs {
     /// What a value is compared as; none if it is no value here.
-    pub(crate) fn of(self, value: Value) -> Option<Value> {
+    pub(crate) fn of(&self, value: Value) -> Option<Value> {
         match self {
             OrderedAs::Value => Some(value),
             OrderedAs::NotNull => (value.term() != term::NULL).then_some(value),
@@ -49,7 +49,7 @@ impl OrderedAs {
     }
 
     /// The first bytes of the terms that are compared as they are; none if any may change.
-    pub(crate) fn kept(self) -> Option<Range<u8>> {
+    pub(crate) fn kept(&self) -> Option<Range<u8>> {
         match self {
             OrderedAs::Value => Some(0..u8::MAX),
             OrderedAs::NotNull => Some(AFTER_NULL..u8::MAX),
@@ -127,7 +127,7 @@ impl Order {
     /// The value that a document with these, which ascend, is ordered by.
     pub(crate) fn best_of(&self, values: impl DoubleEndedIterator<Item = Value>) -> Option<Value> {
         let mut compared = values.filter_map(|value| self.by.of(value));
-        match (self.by, self.direction) {
+        match (&self.by, self.direction) {
             (OrderedAs::Cast(_), Direction::Ascending) => compared.min(),
             (OrderedAs::Cast(_), Direction::Descending) => compared.max(),
             (_, Direction::Ascending) => compared.next(),

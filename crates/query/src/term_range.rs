@@ -138,6 +138,14 @@ impl TermRange {
         }
     }
 
+    /// All values but null and booleans.
+    pub(crate) fn of_numbers_and_strings() -> TermRange {
+        TermRange {
+            lower: Bound::Included(Value::from(f64::NEG_INFINITY).term().into()),
+            upper: TermRange::of_prefix("").upper,
+        }
+    }
+
     /// The strings that begin with `prefix`.
     pub(crate) fn of_prefix(prefix: &str) -> TermRange {
         let value = Value::from(prefix);

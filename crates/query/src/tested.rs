@@ -195,7 +195,7 @@ impl fmt::Display for Tested {
             ValueTest::CastIn { cast, values } => {
                 let values = values.into_iter().map(|value| {
                     let bound = Bound::Included(value);
-                    Filter::Cast(cast, path.clone(), bound.clone(), bound)
+                    Filter::Cast(cast.clone(), path.clone(), bound.clone(), bound)
                 });
                 Filter::Or(values.collect())
             }

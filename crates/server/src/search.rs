@@ -8,6 +8,8 @@ pub(crate) mod aggregations;
 pub(crate) mod analyze;
 pub(crate) mod by_key;
 mod by_time;
+mod clause;
+mod collapse;
 pub(crate) mod contexts;
 pub(crate) mod dates;
 pub(crate) mod derived;
@@ -15,11 +17,14 @@ pub(crate) mod execute;
 pub(crate) mod filter;
 mod hit_writer;
 mod hits;
+mod inner_hits;
 pub(crate) mod lease;
 pub(crate) mod limit;
 pub(crate) mod multi;
 pub(crate) mod objects;
 pub(crate) mod point;
+pub(crate) mod query_string;
+mod range;
 pub(crate) mod request;
 mod scroll;
 pub(crate) mod scroll_calls;
@@ -47,6 +52,7 @@ use self::execute::{SEARCH_BYTES_MAX, failed, options};
 use self::hits::Search;
 use self::limit::limit_to;
 use self::objects::find_objects;
+use self::query_string::take_q;
 use self::request::{Request, parse};
 use self::scroll_calls::Begin;
 use self::searching::Searching;
@@ -77,7 +83,9 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let noted = state.notes_plans.then(|| Arc::clone(&running));
     let names_collection = call.path_param("collection").is_some();
     let body = call.take_small_body().await?;
-    let parsed = looked_up(parse(&body.bytes)?, &engine, &buffers, &grant).await?;
+    let mut parsed = parse(&body.bytes)?;
+    take_q(&mut parsed, &params)?;
+    let parsed = looked_up(parsed, &engine, &buffers, &grant).await?;
     let mut request = Request::search(parsed, &params, engine.now_millis())?;
     request.noted = noted;
     // The memory of the body is released first: no request waits for memory while it holds some.
@@ -92,11 +100,11 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
             ));
         }
         Some((id, lease)) => {
-            let views = point::views_of(&state.contexts, id, *lease)?;
+            let (views, filter) = point::views_of(&state.contexts, id, *lease)?;
             let of = Arc::clone(&views);
             let mappings = move |engine: &Engine| Mappings::of_views(engine, &of);
             let mappings = engine.read(mappings).await?;
-            request.limit_to(Filter::All, &mappings)?;
+            request.limit_to(filter, &mappings)?;
             views
         }
         None => {
@@ -209,8 +217,11 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
     let noted = call.state.notes_plans.then(|| Arc::clone(&call.running));
     let grant = Arc::clone(&call.grant);
+    let params = call.params.clone();
     let body = call.take_small_body().await?;
-    let parsed = looked_up(parse(&body.bytes)?, &engine, &buffers, &grant).await?;
+    let mut parsed = parse(&body.bytes)?;
+    take_q(&mut parsed, &params)?;
+    let parsed = looked_up(parsed, &engine, &buffers, &grant).await?;
     let (mut query, texts) = Request::count(&parsed, engine.now_millis())?;
     drop(body);
     let select = move |engine: &Engine| {

@@ -5,7 +5,7 @@ use quire_model::{Key, ObjectRef, ValueRef};
 
 use super::field::shown;
 use super::violation::Violation;
-use super::{Dynamic, FieldRule, Mapping, ObjectRule, ValueRule};
+use super::{Dynamic, FieldRule, Mapping, ObjectRule, ValueRule, dates};
 
 /// The longest value that an error shows, in characters.
 const SHOWN_MAX: usize = 64;
@@ -133,6 +133,10 @@ impl Check<'_> {
         }
         let why = match value {
             ValueRef::Null => None,
+            value if rule.own_formats().is_some() => {
+                let formats = rule.own_formats();
+                formats.and_then(|formats| dates::refuses(formats, value))
+            }
             value => rule.kind.refuses(value, rule.coerces()),
         };
         match why {

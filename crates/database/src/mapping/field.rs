@@ -36,15 +36,15 @@ pub enum FieldKind {
     Double,
     /// A number that 32 bits of floating point hold.
     Float,
-    /// A number that 16 bits of floating point hold.
+    /// A number, compared as the nearest one that 16 bits of floating point hold.
     HalfFloat,
     /// A number. Its scaling factor changes nothing: it is compared as it is.
     ScaledFloat,
     /// True or false.
     Boolean,
-    /// ISO 8601 text, or milliseconds since 1970 UTC.
+    /// ISO 8601 text, or milliseconds since 1970 UTC; or what the formats of the field say.
     Date,
-    /// A date from 1970 to 2262. Texts are compared by their bytes, so with all their digits.
+    /// A date from 1970 to 2262, compared by time to the nanosecond.
     DateNanos,
     /// An object with any fields.
     FlatObject,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::MappingError;
-use super::{FieldRule, Mapping, ObjectRule};
+use super::{FieldRule, Mapping, ObjectRule, dates};
 
 impl Mapping {
     /// This mapping with what another one adds.
@@ -57,6 +57,10 @@ pub(super) fn merge_objects(
                         into.kind.name(),
                         added.kind.name()
                     ));
+                }
+                let (now, wanted) = (into.formats.as_ref(), added.formats.as_ref());
+                if let Some(why) = dates::changed(&path, now, wanted) {
+                    return Err(why);
                 }
                 *into = added;
             }

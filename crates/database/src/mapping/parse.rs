@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::error::MappingError;
 use super::field::FieldKind;
 use super::merge::merge_objects;
-use super::{Dynamic, FieldRule, ObjectRule, Rules, ValueRule};
+use super::{Dynamic, FieldRule, ObjectRule, Rules, ValueRule, dates};
 
 /// The most nested objects that a mapping names.
 const DEPTH_MAX: usize = 20;
@@ -193,6 +193,9 @@ fn field_rule(
     let mut options = Map::new();
     for (option, value) in field.iter().filter(|(option, _)| *option != "type") {
         check_option(kind, name, option, value)?;
+        if option == "fields" {
+            check_formats(name, field)?;
+        }
         options.insert(option.clone(), value.clone());
     }
     if kind == FieldKind::ScaledFloat && !options.contains_key("scaling_factor") {
@@ -200,7 +203,16 @@ fn field_rule(
             "Field [scaling_factor] is required on field [{name}]"
         ));
     }
-    Ok(FieldRule::Value(ValueRule { kind, options }))
+    let format = options.get("format");
+    let formats = format.map(|format| dates::formats(kind, name, format));
+    let formats = formats.transpose()?;
+    let mut said = formats.iter();
+    Ok(FieldRule::Value(ValueRule {
+        has_own_formats: said.any(|formats| !dates::is_usual(formats.as_str())),
+        formats,
+        kind,
+        options,
+    }))
 }
 
 fn check_option(
@@ -255,7 +267,7 @@ fn check_option(
                 || matches!(kind, FieldKind::Ip | FieldKind::GeoPoint)
         }
         "ignore_z_value" => kind == FieldKind::GeoPoint,
-        "format" if kind.is_date() => return date_format(name, value),
+        "format" if kind.is_date() => return dates::formats(kind, name, value).map(drop),
         _ => false,
     };
     match is_known {
@@ -270,48 +282,6 @@ fn check_option(
                 "unknown parameter [{option}] on mapper [{name}] of type [{kind}]"
             ))
         }
-    }
-}
-
-/// Formats that say no more than ISO 8601 text and milliseconds since 1970.
-fn date_format(name: &str, value: &Value) -> Result<(), MappingError> {
-    const KNOWN: [&str; 25] = [
-        "strict_date_optional_time",
-        "strict_date_optional_time_nanos",
-        "date_optional_time",
-        "rfc3339_lenient",
-        "iso8601",
-        "epoch_millis",
-        "date_time",
-        "date_time_no_millis",
-        "date",
-        "date_hour",
-        "date_hour_minute",
-        "date_hour_minute_second",
-        "date_hour_minute_second_fraction",
-        "date_hour_minute_second_millis",
-        "year_month_day",
-        "year_month",
-        "year",
-        "yyyy",
-        "yyyy-MM",
-        "yyyy-MM-dd",
-        "yyyy-MM-dd HH:mm:ss",
-        "yyyy-MM-dd HH:mm:ss.SSS",
-        "yyyy-MM-dd'T'HH:mm:ss",
-        "yyyy-MM-dd'T'HH:mm:ss.SSSX",
-        "yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
-    ];
-    let is_known = |format: &str| {
-        KNOWN.contains(&format) || KNOWN.contains(&format.trim_start_matches("strict_"))
-    };
-    let text = value.as_str().unwrap_or_default();
-    match text.split("||").find(|format| !is_known(format)) {
-        None => Ok(()),
-        Some(unknown) => wrong(format!(
-            "date format [{unknown}] of field [{name}] is not supported: known are {}",
-            KNOWN.join(", ")
-        )),
     }
 }
 
@@ -339,6 +309,16 @@ fn sub_fields(kind: FieldKind, name: &str, fields: &Value) -> Result<(), Mapping
         }
     }
     Ok(())
+}
+
+/// Refuses `fields` that read dates by other formats than the field.
+fn check_formats(name: &str, field: &Map<String, Value>) -> Result<(), MappingError> {
+    let sub_fields = field.get("fields").and_then(Value::as_object);
+    let mut sub_fields = sub_fields.into_iter().flatten();
+    sub_fields.try_for_each(|(sub_field, own)| {
+        let own = (sub_field.as_str(), own.get("format"));
+        dates::check_sub_field((name, field.get("format")), own)
+    })
 }
 
 fn dynamic(value: &Value) -> Result<Dynamic, MappingError> {

@@ -180,12 +180,22 @@ fn mappings_round_trip_and_what_is_not_known_is_refused_by_name() {
             "No type specified for field [a]",
         ),
         (
-            json!({"properties": {"a": {"type": "date", "format": "MM"}}}),
-            "date format [MM]",
+            json!({"properties": {"a": {"type": "date", "format": "yyyy-QQ"}}}),
+            "date format [yyyy-QQ] of field [a] has [QQ]",
         ),
         (
-            json!({"properties": {"a": {"type": "date", "format": "strict_date||epoch_second"}}}),
-            "date format [epoch_second]",
+            json!({"properties": {"a": {"type": "date", "format": "strict_date||epoch_secon"}}}),
+            "date format [strict_date||epoch_secon] of field [a] has [p]",
+        ),
+        (
+            json!({"properties": {"a": {"type": "date_nanos", "format": "epoch_second"}}}),
+            "date format [epoch_second] of field [a] is not supported for [date_nanos]",
+        ),
+        (
+            json!({"properties": {"a": {"type": "date", "format": "yyyy", "fields": {
+                "b": {"type": "date", "format": "epoch_second"},
+            }}}}),
+            "[format] of [b] in [fields] must be that of [a]",
         ),
         (json!({"properties": {"a.": {"type": "long"}}}), "[a.]"),
         (json!({"dynamic": "maybe"}), "[maybe]"),
@@ -218,4 +228,56 @@ fn fields_are_added_and_never_change_their_type() {
     );
     let other = mapping(json!({"properties": {"o": {"type": "keyword"}}})).unwrap();
     assert!(one.merged(&other).is_err());
+}
+
+#[test]
+fn dates_are_checked_by_the_formats_of_their_field() {
+    let format = "yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_second";
+    let given = json!({"properties": {
+        "a": {"type": "date", "format": format},
+        "b": {"type": "date", "format": "yyyy-MM-dd"},
+    }});
+    let mapping = mapping(given.clone()).unwrap();
+    assert_eq!(mapping.to_json(), given);
+    assert_eq!(
+        mapping.own_date_formats("a").map(|it| it.as_str()),
+        Some(format)
+    );
+    assert_eq!(mapping.own_date_formats("b"), None);
+    assert_eq!(
+        mapping.date_formats("b").map(|it| it.as_str()),
+        Some("yyyy-MM-dd")
+    );
+    for value in [
+        r#""2026/01/31 12:00:00""#,
+        r#""2026/01/31""#,
+        "1769859001",
+        "1769859001.25",
+        r#""1769859001""#,
+        r#"["2026/01/31",5,null]"#,
+    ] {
+        assert_eq!(
+            check(&mapping, &format!(r#"{{"a":{value}}}"#)),
+            Ok(()),
+            "{value}"
+        );
+    }
+    for value in [r#""2026-01-31""#, r#""2026/01/32""#, "true", "{}", "[5,{}]"] {
+        let violation = check(&mapping, &format!(r#"{{"a":{value}}}"#)).unwrap_err();
+        let text = violation.in_full();
+        assert!(text.contains(&format!("with format [{format}]")), "{text}");
+    }
+    let other = |format: &str| {
+        let properties = json!({"a": {"type": "date", "format": format}});
+        self::mapping(json!({"properties": properties})).unwrap()
+    };
+    assert_eq!(mapping.merged(&other(format)), Ok(mapping.clone()));
+    let error = mapping
+        .merged(&other("epoch_second"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&format!("from [{format}] to [epoch_second]")),
+        "{error}"
+    );
 }

@@ -15,7 +15,7 @@ pub(crate) struct FieldColumn<'c> {
 }
 
 /// Whether a cast leaves all values of a column but null as they are, as far as that is known.
-pub(crate) fn is_kept(cast: Cast, column: &dyn Column) -> Result<bool> {
+pub(crate) fn is_kept(cast: &Cast, column: &dyn Column) -> Result<bool> {
     let Some(own) = cast.kept() else {
         return Ok(false);
     };
@@ -58,7 +58,7 @@ impl<'c> FieldColumn<'c> {
     }
 
     /// Whether a cast leaves all values but null as they are, as far as that is known.
-    pub(crate) fn keeps(&self, cast: Cast) -> Result<bool> {
+    pub(crate) fn keeps(&self, cast: &Cast) -> Result<bool> {
         match &self.terms {
             Some(terms) => is_kept(cast, terms.column()),
             None => Ok(true),

@@ -263,7 +263,7 @@ impl Parts {
     /// The parts of a value.
     fn converted(&mut self, source: &Source, value: &[u8], meter: &mut Meter) -> Result<Converted> {
         let mut converted = Converted::default();
-        let cast = match source.cast {
+        let cast = match &source.cast {
             None => None,
             Some(cast) => match cast.of_term(value) {
                 None => return Ok(converted),

@@ -172,7 +172,7 @@ impl NodeState {
             Some(field) => {
                 if let Some(Some(column)) = segment.columns.get(*field) {
                     if let Some(cast) = cast
-                        && !is_kept(*cast, column.as_ref())?
+                        && !is_kept(cast, column.as_ref())?
                     {
                         return Ok(false);
                     }
@@ -378,12 +378,17 @@ fn add_metric(
     };
     if let Metric::WeightedAvg { weight_missing, .. } = metric {
         let missing = (missing.as_ref(), weight_missing.as_ref());
-        return add_weighted(states, (node, metric, *cast), missing, batch, pairs, meter);
+        return add_weighted(
+            states,
+            (node, metric, cast.as_ref()),
+            missing,
+            batch,
+            pairs,
+            meter,
+        );
     }
-    let (mut cast, missing) = (
-        *cast,
-        missing.as_ref().and_then(|it| read(*cast, it.term())),
-    );
+    let mut cast = cast.as_ref();
+    let missing = missing.as_ref().and_then(|it| read(cast, it.term()));
     if let (Some(needed), Some(field)) = (cast, node.fields.first())
         && let Some(column) = batch.columns.get(*field)
         && column.keeps(needed)?
@@ -422,7 +427,7 @@ fn add_metric(
 /// Adds the numbers of documents that have one weight.
 fn add_weighted(
     states: &mut Vec<MetricState>,
-    (node, metric, cast): (&PlanNode, &Metric, Option<Cast>),
+    (node, metric, cast): (&PlanNode, &Metric, Option<&Cast>),
     (missing, weight_missing): (Option<&Value>, Option<&Value>),
     batch: &mut Batch<'_, '_>,
     pairs: &[Pair],
@@ -468,7 +473,7 @@ fn add_weighted(
 }
 
 /// The value of a term, cast if there is a cast.
-fn read(cast: Option<Cast>, term: &[u8]) -> Option<Value> {
+fn read(cast: Option<&Cast>, term: &[u8]) -> Option<Value> {
     match cast {
         None => Some(Value::of_term(term)),
         Some(cast) => cast.of_term(term),

@@ -1,5 +1,6 @@
 //! [`TextFilter`]: which values are keys of buckets.
 
+use crate::slice::Slice;
 use crate::{Error, Result, Value};
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
@@ -14,6 +15,7 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 pub struct TextFilter {
     include: Option<Matcher>,
     exclude: Option<Matcher>,
+    part: Option<Slice>,
 }
 
 #[derive(Debug, Clone)]
@@ -66,6 +68,20 @@ impl TextFilter {
         Ok(self)
     }
 
+    /// Only the values of one of `of` parts, from 0 on, by a hash. Each value is in one part, and
+    /// parts are about equally large. Numbers that are equal are in one part.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such part.
+    pub fn of_part(mut self, number: u32, of: u32) -> Result<TextFilter> {
+        if number >= of {
+            let what = format!("there is no part {number} of {of}: the first is 0");
+            return Err(Error::Invalid(what));
+        }
+        self.part = Some(Slice { number, of });
+        Ok(self)
+    }
+
     /// Whether a pattern says what is wanted.
     #[must_use]
     pub fn has_pattern(&self) -> bool {
@@ -83,6 +99,7 @@ impl TextFilter {
             },
         };
         term != term::NULL
+            && self.part.is_none_or(|part| part.contains(term))
             && self.include.as_ref().is_none_or(matches)
             && !self.exclude.as_ref().is_some_and(matches)
     }
@@ -121,6 +138,26 @@ fn compiled(pattern: &str) -> Result<Regex> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_value_is_in_one_part() {
+        let parts: Vec<TextFilter> = (0..3)
+            .map(|number| TextFilter::default().of_part(number, 3).unwrap())
+            .collect();
+        let mut counts = [0; 3];
+        for value in (0..300).map(Value::from).chain([Value::from("a")]) {
+            let of: Vec<usize> = (0..3)
+                .filter(|at| parts[*at].accepts(value.term()))
+                .collect();
+            assert_eq!(of.len(), 1, "{value}");
+            counts[of[0]] += 1;
+        }
+        assert!(
+            counts.iter().all(|count| (50..150).contains(count)),
+            "{counts:?}"
+        );
+        assert!(TextFilter::default().of_part(3, 3).is_err());
+    }
 
     #[test]
     fn patterns_match_whole_strings_and_unsafe_ones_are_refused() {

@@ -208,11 +208,12 @@ pub(super) fn order(words: &mut Seeded, path: Path) -> Order {
         (false, Some(cast)) => OrderedAs::Cast(cast),
         (false, None) => OrderedAs::Value,
     };
+    let missing_first = by != OrderedAs::Value && words.one_in(2);
     Order {
         path,
         direction,
         by,
-        missing_first: by != OrderedAs::Value && words.one_in(2),
+        missing_first,
         missing: None,
     }
 }

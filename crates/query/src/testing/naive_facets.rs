@@ -22,7 +22,7 @@ pub(super) fn faceted(facet: &Facet, documents: &Documents<'_>) -> Faceted {
             metric,
             missing,
             cast,
-        } => measured(metric, (missing.as_ref(), *cast), documents),
+        } => measured(metric, (missing.as_ref(), cast.as_ref()), documents),
         FacetKind::Hits { order, skip, limit } => {
             let mut documents = documents.to_vec();
             documents.sort_by(|(_, one), (_, other)| compare_by(order, one, other));
@@ -67,7 +67,7 @@ fn there(path: &Path, document: &Document) -> BTreeSet<Value> {
 /// What sketches and sums say is tested where they are.
 fn measured(
     metric: &Metric,
-    (missing, cast): (Option<&Value>, Option<Cast>),
+    (missing, cast): (Option<&Value>, Option<&Cast>),
     documents: &Documents<'_>,
 ) -> Faceted {
     let mut state = MetricState::new(metric);
@@ -115,7 +115,7 @@ pub(super) fn compare_by(orders: &[Order], one: &Document, other: &Document) -> 
 
 /// What a value counts as in an order.
 fn compared(order: &Order, value: Value) -> Option<Value> {
-    match order.by {
+    match &order.by {
         OrderedAs::Value => Some(value),
         OrderedAs::NotNull => (value != Value::null()).then_some(value),
         OrderedAs::Cast(cast) => said(Some(cast), value),
@@ -123,7 +123,7 @@ fn compared(order: &Order, value: Value) -> Option<Value> {
 }
 
 /// What a value says.
-fn said(cast: Option<Cast>, value: Value) -> Option<Value> {
+fn said(cast: Option<&Cast>, value: Value) -> Option<Value> {
     let text = value.as_str().map(|text| text.into_owned());
     match cast {
         None => Some(value),
@@ -220,7 +220,10 @@ fn parts(source: &Source, document: &Document, unread: &mut u64) -> BTreeSet<Val
         }
     }
     let mut parts = BTreeSet::new();
-    for value in all.into_iter().filter_map(|value| said(source.cast, value)) {
+    for value in all
+        .into_iter()
+        .filter_map(|value| said(source.cast.as_ref(), value))
+    {
         match &source.key {
             BucketKey::Value(wanted) => {
                 parts.extend(wanted.accepts(value.term()).then_some(value));

@@ -71,6 +71,22 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
             let date = millis(value.clone());
             date.is_some() && bounds.contains(&date)
         }),
+        Filter::Cast(Cast::DateAs(formats), path, lower, upper) => any(path, &|value| {
+            let millis = |value: Value| value.as_date_millis();
+            let bounds = (lower.clone().map(millis), upper.clone().map(millis));
+            let date = formats.millis_of(value);
+            date.is_some() && bounds.contains(&date)
+        }),
+        Filter::Cast(cast @ Cast::Half, path, lower, upper) => any(path, &|value| {
+            let half = |value: Value| cast.of(&value.get());
+            let bounds = (lower.clone().map(half), upper.clone().map(half));
+            let number = half(value.clone());
+            number.is_some() && bounds.contains(&number)
+        }),
+        Filter::Cast(Cast::Nanos, path, lower, upper) => any(path, &|value| {
+            let date = value.as_date_nanos().map(Value::from);
+            date.is_some_and(|date| (lower.clone(), upper.clone()).contains(&date))
+        }),
         Filter::Cast(Cast::Address, path, lower, upper) => any(path, &|value| {
             let parts = |value: Value| {
                 let address: Option<IpAddr> = value.as_str()?.parse().ok();

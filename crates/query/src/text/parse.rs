@@ -291,7 +291,7 @@ impl Parser {
     fn cast_test(&mut self, cast: Cast, path: Path) -> Result<Filter> {
         use Bound::{Excluded, Included, Unbounded};
         let equal =
-            |path, value: Value| Filter::Cast(cast, path, Included(value.clone()), Included(value));
+            |path, v: Value| Filter::Cast(cast.clone(), path, Included(v.clone()), Included(v));
         if let Ok(comparison) = self.comparison() {
             let value = self.value()?;
             return Ok(match comparison {

@@ -201,14 +201,14 @@ fn tightness_of(filter: &Filter) -> Tightness {
 /// As the text that [`Order::parse_list`] reads.
 impl Display for Order {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.by {
+        match &self.by {
             OrderedAs::Cast(cast) => write!(f, "{cast}({})", Name(&self.path))?,
             OrderedAs::Value | OrderedAs::NotNull => Name(&self.path).fmt(f)?,
         }
         if self.direction == Direction::Descending {
             f.write_str(" DESC")?;
         }
-        match (self.missing_first, self.by) {
+        match (self.missing_first, &self.by) {
             (true, _) => f.write_str(" NULLS FIRST"),
             (false, OrderedAs::NotNull) => f.write_str(" NULLS LAST"),
             (false, _) => Ok(()),

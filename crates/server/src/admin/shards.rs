@@ -4,6 +4,7 @@
 
 use jiff::tz::TimeZone;
 use quiredb::CollectionStats;
+use quiredb::query::DateFormat;
 use serde_json::{Map, Value, json};
 
 use super::state::ClusterState;
@@ -15,7 +16,6 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::table::millis;
 use crate::ids::uuid;
-use crate::search::dates::DateFormat;
 use crate::tasks::listed::{NODE, node};
 
 /// The version of what makes segments.

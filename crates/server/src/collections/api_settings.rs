@@ -6,10 +6,10 @@
 use axum::http::StatusCode;
 use jiff::tz::TimeZone;
 use quiredb::ApiSettings;
+use quiredb::query::DateFormat;
 use serde_json::Value;
 
 use crate::http::failure::{Failure, Outcome};
-use crate::search::dates::DateFormat;
 
 /// Settings that are kept, without `index.`; those with a dot at the end stand for all below them.
 const KEPT: [&str; 26] = [

@@ -8,7 +8,8 @@ pub(crate) mod dates;
 use std::ops::Bound;
 
 use quiredb::query::{
-    BucketKey, Cast, Facet, FacetKind, Filter, Order, OrderedAs, Path, Query, Value,
+    BucketKey, Cast, DateFormat, DateFormats, Facet, FacetKind, Filter, Measure, Metric, Order,
+    OrderedAs, Path, Query, TextFilter, Value,
 };
 use quiredb::{Collection, FieldKind, ID, Mapping, View};
 
@@ -104,6 +105,29 @@ impl Mappings {
         kinds.all(|other| other == first).then_some(first)
     }
 
+    /// The formats that the dates of a field are read by, if these are not the usual ones.
+    pub(crate) fn own_formats(&self, path: &Path) -> Option<&DateFormats> {
+        let mut mappings = self.mappings.iter();
+        mappings.find_map(|mapping| mapping.own_date_formats(path.as_str()))
+    }
+
+    /// Whether a mapping says how the dates of a field are written.
+    pub(crate) fn has_formats(&self) -> bool {
+        let mut mappings = self.mappings.iter();
+        mappings.any(Mapping::has_date_formats)
+    }
+
+    /// How the dates of a field are shown, unless the request says it.
+    pub(crate) fn shown_format(&self, path: &Path) -> DateFormat {
+        let mut mappings = self.mappings.iter();
+        let formats = mappings.find_map(|mapping| mapping.date_formats(path.as_str()));
+        match (formats, self.kind(path)) {
+            (Some(formats), _) => formats.shown().clone(),
+            (None, Some(FieldKind::DateNanos)) => DateFormat::ISO_NANOS,
+            (None, _) => DateFormat::ISO,
+        }
+    }
+
     /// The filter with its values converted, and fields as documents have them.
     ///
     /// # Errors
@@ -132,6 +156,9 @@ impl Mappings {
         {
             self.limits.check_terms(values.len())?;
         }
+        if let Filter::In(path, _) | Filter::Range(path, ..) | Filter::Cast(_, path, ..) = &filter {
+            self.check_formats(path)?;
+        }
         Ok(match filter {
             Filter::And(filters) => Filter::And(all(filters)?),
             Filter::Or(filters) => Filter::Or(all(filters)?),
@@ -141,7 +168,14 @@ impl Mappings {
                 Some(FieldKind::Date) => {
                     let on = |value: &Value| {
                         let bound = Bound::Included(value.clone());
-                        dates::between(path.clone(), &bound, &bound, self.now)
+                        self.dates_between(&path, &bound, &bound)
+                    };
+                    Filter::Or(values.iter().map(on).collect::<Outcome<_>>()?)
+                }
+                Some(FieldKind::DateNanos) => {
+                    let on = |value: &Value| {
+                        let bound = Bound::Included(value.clone());
+                        dates::nanos(path.clone(), &bound, &bound, self.now)
                     };
                     Filter::Or(values.iter().map(on).collect::<Outcome<_>>()?)
                 }
@@ -157,7 +191,7 @@ impl Mappings {
                     let equal = |value: Value| {
                         let bound = as_number(kind, Bound::Included(value))?;
                         Ok(Filter::Cast(
-                            Cast::Number,
+                            number_cast(kind),
                             path.clone(),
                             bound.clone(),
                             bound,
@@ -182,22 +216,30 @@ impl Mappings {
             Filter::Range(path, lower, upper) => match self.kind(&path) {
                 Some(kind) if kind.is_number() => {
                     let (lower, upper) = (as_number(kind, lower)?, as_number(kind, upper)?);
-                    Filter::Cast(Cast::Number, path, lower, upper)
+                    Filter::Cast(number_cast(kind), path, lower, upper)
                 }
                 Some(kind) if kind.is_text() => {
                     Filter::Cast(Cast::Text, path, as_text(lower), as_text(upper))
                 }
-                Some(FieldKind::Date) => dates::between(path, &lower, &upper, self.now)?,
+                Some(FieldKind::Date) => self.dates_between(&path, &lower, &upper)?,
                 Some(FieldKind::DateNanos) => dates::nanos(path, &lower, &upper, self.now)?,
                 Some(FieldKind::Ip) => Filter::Cast(Cast::Address, path, lower, upper),
                 Some(kind) if !kind.is_searchable() => return refuse(kind, &path),
                 _ => Filter::Range(path, lower, upper),
             },
-            // A range that said how its dates are to be read.
+            // A range that said how its dates are to be read: its bounds are milliseconds, or text
+            // of ISO 8601 to the millisecond.
             Filter::Cast(Cast::Date, path, lower, upper) => match self.kind(&path) {
-                None => Filter::Cast(Cast::Date, path, lower, upper),
-                Some(FieldKind::Date) => dates::between(path, &lower, &upper, self.now)?,
+                Some(FieldKind::Date) => match self.own_formats(&path) {
+                    Some(formats) => dates::between_as(&path, formats, &lower, &upper, self.now)?,
+                    None => dates::between(path, &lower, &upper, self.now)?,
+                },
                 Some(FieldKind::DateNanos) => dates::nanos(path, &lower, &upper, self.now)?,
+                // Milliseconds are numbers, of which the field may be.
+                _ if dates::are_millis(&lower, &upper) => {
+                    self.converted(Filter::Range(path, lower, upper))?
+                }
+                None => Filter::Cast(Cast::Date, path, lower, upper),
                 Some(kind) => {
                     return Err(unsupported(format!(
                         "[format] and [time_zone] of [range] are about dates, and [{}] has the \
@@ -233,6 +275,47 @@ impl Mappings {
         })
     }
 
+    /// Dates of a field between two bounds, which are read as the mapping says.
+    fn dates_between(
+        &self,
+        path: &Path,
+        lower: &Bound<Value>,
+        upper: &Bound<Value>,
+    ) -> Outcome<Filter> {
+        match self.own_formats(path) {
+            Some(formats) => dates::between_formatted(path, formats, lower, upper, self.now),
+            None => dates::between(path.clone(), lower, upper, self.now),
+        }
+    }
+
+    /// Refuses a field whose dates are read by other formats in one collection than in another:
+    /// their values can't be compared in one search.
+    ///
+    /// # Errors
+    /// 400.
+    fn check_formats(&self, path: &Path) -> Outcome<()> {
+        let mut mappings = self.mappings.iter();
+        let Some(first) = self.own_formats(path) else {
+            return Ok(());
+        };
+        let differs = |mapping: &&Mapping| {
+            let is_named = mapping.kind(path.as_str()).is_some();
+            is_named && mapping.own_date_formats(path.as_str()) != Some(first)
+        };
+        match mappings.find(differs) {
+            None => Ok(()),
+            Some(other) => {
+                let other = other.date_formats(path.as_str());
+                let other = other.map_or("none", DateFormats::as_str);
+                Err(unsupported(format!(
+                    "field [{path}] has the date format [{}] in one collection and [{other}] in \
+                     another: search them one by one",
+                    first.as_str()
+                )))
+            }
+        }
+    }
+
     /// A query with the values of its filter converted, and its orders by the types of fields.
     ///
     /// # Errors
@@ -261,15 +344,38 @@ impl Mappings {
                     // Keys of dates are moments already; addresses are texts in buckets.
                     let is_plain =
                         matches!(source.key, BucketKey::Value(_) | BucketKey::Interval { .. });
-                    let cast = self.cast(&source.path).filter(|_| is_plain);
-                    source.cast = cast
-                        .filter(|cast| matches!(cast, Cast::Number | Cast::Text | Cast::Boolean));
+                    let cast = self.cast(&source.path);
+                    source.cast = cast.filter(|cast| match cast {
+                        Cast::Number | Cast::Half | Cast::Text | Cast::Boolean => is_plain,
+                        Cast::DateAs(_) => true,
+                        _ => false,
+                    });
+                    if let (Some(Cast::DateAs(_)), BucketKey::Value(wanted)) =
+                        (&source.cast, &source.key)
+                        && *wanted != TextFilter::default()
+                    {
+                        return Err(unsupported(format!(
+                            "[include] and [exclude] are not supported for [{}], whose dates have \
+                             a format of their own",
+                            source.path
+                        )));
+                    }
                 }
             }
             FacetKind::Hits { order, .. } => self.convert_orders(order)?,
             FacetKind::Metric { metric, cast, .. } => {
+                if let Some(path) = metric.path() {
+                    self.check_formats(path)?;
+                }
                 let kind = metric.path().and_then(|path| self.cast(path));
-                *cast = kind.filter(|cast| *cast != Cast::Address);
+                let is_extreme =
+                    matches!(metric, Metric::Measure(Measure::Min(_) | Measure::Max(_)));
+                *cast = match kind {
+                    Some(Cast::Address) => None,
+                    // A moment of an answer is milliseconds.
+                    Some(Cast::Nanos) if is_extreme => Some(Cast::Date),
+                    kind => kind,
+                };
             }
         }
         facet.each_path_mut(&mut |path| {
@@ -278,7 +384,7 @@ impl Mappings {
         })
     }
 
-    fn convert_orders(&self, orders: &mut [Order]) -> Outcome<()> {
+    pub(crate) fn convert_orders(&self, orders: &mut [Order]) -> Outcome<()> {
         for order in orders {
             self.check_searchable(&order.path)?;
             if let Some(cast) = self.cast(&order.path) {
@@ -296,20 +402,33 @@ impl Mappings {
     pub(crate) fn cast(&self, path: &Path) -> Option<Cast> {
         let kind = self.kind(path)?;
         match kind {
-            FieldKind::Date => Some(Cast::Date),
+            FieldKind::Date => Some(match self.own_formats(path) {
+                Some(formats) => Cast::DateAs(formats.clone()),
+                None => Cast::Date,
+            }),
+            FieldKind::DateNanos => Some(Cast::Nanos),
             FieldKind::Ip => Some(Cast::Address),
             FieldKind::Boolean => Some(Cast::Boolean),
-            kind if kind.is_number() => Some(Cast::Number),
+            kind if kind.is_number() => Some(number_cast(kind)),
             kind if kind.is_text() => Some(Cast::Text),
             _ => None,
         }
     }
 
     fn check_searchable(&self, path: &Path) -> Outcome<()> {
+        self.check_formats(path)?;
         match self.kind(path) {
             Some(kind) if !kind.is_searchable() => refuse(kind, path),
             _ => Ok(()),
         }
+    }
+}
+
+/// As what numbers of a type are compared.
+fn number_cast(kind: FieldKind) -> Cast {
+    match kind {
+        FieldKind::HalfFloat => Cast::Half,
+        _ => Cast::Number,
     }
 }
 
@@ -392,10 +511,15 @@ pub(crate) fn text_of(value: &Value) -> Value {
 /// The value that documents without one are ordered by, as the values of the order are compared.
 fn missing(order: &Order, value: Value) -> Outcome<Value> {
     let text: Option<String> = value.as_str().map(Into::into);
-    let converted = match (order.by, text.as_deref()) {
-        (OrderedAs::Cast(Cast::Number), Some(text)) => Value::from_numeral(text),
-        (OrderedAs::Cast(Cast::Number), None) => value.as_f64().map(|_| value.clone()),
+    let converted = match (&order.by, text.as_deref()) {
+        (OrderedAs::Cast(Cast::Number | Cast::Half), Some(text)) => Value::from_numeral(text),
+        (OrderedAs::Cast(Cast::Number | Cast::Half), None) => value.as_f64().map(|_| value.clone()),
         (OrderedAs::Cast(Cast::Date), _) => value.as_date_millis().map(Value::from),
+        (OrderedAs::Cast(Cast::DateAs(formats)), Some(_)) => {
+            formats.millis_of(&value).map(Value::from)
+        }
+        (OrderedAs::Cast(Cast::DateAs(_)), None) => value.as_date_millis().map(Value::from),
+        (OrderedAs::Cast(Cast::Nanos), _) => value.as_date_nanos().map(Value::from),
         (OrderedAs::Cast(Cast::Boolean), Some(text)) => text.parse::<bool>().ok().map(Value::from),
         (OrderedAs::Cast(Cast::Boolean), None) => value.as_f64().is_none().then(|| value.clone()),
         (OrderedAs::Cast(Cast::Address), _) => None,

@@ -12,6 +12,7 @@ use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::known;
+use crate::search::query_string::take_q;
 use crate::search::request::{limit_to_slice, parse, query_of};
 use crate::search::state::SearchState;
 
@@ -33,6 +34,7 @@ async fn run(call: Call<SearchState>, act: Act, name: &str) -> Outcome<Answer> {
     let running = Arc::clone(&call.running);
     let body = call.take_small_body().await?;
     let mut body = parse(&body.bytes)?;
+    take_q(&mut body, &params)?;
     let mut manner = Manner::of(&params, &mut body)?;
     // Documents are handled whole, whatever a search would show of them.
     known(&body, name, &["_source", "query", "size", "slice"])?;

@@ -1,7 +1,8 @@
 //! Ids and documents from the bytes of a request.
 
+use memchr::memmem;
 use quire_model::{DOCUMENT_BYTES_MAX, ErrorKind};
-use quiredb::{Collection, Document, Key};
+use quiredb::{Collection, Document, Key, ValueRef};
 
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
@@ -18,7 +19,33 @@ pub(crate) fn parse_document(json: &[u8]) -> Outcome<Document> {
     if json.is_empty() {
         return Err(Failure::parse("request body is required"));
     }
-    Document::from_json(json).map_err(|error| document_failure(&error))
+    document_of(json)
+}
+
+/// The document of an object of JSON. A field whose name has nothing but dots is refused: no path
+/// leads to it.
+pub(crate) fn document_of(json: &[u8]) -> Outcome<Document> {
+    let document = Document::from_json(json).map_err(|error| document_failure(&error))?;
+    // Few documents have these bytes, and the others need no look at their fields.
+    let may_have = memmem::find(json, b"\".").is_some();
+    if may_have && has_dots(ValueRef::Object(document.root())) {
+        let what = "field name cannot contain only the character [.]";
+        return Err(Failure::document(what));
+    }
+    Ok(document)
+}
+
+/// Whether an object in a value has a field whose name has nothing but dots. Recursion is as deep
+/// as the document, which has a bound.
+fn has_dots(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Object(object) => object.fields().any(|(name, value)| {
+            let is_dots = !name.is_empty() && name.bytes().all(|byte| byte == b'.');
+            is_dots || has_dots(value)
+        }),
+        ValueRef::Array(array) => array.iter().any(has_dots),
+        _ => false,
+    }
 }
 
 pub(crate) fn document_failure(error: &quire_model::Error) -> Failure {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::ack::{Ack, acknowledge, write_failure};
 use super::conditions::{check_alias, check_write, version_condition};
-use super::parse::{document_failure, parse_key};
+use super::parse::{document_failure, document_of, parse_key};
 use super::source::{Source, SourceBody};
 use super::tally;
 use crate::audit::AuditedGrant;
@@ -188,9 +188,7 @@ impl Update {
             ));
         }
         let source = body.source.map(SourceBody::source).transpose()?;
-        let document = |json: &RawValue| {
-            Document::from_json(json.get().as_bytes()).map_err(|error| document_failure(&error))
-        };
+        let document = |json: &RawValue| document_of(json.get().as_bytes());
         let partial = body.doc.map(document).transpose()?;
         let mut upsert = body.upsert.map(document).transpose()?;
         if body.doc_as_upsert {

@@ -4,10 +4,11 @@
 //! document comes after a value if it has no value up to it. So do those without any, where they
 //! come last. Null as a place is that of the documents without a value.
 
+use jiff::tz::TimeZone;
 use quire_model::ordered::{Direction, OrderedValue};
-use quiredb::query::{Cast, Filter, Order, OrderedAs, Path, Value};
+use quiredb::query::{Cast, DateFormat, Filter, Order, OrderedAs, Path, Value};
 use quiredb::{ID, Key};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::ops::Bound;
 
 use super::filter::{scalar, unsupported};
@@ -43,6 +44,38 @@ pub(crate) fn after(
         level.extend(at.equal);
     }
     Ok((Filter::Or(any), level))
+}
+
+/// The values of `search_after`, dates in the formats in which hits show them as the numbers that
+/// hits are sorted by.
+///
+/// # Errors
+/// 400 for a text that is no date of its format.
+pub(crate) fn read_formatted(
+    values: &[Json],
+    orders: &[Order],
+    formats: &[Option<DateFormat>],
+) -> Outcome<Vec<Json>> {
+    let mut values = values.to_vec();
+    for ((value, order), format) in values.iter_mut().zip(orders).zip(formats) {
+        let (Some(format), Json::String(text)) = (format, &*value) else {
+            continue;
+        };
+        let scale = match &order.by {
+            OrderedAs::Cast(Cast::Date | Cast::DateAs(_)) => 1,
+            OrderedAs::Cast(Cast::Nanos) => 1_000_000,
+            _ => continue,
+        };
+        let millis = format.read_grain(text, &TimeZone::UTC).map(|(at, _)| at);
+        let millis = millis.ok_or_else(|| {
+            unsupported(format!(
+                "[search_after] has [{text}] for [{}], which is no date of the [format] of [sort]",
+                order.path
+            ))
+        })?;
+        *value = json!(millis.saturating_mul(scale));
+    }
+    Ok(values)
 }
 
 /// What `_shard_doc` is of a hit in one of several collections, which may have documents of the
@@ -117,8 +150,10 @@ impl Place {
 /// The documents that have a value to be ordered by.
 fn has_value(order: &Order) -> Filter {
     let path = order.path.clone();
-    match order.by {
-        OrderedAs::Cast(cast) => Filter::Cast(cast, path, Bound::Unbounded, Bound::Unbounded),
+    match &order.by {
+        OrderedAs::Cast(cast) => {
+            Filter::Cast(cast.clone(), path, Bound::Unbounded, Bound::Unbounded)
+        }
         OrderedAs::Value | OrderedAs::NotNull => Filter::Exists(path),
     }
 }
@@ -149,18 +184,35 @@ fn value_of(
             "[search_after] has [{value}] for [{path}], which is no {what}"
         ))
     };
-    match (order.by, text) {
+    match (&order.by, text) {
         (OrderedAs::Cast(Cast::Text), None) => Ok(text_of(&value)),
-        (OrderedAs::Cast(Cast::Number), Some(text)) => {
+        (OrderedAs::Cast(Cast::Number | Cast::Half), Some(text)) => {
             Value::from_numeral(&text).ok_or_else(|| wrong("number"))
         }
-        (OrderedAs::Cast(Cast::Number), None) if value.as_f64().is_none() => Err(wrong("number")),
+        (OrderedAs::Cast(Cast::Number | Cast::Half), None) if value.as_f64().is_none() => {
+            Err(wrong("number"))
+        }
         (OrderedAs::Cast(Cast::Boolean), Some(text)) => {
             let boolean = text.parse::<bool>();
             boolean.map(Value::from).map_err(|_| wrong("boolean"))
         }
         (OrderedAs::Cast(Cast::Boolean), None) if value.as_f64().is_some() => Err(wrong("boolean")),
         (OrderedAs::Cast(Cast::Date), _) if value.as_date_millis().is_none() => Err(wrong("date")),
+        // A number is what a hit has in `sort`, and a text a date as the field has it.
+        (OrderedAs::Cast(Cast::DateAs(formats)), Some(text)) => {
+            let millis = formats.millis_of(&value).or_else(|| text.parse().ok());
+            millis.map(Value::from).ok_or_else(|| wrong("date"))
+        }
+        (OrderedAs::Cast(Cast::DateAs(_)), None) if value.as_date_millis().is_none() => {
+            Err(wrong("date"))
+        }
+        (OrderedAs::Cast(Cast::Nanos), Some(text)) => {
+            let nanos = text.parse().ok().or_else(|| value.as_date_nanos());
+            nanos.map(Value::from).ok_or_else(|| wrong("date"))
+        }
+        (OrderedAs::Cast(Cast::Nanos), None) if !matches!(value.get(), OrderedValue::Int(_)) => {
+            Err(wrong("date"))
+        }
         (OrderedAs::Value | OrderedAs::NotNull, Some(text)) => match number_or_boolean(&text) {
             Some(meant) if !has_text(strings(&order.path))? => Ok(meant),
             _ => Ok(value),
@@ -180,8 +232,8 @@ fn upto(order: &Order, value: &Value, inclusive: bool) -> Filter {
         Direction::Ascending => (Bound::Unbounded, end),
         Direction::Descending => (end, Bound::Unbounded),
     };
-    if let OrderedAs::Cast(cast) = order.by {
-        return Filter::Cast(cast, path.clone(), lower, upper);
+    if let OrderedAs::Cast(cast) = &order.by {
+        return Filter::Cast(cast.clone(), path.clone(), lower, upper);
     }
     // A range is about values of one type: booleans < numbers < strings.
     let types = [booleans(path), numbers(path), strings(path)];

@@ -29,6 +29,7 @@ mod type_names;
 mod weighted;
 mod write;
 
+pub(crate) use body::Reading;
 pub(crate) use complete::complete;
 pub(crate) use empty::add_empty;
 pub(crate) use kind::Aggregation;

@@ -11,6 +11,7 @@
 
 use parking_lot::Mutex;
 use quiredb::View;
+use quiredb::query::Filter;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -35,8 +36,8 @@ const UNUSED_AFTER: Duration = Duration::from_millis(500);
 /// What is kept under an id.
 #[derive(Clone)]
 pub(crate) enum Context {
-    /// A view of each collection.
-    Point(Arc<Vec<View>>),
+    /// A view of each collection, and what every document that is searched matches.
+    Point(Arc<Vec<View>>, Filter),
     /// A search that is answered page by page. Its pages are made in turn.
     /// Also the views that it searches.
     Scroll(Arc<Mutex<Scroll>>, Arc<Vec<View>>),
@@ -157,7 +158,7 @@ impl Contexts {
         let (mut scrolls, mut points) = (0, 0);
         for leased in all.values() {
             let (count, views) = match &leased.context {
-                Context::Point(views) => (&mut points, views),
+                Context::Point(views, _) => (&mut points, views),
                 Context::Scroll(_, views) => (&mut scrolls, views),
             };
             if views
@@ -231,7 +232,7 @@ impl Keeper for Open {
 
 impl Context {
     pub(crate) fn is_point(&self) -> bool {
-        matches!(self, Context::Point(_))
+        matches!(self, Context::Point(..))
     }
 
     pub(crate) fn is_scroll(&self) -> bool {
@@ -283,7 +284,7 @@ mod tests {
     }
 
     fn open(contexts: &Contexts, id: &str, opener: &str) -> bool {
-        let point = Context::Point(Arc::new(Vec::new()));
+        let point = Context::Point(Arc::new(Vec::new()), Filter::All);
         contexts.open(id, point, LEASE, token(opener)).is_ok()
     }
 

@@ -1,12 +1,9 @@
 //! Dates of a request: intervals, formats and date math.
 
-mod format;
 mod interval;
 mod math;
-mod pattern;
 mod reading;
 
-pub(crate) use format::DateFormat;
 pub(crate) use interval::{calendar_unit, fixed_millis, offset_millis};
 pub(crate) use math::{Moment, is_date_math, moment};
 pub(crate) use reading::DateReading;

@@ -3,7 +3,7 @@
 //! A range about such a field compares values as what they are, if the field has values of one
 //! kind: numbers by number, texts that are dates by time, other texts by their letters. Where a
 //! bound is of another kind than the values, it is converted, or the query is refused: what it
-//! would find is not what was meant.
+//! would find is not what was meant. Texts that are dates are sorted by time too.
 //!
 //! The kind is that of the least and the greatest value of the field, which an index finds at
 //! once. They are looked up as of the views that are searched.
@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-use quiredb::query::{Cast, Filter, Order, Path, Query, Value, field, find};
+use quiredb::query::{Cast, Filter, Order, OrderedAs, Path, Query, Value, field, find};
 use quiredb::{Found, ID, View};
 
 use super::dates::is_date_math;
@@ -59,6 +59,9 @@ pub(crate) fn derive_types(
         stop,
         known: BTreeMap::new(),
     };
+    for order in &mut query.order {
+        derive.order(order)?;
+    }
     let mut filters = filters_of(query).into_iter();
     filters.try_for_each(|filter| derive.filter(filter))
 }
@@ -110,6 +113,24 @@ impl Derive<'_> {
             Filter::Not(one) => self.filter(one),
             _ => Ok(()),
         }
+    }
+
+    /// Orders texts that are dates by time.
+    fn order(&mut self, order: &mut Order) -> Outcome<()> {
+        let is_plain = order.by == OrderedAs::NotNull;
+        if !is_plain || self.values(&order.path)? != Some(Values::Dates) {
+            return Ok(());
+        }
+        let missing = order.missing.as_ref();
+        let millis = missing.map(Value::as_date_millis);
+        match millis {
+            None => {}
+            Some(Some(millis)) => order.missing = Some(Value::from(millis)),
+            // It is no date, and in an order with texts alone.
+            Some(None) => return Ok(()),
+        }
+        order.by = OrderedAs::Cast(Cast::Date);
+        Ok(())
     }
 
     /// The values of a field without a type; none if it has one, or no values.

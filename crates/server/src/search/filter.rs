@@ -5,28 +5,16 @@
 //! give a wrong answer.
 
 use quiredb::ID;
-use quiredb::query::{Cast, Field, Filter, Pattern, Value, field};
-use serde_json::{Map, Value as Json};
-use std::ops::Bound;
+use quiredb::query::{Filter, Pattern, field};
+use serde_json::Value as Json;
 
-use super::dates::DateReading;
-use crate::http::failure::{Failure, Outcome};
-
-type Object = Map<String, Json>;
-
-/// Names that OpenSearch has for what is not in a document, and that no query here can be about.
-/// `_id` is the key, and can.
-const METADATA: [&str; 9] = [
-    "_field_names",
-    "_ignored",
-    "_index",
-    "_primary_term",
-    "_routing",
-    "_seq_no",
-    "_source",
-    "_type",
-    "_version",
-];
+use super::clause::{Object, known_query, like, on, only_field, values};
+pub(crate) use super::clause::{
+    WholeTexts, check_field, known, object, only_entry, scalar, text, unsupported, whole_text,
+};
+use super::query_string::{query_string, simple_query_string};
+use super::range::range;
+use crate::http::failure::Outcome;
 
 /// Options of `match` about texts of several words: none is analyzed, so they change nothing.
 const MATCH_OPTIONS: &[&str] = &[
@@ -39,46 +27,6 @@ const MATCH_OPTIONS: &[&str] = &[
     "slop",
     "zero_terms_query",
 ];
-
-/// The end of a path by which clients name the whole text of a field.
-const KEYWORD: &str = ".keyword";
-
-/// A query that can't be answered, and why.
-pub(crate) fn unsupported(what: impl Into<String>) -> Failure {
-    Failure::new(
-        axum::http::StatusCode::BAD_REQUEST,
-        "parsing_exception",
-        what,
-    )
-}
-
-/// The texts of `match` clauses that are about fields whose texts might be analyzed. As filters
-/// they are about the whole text, which is right where a mapping says that the field is a keyword.
-#[derive(Debug, Default)]
-pub(crate) struct WholeTexts(Vec<WholeText>);
-
-#[derive(Debug)]
-struct WholeText {
-    clause: String,
-    field: String,
-}
-
-impl WholeTexts {
-    /// Refuses the first whose field may be analyzed.
-    ///
-    /// # Errors
-    /// 400.
-    pub(crate) fn check(&self, is_whole: impl Fn(&str) -> bool) -> Outcome<()> {
-        match self.0.iter().find(|text| !is_whole(&text.field)) {
-            None => Ok(()),
-            Some(WholeText { clause, field }) => Err(unsupported(format!(
-                "[{clause}] on [{field}] would analyze its text, and there are no analyzers; use \
-                 [term], or [{field}.keyword], for the whole value, or [wildcard] for a part of \
-                 it; where the mapping says that [{field}] is a keyword, it is [term]"
-            ))),
-        }
-    }
-}
 
 /// Translates a query to a filter, where no mapping is known. `now` is the current time, in
 /// milliseconds since 1970 UTC.
@@ -115,12 +63,8 @@ pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts, now: i64) -> Out
         }
         "match" | "match_phrase" => {
             let (at, value, _) = on_field(body, name, &["query"], MATCH_OPTIONS)?;
-            let is_whole = at == ID || whole_text(at).is_some();
-            if value.is_string() && !is_whole {
-                texts.0.push(WholeText {
-                    clause: name.to_owned(),
-                    field: at.to_owned(),
-                });
+            if value.is_string() {
+                texts.add(name, at);
             }
             let values = values(at, [value], name)?;
             on(at, |field| field.is_in(values.clone()))
@@ -130,6 +74,8 @@ pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts, now: i64) -> Out
             let pattern = text(Some(value), "[wildcard] needs a string")?;
             like(at, Pattern::wildcard(pattern), ignores_case)
         }
+        "query_string" => query_string(self::object(body, name)?, texts, now),
+        "simple_query_string" => simple_query_string(self::object(body, name)?, texts, now),
         "terms" => terms(self::object(body, name)?),
         "range" => range(self::object(body, name)?, now),
         "exists" => {
@@ -158,7 +104,8 @@ pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts, now: i64) -> Out
         }
         other => Err(unsupported(format!(
             "query [{other}] is not supported: known are bool, constant_score, exists, ids, match, \
-             match_all, match_none, match_phrase, prefix, range, term, terms and wildcard"
+             match_all, match_none, match_phrase, prefix, query_string, range, \
+             simple_query_string, term, terms and wildcard"
         ))),
     }
 }
@@ -221,156 +168,6 @@ fn terms(body: &Object) -> Outcome<Filter> {
     on(at, |field| field.is_in(values.clone()))
 }
 
-fn range(body: &Object, now: i64) -> Outcome<Filter> {
-    let (path, bounds) = only_field(body, "range")?;
-    let bounds = object(bounds, "range")?;
-    // The last four are how clients of older versions say it.
-    let ends = ["gt", "gte", "lt", "lte"];
-    let older = ["from", "to", "include_lower", "include_upper"];
-    let hows = ["format", "time_zone", "relation"];
-    known_query(bounds, "range", &[&ends[..], &older, &hows].concat())?;
-    check_relation(bounds)?;
-    let bound = |name: &str| match bounds.get(name) {
-        None | Some(Json::Null) => Ok(None),
-        Some(value) => scalar(value, "range").map(Some),
-    };
-    let older = |name: &str, inclusive: &str| -> Outcome<Option<Bound<Value>>> {
-        let inclusive = match bounds.get(inclusive) {
-            None => true,
-            Some(Json::Bool(inclusive)) => *inclusive,
-            Some(_) => return Err(unsupported(format!("[{inclusive}] must be a boolean"))),
-        };
-        let make = match inclusive {
-            true => Bound::Included,
-            false => Bound::Excluded,
-        };
-        Ok(bound(name)?.map(make))
-    };
-    let lower = [
-        bound("gt")?.map(Bound::Excluded),
-        bound("gte")?.map(Bound::Included),
-        older("from", "include_lower")?,
-    ];
-    let upper = [
-        bound("lt")?.map(Bound::Excluded),
-        bound("lte")?.map(Bound::Included),
-        older("to", "include_upper")?,
-    ];
-    let one = |bounds: [Option<Bound<Value>>; 3], names: &str| {
-        let mut bounds = bounds.into_iter().flatten();
-        match (bounds.next(), bounds.next()) {
-            (_, Some(_)) => Err(unsupported(format!(
-                "[range] of [{path}] has more than one of {names}"
-            ))),
-            (bound, None) => Ok(bound.unwrap_or(Bound::Unbounded)),
-        }
-    };
-    let lower = one(lower, "[gt], [gte] and [from]")?;
-    let upper = one(upper, "[lt], [lte] and [to]")?;
-    match dates(bounds, &lower, &upper, now)? {
-        Some((lower, upper)) => either(path, |path| {
-            Filter::Cast(Cast::Date, path.into(), lower.clone(), upper.clone())
-        }),
-        None => either(path, |path| {
-            Filter::Range(path.into(), lower.clone(), upper.clone())
-        }),
-    }
-}
-
-/// `relation` is about fields whose values are ranges: a value that is in a range fulfils all of
-/// them but one.
-fn check_relation(bounds: &Object) -> Outcome<()> {
-    let relation = match bounds.get("relation") {
-        None | Some(Json::Null) => return Ok(()),
-        Some(relation) => relation.as_str().unwrap_or_default().to_ascii_lowercase(),
-    };
-    match relation.as_str() {
-        "intersects" | "within" | "contains" => Ok(()),
-        other => Err(unsupported(format!(
-            "[relation] of [range] is [intersects], [within] or [contains], not [{other}]"
-        ))),
-    }
-}
-
-/// The bounds of a range in milliseconds since 1970, where it says how its dates are to be read.
-/// Those that are milliseconds already stay numbers, of which the field may be.
-fn dates(
-    bounds: &Object,
-    lower: &Bound<Value>,
-    upper: &Bound<Value>,
-    now: i64,
-) -> Outcome<Option<(Bound<Value>, Bound<Value>)>> {
-    let how = |name: &str| match bounds.get(name) {
-        None | Some(Json::Null) => Ok(None),
-        Some(value) => text(Some(value), &format!("[{name}] of [range] is text")).map(Some),
-    };
-    let (format, zone) = (how("format")?, how("time_zone")?);
-    if format.is_none() && zone.is_none() {
-        return Ok(None);
-    }
-    let reading = DateReading::of(format, zone, now);
-    let reading = reading.map_err(|what| unsupported(format!("[range]: {what}")))?;
-    let is_number = |bound: &Bound<Value>| match bound {
-        Bound::Included(value) | Bound::Excluded(value) => value.as_f64().is_some(),
-        Bound::Unbounded => true,
-    };
-    if reading.takes_millis() && is_number(lower) && is_number(upper) {
-        return Ok(None);
-    }
-    let read = |bound: &Bound<Value>, is_lower: bool| -> Outcome<Bound<Value>> {
-        let (value, is_included) = match bound {
-            Bound::Unbounded => return Ok(Bound::Unbounded),
-            Bound::Included(value) => (value, true),
-            Bound::Excluded(value) => (value, false),
-        };
-        let said = value.as_str().map_or_else(|| value.to_string(), Into::into);
-        let (first, last) = reading.ends(&said).ok_or_else(|| {
-            let format = format.unwrap_or("strict_date_optional_time||epoch_millis");
-            unsupported(format!(
-                "failed to parse date field [{said}] with format [{format}]"
-            ))
-        })?;
-        let at = Value::from(if is_lower == is_included { first } else { last });
-        Ok(match is_included {
-            true => Bound::Included(at),
-            false => Bound::Excluded(at),
-        })
-    };
-    Ok(Some((read(lower, true)?, read(upper, false)?)))
-}
-
-/// A filter about the field that a query names.
-fn on(at: &str, make: impl Fn(Field) -> Filter) -> Outcome<Filter> {
-    either(at, |path| make(field(path)))
-}
-
-/// A filter about the field at a path. `x.keyword` is `x`, as clients of OpenSearch name the whole
-/// of a text, or a field of that name in the object `x`.
-fn either(at: &str, make: impl Fn(&str) -> Filter) -> Outcome<Filter> {
-    check_field(at)?;
-    Ok(match whole_text(at) {
-        Some(whole) => make(whole).or(make(at)),
-        None => make(at),
-    })
-}
-
-/// `x` of `x.keyword`.
-pub(crate) fn whole_text(path: &str) -> Option<&str> {
-    path.strip_suffix(KEYWORD).filter(|whole| !whole.is_empty())
-}
-
-/// Refuses a field that is not in documents: a query about it would find nothing, or the wrong
-/// documents.
-pub(crate) fn check_field(path: &str) -> Outcome<()> {
-    match METADATA.contains(&path) {
-        true => Err(unsupported(format!(
-            "field [{path}] can't be queried, sorted or aggregated: collections are named in the \
-             path, and documents by [_id]"
-        ))),
-        false => Ok(()),
-    }
-}
-
 /// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`, by whichever name of `members`, beside which
 /// `others` may be; and whether letters are equal in both cases.
 fn on_field<'a>(
@@ -401,117 +198,4 @@ fn on_field<'a>(
     let value =
         value.ok_or_else(|| unsupported(format!("[{name}] of [{at}] needs a [{first}]")))?;
     Ok((at, value, ignores_case))
-}
-
-/// A filter of the strings that a pattern matches.
-fn like(at: &str, pattern: quiredb::query::Result<Pattern>, ignores_case: bool) -> Outcome<Filter> {
-    let pattern = pattern.map_err(|error| unsupported(error.to_string()))?;
-    let pattern = match ignores_case {
-        true => pattern.ignoring_case(),
-        false => pattern,
-    };
-    on(at, |field| field.is_like(pattern.clone()))
-}
-
-/// The values that a field may equal. An id is text, also where the document has it as a number.
-fn values<'a>(
-    at: &str,
-    values: impl IntoIterator<Item = &'a Json>,
-    name: &str,
-) -> Outcome<Vec<Value>> {
-    let mut all = Vec::new();
-    for value in values {
-        all.push(scalar(value, name)?);
-        if at == ID
-            && let Some(text) = value.as_str()
-            && let Ok(number) = text.parse::<i64>()
-        {
-            all.push(Value::from(number));
-        }
-    }
-    Ok(all)
-}
-
-/// A value to compare with.
-pub(crate) fn scalar(value: &Json, name: &str) -> Outcome<Value> {
-    match value {
-        Json::Bool(value) => Ok(Value::from(*value)),
-        Json::String(text) => Ok(Value::from(text.as_str())),
-        Json::Number(number) => {
-            let whole = number.as_i64().map(Value::from);
-            let whole = whole.or_else(|| number.as_u64().map(Value::from));
-            let value = whole.or_else(|| number.as_f64().map(Value::from));
-            value.ok_or_else(|| unsupported(format!("[{name}]: [{number}] is out of range")))
-        }
-        Json::Null => Err(unsupported(format!(
-            "[{name}] can't be null: to find documents without the field, use [must_not] with \
-             [exists]"
-        ))),
-        Json::Array(_) | Json::Object(_) => Err(unsupported(format!(
-            "[{name}] needs a string, a number or a boolean, not [{value}]"
-        ))),
-    }
-}
-
-/// The value as an object.
-pub(crate) fn object<'a>(value: &'a Json, name: &str) -> Outcome<&'a Object> {
-    value
-        .as_object()
-        .ok_or_else(|| unsupported(format!("[{name}] must be an object")))
-}
-
-/// The only member of an object.
-pub(crate) fn only_entry<'a>(object: &'a Object, name: &str) -> Outcome<(&'a str, &'a Json)> {
-    let mut members = object.iter();
-    match (members.next(), members.next()) {
-        (Some((only, value)), None) => Ok((only, value)),
-        (Some(_), Some((second, _))) => Err(unsupported(format!(
-            "[{name}] must have one member: [{second}] is not supported beside another"
-        ))),
-        (None, _) => Err(unsupported(format!("[{name}] is empty"))),
-    }
-}
-
-/// The only member of a query that is a field: a `boost` may be beside it.
-fn only_field<'a>(body: &'a Object, name: &str) -> Outcome<(&'a str, &'a Json)> {
-    check_boost(body, name)?;
-    let mut members = body.iter().filter(|(member, _)| *member != "boost");
-    match (members.next(), members.next()) {
-        (Some((only, value)), None) => Ok((only, value)),
-        (Some(_), Some((second, _))) => Err(unsupported(format!(
-            "[{name}] must have one member: [{second}] is not supported beside another"
-        ))),
-        (None, _) => Err(unsupported(format!("[{name}] is empty"))),
-    }
-}
-
-/// Refuses members of a query that are not in `names`, nor a `boost` that changes nothing.
-fn known_query(body: &Object, name: &str, names: &[&str]) -> Outcome<()> {
-    check_boost(body, name)?;
-    known(body, name, &[names, &["boost"]].concat())
-}
-
-/// Refuses a boost other than 1: nothing is scored.
-fn check_boost(body: &Object, name: &str) -> Outcome<()> {
-    match body.get("boost") {
-        Some(boost) if boost.as_f64() != Some(1.0) && !boost.is_object() => Err(unsupported(
-            format!("[boost] of [{name}] must be 1: nothing is scored"),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses members that are not in `names`.
-pub(crate) fn known(object: &Object, name: &str, names: &[&str]) -> Outcome<()> {
-    match object.keys().find(|key| !names.contains(&key.as_str())) {
-        Some(key) => Err(unsupported(format!("[{name}] does not support [{key}]"))),
-        None => Ok(()),
-    }
-}
-
-/// The value as a string.
-pub(crate) fn text<'a>(value: Option<&'a Json>, what: &str) -> Outcome<&'a str> {
-    value
-        .and_then(Json::as_str)
-        .ok_or_else(|| unsupported(what))
 }

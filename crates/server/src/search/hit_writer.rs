@@ -1,7 +1,10 @@
 //! [`HitWriter`]: how hits are written.
 
-use quiredb::query::{Cast, Hit, Order, OrderedAs};
+use jiff::tz::TimeZone;
+use quire_model::ordered::OrderedValue;
+use quiredb::query::{Cast, DateFormat, Hit, Order, OrderedAs, Value};
 use quiredb::{ID, ValueRef, View, Within};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::after::place_text;
@@ -10,6 +13,9 @@ use super::shown_fields::ShownFields;
 use crate::documents::source::Source;
 use crate::http::answer::write_string;
 use crate::http::failure::Outcome;
+
+/// Members of the objects of some hits, each with a comma before it.
+pub(crate) type Shown = BTreeMap<Hit, Vec<u8>>;
 
 /// How hits are written.
 #[derive(Debug, Clone)]
@@ -20,8 +26,12 @@ pub(crate) struct HitWriter {
     pub(crate) fields: Arc<ShownFields>,
     pub(crate) with_id: bool,
     pub(crate) orders: Vec<Order>,
+    /// How the dates of each order are shown; those beyond are numbers.
+    pub(crate) sort_formats: Arc<Vec<Option<DateFormat>>>,
     pub(crate) with_version: bool,
     pub(crate) with_seq_no: bool,
+    /// What else is shown in some hits.
+    pub(crate) inner: Arc<Shown>,
     /// Whether the last order is by the place in one of several collections.
     pub(crate) by_place: bool,
 }
@@ -52,6 +62,11 @@ impl HitWriter {
             let number = number_of(views, *hit);
             let index = views.get(number).map_or("", View::collection_name);
             self.write(index, number, &found, out);
+            if let Some(inner) = self.inner.get(hit) {
+                out.pop();
+                out.extend_from_slice(inner);
+                out.push(b'}');
+            }
         }
         Ok((hits.len(), None))
     }
@@ -103,12 +118,14 @@ impl HitWriter {
                 continue;
             }
             let value = order.value_of(&found.document);
-            let address = match order.by {
-                OrderedAs::Cast(Cast::Address) => value.as_ref().and_then(Cast::address_text),
-                _ => None,
+            let format = self.sort_formats.get(at).and_then(Option::as_ref);
+            let text = match (&order.by, format) {
+                (OrderedAs::Cast(Cast::Address), _) => value.as_ref().and_then(Cast::address_text),
+                (by, Some(format)) => date_text(by, value.as_ref(), format),
+                (_, None) => None,
             };
-            match (address, value) {
-                (Some(address), _) => write_string(&address, out),
+            match (text, value) {
+                (Some(text), _) => write_string(&text, out),
                 (None, Some(value)) => value.write_json(out),
                 (None, None) => out.extend_from_slice(b"null"),
             }
@@ -117,6 +134,18 @@ impl HitWriter {
             out.push(b']');
         }
         out.push(b'}');
+    }
+}
+
+/// The date that hits are sorted by, in a format; none if it is no date.
+fn date_text(by: &OrderedAs, value: Option<&Value>, format: &DateFormat) -> Option<String> {
+    let OrderedValue::Int(number) = value?.get() else {
+        return None;
+    };
+    match by {
+        OrderedAs::Cast(Cast::Date | Cast::DateAs(_)) => Some(format.write(number, &TimeZone::UTC)),
+        OrderedAs::Cast(Cast::Nanos) => Some(format.write_nanos(number, &TimeZone::UTC)),
+        _ => None,
     }
 }
 

@@ -8,14 +8,15 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-use super::after::{after, place_of};
+use super::after::{after, place_of, read_formatted};
 use super::aggregations::{Answers, add_empty, complete, write};
 use super::by_key::page_by_key;
 use super::by_time::{is_by_time, page_bound};
+use super::collapse::Collapse;
 use super::derived::derive_types;
 use super::execute::{failed, options};
 use super::filter::{unsupported, whole_text};
-use super::hit_writer::{HitWriter, number_of};
+use super::hit_writer::{HitWriter, Shown, number_of};
 use super::objects::find_objects;
 use super::request::Request;
 use super::searching::Searching;
@@ -71,6 +72,7 @@ impl Search {
             hits,
             answer,
             query,
+            inner,
         } = find_hits(
             &views,
             &request,
@@ -79,12 +81,14 @@ impl Search {
             held.as_mut().map(|held| (held, buffers)),
         )?;
         if let (Some(held), Hits::Places(hits)) = (&mut held, &hits) {
-            held.resize(size_of_val(hits.as_slice()))?;
+            let shown = inner.values().map(Vec::len).sum::<usize>();
+            held.resize(size_of_val(hits.as_slice()) + shown)?;
         }
         let (count, is_partial) = (answer.count, answer.is_partial);
         let tail = tail(&views, &request, answer)?;
         let writer = HitWriter {
             orders: query.order,
+            inner: Arc::new(inner),
             ..writer_of(&views, &request)
         };
         let is_scored = writer.orders.is_empty() && !hits.is_empty();
@@ -251,6 +255,8 @@ pub(crate) fn writer_of(views: &[View], request: &Request) -> HitWriter {
         fields: Arc::clone(&request.fields),
         with_id: request.with_id,
         orders: request.query.order.clone(),
+        sort_formats: Arc::clone(&request.sort_formats),
+        inner: Arc::default(),
         with_version: request.with_version,
         with_seq_no: request.with_seq_no,
         by_place: request.by_place && views.len() > 1,
@@ -263,6 +269,8 @@ pub(crate) struct Found {
     pub(crate) answer: Answer,
     /// The query, its fields named as the documents have them.
     pub(crate) query: Query,
+    /// What hits show beside their documents.
+    pub(crate) inner: Shown,
 }
 
 /// Finds the hits of a search, and what it says of all documents that match. `held` is its memory:
@@ -317,7 +325,8 @@ fn found_of(
     held: Option<(&mut Held, &Buffers)>,
 ) -> Outcome<Found> {
     let mut query = request.query.clone();
-    name_whole_texts(views, &mut query, stop)?;
+    let mut collapse = request.collapse.clone();
+    name_whole_texts(views, &mut query, collapse.as_mut(), stop)?;
     derive_types(&mut query, &request.mappings, views, stop)?;
     find_objects(&mut query, views, stop)?;
     let limits = request.limits;
@@ -350,6 +359,20 @@ fn found_of(
         }
         run(query)
     };
+    if let Some(collapse) = &collapse {
+        let (of_all, of_page) = split(&query);
+        let answer = match of_all.count || of_all.is_aggregated() {
+            true => run(of_all)?,
+            false => Answer::default(),
+        };
+        let (hits, inner) = collapse.hits(views, &of_page, request.total_as_int, page)?;
+        return Ok(Found {
+            hits: Hits::Places(hits.into_iter()),
+            answer,
+            query,
+            inner,
+        });
+    }
     let Some(values) = &request.search_after else {
         let mut answer = match query.count || query.is_aggregated() {
             // They are about all documents, and the page is not.
@@ -370,8 +393,10 @@ fn found_of(
             hits: Hits::Places(hits.into_iter()),
             answer,
             query,
+            inner: Shown::new(),
         });
     };
+    let values = &read_formatted(values, &query.order, &request.sort_formats)?;
     let (of_all, of_page) = split(&query);
     let answer = match of_all.count || of_all.is_aggregated() {
         true => run(of_all)?,
@@ -387,6 +412,7 @@ fn found_of(
             hits: Hits::Places(hits.into_iter()),
             answer,
             query,
+            inner: Shown::new(),
         });
     }
     let hits = match by_key(views, &of_page, values)? {
@@ -420,6 +446,7 @@ fn found_of(
         hits,
         answer,
         query,
+        inner: Shown::new(),
     })
 }
 
@@ -514,6 +541,7 @@ fn by_key<'v>(
 fn name_whole_texts(
     views: &[View],
     query: &mut Query,
+    collapse: Option<&mut Collapse>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<()> {
     let rename = |path: &mut Path| -> Outcome<()> {
@@ -530,6 +558,9 @@ fn name_whole_texts(
     };
     for order in &mut query.order {
         rename(&mut order.path)?;
+    }
+    if let Some(collapse) = collapse {
+        collapse.rename(rename)?;
     }
     let mut facets = query.facets.iter_mut();
     facets.try_for_each(|(_, facet)| facet.each_path_mut(&mut |path| rename(path)))

@@ -1,7 +1,6 @@
 //! `_msearch`: several searches in one request, each answered or refused on its own.
 
 use bytes::Bytes;
-use quiredb::query::Filter;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -162,9 +161,9 @@ fn answer(
     request.noted = noted.cloned();
     let views = match &request.point {
         Some((id, lease)) => {
-            let views = point::views_of(&state.contexts, id, *lease)?;
+            let (views, filter) = point::views_of(&state.contexts, id, *lease)?;
             let mappings = Mappings::of_views(engine, &views);
-            request.limit_to(Filter::All, &mappings)?;
+            request.limit_to(filter, &mappings)?;
             views
         }
         None => {

@@ -30,19 +30,14 @@ pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
     let lease = lease(time)?;
     let work = move |engine: &Engine| {
         let (collections, filter) = selection.searched(engine)?;
-        if !matches!(filter, Filter::All) {
-            return Err(Failure::illegal_argument(
-                "a point in time can't have the filter of an alias: open it on the collections, \
-                 and give the filter in each search",
-            ));
-        }
         let micros = engine.database().env().now_micros();
-        Ok::<_, Failure>((views(&collections)?, searched_shards(&collections), micros))
+        let shards = searched_shards(&collections);
+        Ok::<_, Failure>((views(&collections)?, filter, shards, micros))
     };
-    let (views, shards, micros) = engine.read(work).await??;
+    let (views, filter, shards, micros) = engine.read(work).await??;
     Searching::begin(&views, Use::Point).end(1);
     let id = format!("point-{}", engine.new_id());
-    contexts.open(&id, Context::Point(Arc::new(views)), lease, opener)?;
+    contexts.open(&id, Context::Point(Arc::new(views), filter), lease, opener)?;
     Ok(Answer::ok(&json!({
         "pit_id": id,
         "_shards": shards,
@@ -85,14 +80,15 @@ pub(crate) async fn list(call: Call<SearchState>) -> Outcome<Answer> {
     Ok(Answer::ok(&json!({"pits": open.collect::<Vec<_>>()})))
 }
 
-/// The views of a point in time.
+/// The views of a point in time, and what every document that is searched matches: the filter of
+/// the alias that it was opened on, as of then.
 pub(crate) fn views_of(
     contexts: &Contexts,
     id: &str,
     lease: Option<Duration>,
-) -> Outcome<Arc<Vec<View>>> {
+) -> Outcome<(Arc<Vec<View>>, Filter)> {
     match contexts.get(id, lease)? {
-        Context::Point(views) => Ok(views),
+        Context::Point(views, filter) => Ok((views, filter)),
         Context::Scroll(..) => Err(missing(id)),
     }
 }

@@ -1,18 +1,19 @@
 //! A search or a count, from its body and its parameters.
 
 use quiredb::ID;
-use quiredb::query::{Filter, Query, field, find, find_all};
+use quiredb::query::{DateFormat, Filter, Query, field, find, find_all};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::aggregations::{Aggregation, adapt, aggregations};
+use super::aggregations::{Aggregation, Reading, adapt, aggregations};
+use super::collapse::Collapse;
 use super::execute::{Limits, SEARCH_BYTES_MAX};
 use super::filter::{WholeTexts, filter_with, known, object, text, unsupported};
 use super::lease::lease;
 use super::limit::limit_to;
 use super::shown_fields::ShownFields;
-use super::sort::{ends_in_shard_doc, orders, orders_of_text};
+use super::sort::{ends_in_shard_doc, formatted_orders, orders_of_text};
 use crate::collections::coerce::Mappings;
 use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::{Failure, Outcome};
@@ -46,16 +47,24 @@ pub(crate) struct Request {
     pub(crate) visible: Filter,
     /// Those of the collections that it was adapted to.
     pub(crate) mappings: Mappings,
+    /// The aggregations as they were given.
+    aggs: Option<Json>,
     pub(crate) aggregations: Vec<Aggregation>,
+    /// Whether they have dates that are to be read by the formats of a mapping.
+    has_unread_dates: bool,
     /// Which part of a hit's document is shown.
     pub(crate) source: Source,
     /// Which values are shown beside it.
     pub(crate) fields: Arc<ShownFields>,
+    /// The field whose values are shown once each.
+    pub(crate) collapse: Option<Collapse>,
     /// Whether hits have their ids.
     pub(crate) with_id: bool,
     pub(crate) limits: Limits,
     /// The place in the order after which the page begins.
     pub(crate) search_after: Option<Vec<Json>>,
+    /// How hits show the dates of each order, if it says so.
+    pub(crate) sort_formats: Arc<Vec<Option<DateFormat>>>,
     /// Whether the last order is `_shard_doc`: by key, and documents of one key by collection.
     pub(crate) by_place: bool,
     /// The point in time that is searched, and its new lease.
@@ -89,6 +98,7 @@ impl Request {
             "aggs",
             "aggregations",
             "search_after",
+            "collapse",
             "docvalue_fields",
             "fields",
             "pit",
@@ -131,10 +141,15 @@ impl Request {
             ));
         }
         let ties = point.is_some() || search_after.is_some();
+        let mut sort_formats = Vec::new();
         query.order = match (params.text("sort"), body.get("sort")) {
             (Some(sort), _) => orders_of_text(sort, ties)?,
             (None, Some(Json::Null)) => Vec::new(),
-            (None, Some(sort)) => orders(sort, ties)?,
+            (None, Some(sort)) => {
+                let (orders, formats) = formatted_orders(sort, ties)?;
+                sort_formats = formats;
+                orders
+            }
             (None, None) => Vec::new(),
         };
         let by_place = ends_in_shard_doc(body.get("sort"), params.text("sort"));
@@ -161,8 +176,13 @@ impl Request {
             }
             (aggs, aggregations) => aggs.or(aggregations),
         };
-        let aggregations = aggs.map(|aggs| aggregations(aggs, now)).transpose()?;
-        let aggregations = aggregations.unwrap_or_default();
+        let reading = Reading::new(now, None);
+        let aggregations = aggs.map(|aggs| aggregations(aggs, &reading));
+        let aggregations = match aggregations.transpose() {
+            Err(_) if reading.is_early() => Vec::new(),
+            aggregations => aggregations?.unwrap_or_default(),
+        };
+        let aggs = aggs.cloned();
         query.facets = Aggregation::facets(&aggregations);
         let is_in_params = ["_source", "_source_includes", "_source_excludes"];
         let is_in_params = is_in_params.iter().any(|name| params.text(name).is_some());
@@ -177,6 +197,16 @@ impl Request {
             _ => Source::of(params)?,
         };
         let names_source = is_in_params || body.get("_source").is_some_and(|it| !it.is_null());
+        let collapse = Collapse::of(&body)?;
+        if collapse.is_some() && (scroll.is_some() || search_after.is_some()) {
+            return Err(Failure::validation(
+                "cannot use `collapse` in a scroll context, nor with `search_after`",
+            ));
+        }
+        let mut fields = ShownFields::of(&body)?;
+        if let Some(collapse) = &collapse {
+            fields.add(&collapse.name);
+        }
         let (hides_source, with_id) = stored_fields(&body, params, names_source)?;
         let source = if hides_source { Source::none() } else { source };
         Ok(Request {
@@ -184,12 +214,16 @@ impl Request {
             texts,
             visible: Filter::All,
             mappings: Mappings::default(),
+            aggs,
             aggregations,
+            has_unread_dates: reading.is_early(),
             source,
-            fields: Arc::new(ShownFields::of(&body)?),
+            fields: Arc::new(fields),
+            collapse,
             with_id,
             limits: limits(&body, params)?,
             search_after,
+            sort_formats: Arc::new(sort_formats),
             by_place,
             point,
             scroll,
@@ -216,8 +250,17 @@ impl Request {
         {
             fields.adapt(mappings)?;
         }
+        if let Some(collapse) = &mut self.collapse {
+            collapse.adapt(mappings)?;
+        }
         self.visible = mappings.convert(filter.clone())?;
         limit_to(&mut self.query, &self.texts, filter, mappings)?;
+        if let Some(aggs) = &self.aggs
+            && (self.has_unread_dates || mappings.has_formats())
+        {
+            let reading = Reading::new(mappings.now(), Some(mappings));
+            self.aggregations = aggregations(aggs, &reading)?;
+        }
         adapt(&mut self.aggregations, mappings)?;
         self.mappings = mappings.clone();
         self.query.facets = Aggregation::facets(&self.aggregations);

@@ -104,6 +104,7 @@ impl Scroll {
             hits,
             answer,
             query,
+            ..
         } = find_hits(&views, &request, stop, begun, None)?;
         let writer = HitWriter {
             orders: query.order,

@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use quiredb::query::{Cast, Path, Value};
-use quiredb::{Document, FieldKind, ID, ValueRef};
+use quiredb::query::{Cast, DateFormat, Path, Value};
+use quiredb::{Document, ID, ValueRef};
 use serde_json::{Map, Value as Json, json};
 
-use super::dates::DateFormat;
-use super::filter::{check_field, known, text, unsupported};
+use super::filter::{check_field, known, text, unsupported, whole_text};
 use crate::collections::coerce::{Mappings, text_of};
 use crate::http::failure::Outcome;
 use crate::http::fields::glob;
@@ -63,6 +62,15 @@ impl ShownFields {
         Ok(shown)
     }
 
+    /// Shows a field too.
+    pub(crate) fn add(&mut self, name: &str) {
+        self.entries.push(Entry {
+            name: name.to_owned(),
+            field: Some(Path::new(name)),
+            format: None,
+        });
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -84,7 +92,7 @@ impl ShownFields {
                 continue;
             };
             if let (Some(kind), Some(_)) = (mappings.kind(field), &format)
-                && kind != FieldKind::Date
+                && !kind.is_date()
             {
                 let kind = kind.name();
                 return Err(unsupported(format!(
@@ -106,7 +114,11 @@ impl ShownFields {
             }
             for entry in &self.entries {
                 let name = match &entry.field {
-                    Some(field) if field.as_str() == path => entry.name.as_str(),
+                    Some(field)
+                        if field.as_str() == path || whole_text(field.as_str()) == Some(path) =>
+                    {
+                        entry.name.as_str()
+                    }
                     None if glob(entry.name.as_bytes(), path.as_bytes()) => path,
                     _ => continue,
                 };
@@ -124,15 +136,26 @@ impl ShownFields {
     /// What a value is by the type of its field.
     fn value(&self, path: &str, value: ValueRef<'_>, format: Option<&DateFormat>) -> Option<Json> {
         let own = Value::from_document(value)?;
-        let cast = self.mappings.cast(&Path::new(path));
-        let millis = own.as_date_millis();
-        if let Some(millis) = millis.filter(|_| cast == Some(Cast::Date) || format.is_some()) {
-            let format = format.unwrap_or(&DateFormat::ISO);
-            return Some(format.write(millis, &TimeZone::UTC).into());
+        let path = Path::new(path);
+        let cast = self.mappings.cast(&path);
+        if let (Some(Cast::Nanos), Some(nanos)) = (&cast, own.as_date_nanos()) {
+            let shown = format.cloned();
+            let shown = shown.unwrap_or_else(|| self.mappings.shown_format(&path));
+            return Some(shown.write_nanos(nanos, &TimeZone::UTC).into());
+        }
+        let millis = match &cast {
+            Some(Cast::DateAs(formats)) => formats.millis_of(&own),
+            _ => own.as_date_millis(),
+        };
+        let is_date = matches!(cast, Some(Cast::Date | Cast::DateAs(_)));
+        if let Some(millis) = millis.filter(|_| is_date || format.is_some()) {
+            let shown = format.cloned();
+            let shown = shown.unwrap_or_else(|| self.mappings.shown_format(&path));
+            return Some(shown.write(millis, &TimeZone::UTC).into());
         }
         let said = own.as_str().map(|text| text.into_owned());
         let read = match (cast, said) {
-            (Some(Cast::Number), Some(text)) => Value::from_numeral(&text)?,
+            (Some(Cast::Number | Cast::Half), Some(text)) => Value::from_numeral(&text)?,
             (Some(Cast::Boolean), Some(text)) => Value::from(text.parse::<bool>().ok()?),
             (Some(Cast::Text), None) => text_of(&own),
             _ => own,

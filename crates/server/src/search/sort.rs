@@ -1,7 +1,7 @@
 //! `sort` of a search, as orders.
 
 use quiredb::ID;
-use quiredb::query::{Order, field};
+use quiredb::query::{DateFormat, Order, field};
 use serde_json::Value as Json;
 
 use super::filter::{check_field, known, object, only_entry, scalar, text, unsupported};
@@ -15,12 +15,46 @@ use crate::http::failure::Outcome;
 /// `_shard_doc` is the order of keys, which a later page can begin in. So is `_doc` if `ties` is
 /// true; otherwise it is the order in which documents are found.
 pub(crate) fn orders(sort: &Json, ties: bool) -> Outcome<Vec<Order>> {
+    let (orders, formats) = formatted_orders(sort, ties)?;
+    match formats.iter().any(Option::is_some) {
+        true => Err(unsupported("[sort] does not support [format] here")),
+        false => Ok(orders),
+    }
+}
+
+/// As [`orders`], each with the format in which hits show its dates, if it has one.
+pub(crate) fn formatted_orders(
+    sort: &Json,
+    ties: bool,
+) -> Outcome<(Vec<Order>, Vec<Option<DateFormat>>)> {
     let sorts = match sort {
         Json::Array(sorts) => sorts.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let orders: Outcome<Vec<Option<Order>>> = sorts.iter().map(|sort| order(sort, ties)).collect();
-    Ok(orders?.into_iter().flatten().collect())
+    let (mut orders, mut formats) = (Vec::new(), Vec::new());
+    for sort in sorts {
+        if let Some(order) = order(sort, ties)? {
+            orders.push(order);
+            formats.push(format(sort)?);
+        }
+    }
+    Ok((orders, formats))
+}
+
+/// The format of a `{FIELD: {"format": "…"}}`.
+fn format(sort: &Json) -> Outcome<Option<DateFormat>> {
+    let how = sort.as_object().and_then(|sort| sort.values().next());
+    let format = how.and_then(|how| how.get("format"));
+    let Some(format) = format.filter(|format| !format.is_null()) else {
+        return Ok(None);
+    };
+    let format = text(Some(format), "[format] of [sort] must be a string")?;
+    let parsed = DateFormat::parse(format);
+    parsed.map(Some).map_err(|part| {
+        unsupported(format!(
+            "[format] of [sort] has [{part}], which is not supported"
+        ))
+    })
 }
 
 /// The orders of the parameter `sort`: `FIELD:desc,FIELD`.
@@ -59,7 +93,11 @@ fn order(sort: &Json, ties: bool) -> Outcome<Option<Order>> {
         let direction = text(Some(how), "[sort] needs [asc] or [desc]")?;
         return by(at, direction, ties, false);
     };
-    known(how, "sort", &["order", "missing", "mode", "unmapped_type"])?;
+    known(
+        how,
+        "sort",
+        &["order", "missing", "mode", "unmapped_type", "format"],
+    )?;
     let direction = how.get("order").and_then(Json::as_str).unwrap_or("asc");
     let natural = if direction == "desc" { "max" } else { "min" };
     if how.get("mode").is_some_and(|value| value != natural) {

@@ -105,7 +105,10 @@ async fn the_filter_of_an_alias_limits_searches_counts_and_deletes_by_query() {
         .done(200);
     assert_eq!(scroll["hits"]["total"]["value"], 2);
     let opened = site.call("POST /warnings/_search/point_in_time?keep_alive=1m", "");
-    opened.await.refused(400, "illegal_argument_exception");
+    let point = opened.await.done(200)["pit_id"].clone();
+    let of_point = json!({"pit": {"id": point}}).to_string();
+    let found = site.call("POST /_search", of_point).await.done(200);
+    assert_eq!(found["hits"]["total"]["value"], 2);
 
     // A collection that is named too is searched whole.
     let both = site.get("/warnings,logs-1/_search").await;

@@ -103,6 +103,9 @@ folders! {
     search_match: "search.match";
     search_types: "search.types";
     search_dates: "search.dates";
+    search_collapse: "search.collapse";
+    search_formats: "search.formats";
+    search_lines: "search.lines";
     search_pages: "search.pages";
     search_sort: "search.sort";
     search_untyped: "search.untyped";

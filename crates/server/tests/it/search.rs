@@ -282,7 +282,7 @@ async fn what_is_unknown_is_refused_by_name() {
         assert!(reason.contains(name), "{body}: {reason}");
     }
     for (uri, name) in [
-        ("/cars/_search?q=mark:audi", "[q]"),
+        ("/cars/_search?q=mark:audi", "[query_string] on [mark]"),
         ("/cars/_search?scroll=1", "such as [5m]"),
         (
             "/cars/_search?expand_wildcards=ajar",
@@ -661,6 +661,62 @@ async fn a_point_in_time_is_searched_as_it_was() {
     assert_eq!(closed.await.json()["pits"][0]["successful"], true);
     let search = json!({"pit": {"id": id}});
     assert_eq!(request(&site, "POST /_search", search).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_collapse_goes_on_behind_large_groups() {
+    let site = Site::new();
+    let mut lines = String::new();
+    for n in 0..500 {
+        // Two large groups, then small ones and documents of none.
+        let group = match n {
+            0..200 => json!("first"),
+            200..400 => json!("second"),
+            400..490 => json!(n % 30),
+            _ => Json::Null,
+        };
+        lines.push_str(&format!("{{\"index\":{{\"_id\":\"{n}\"}}}}\n"));
+        lines.push_str(&format!("{}\n", json!({"n": n, "group": group})));
+    }
+    request(&site, "POST /things/_bulk", lines).await.done(200);
+    let found = async |from: u64, size: u64| {
+        let search = json!({
+            "collapse": {"field": "group"}, "sort": ["n"], "from": from, "size": size,
+        });
+        page(&request(&site, "POST /things/_search", search).await.json()).0
+    };
+    let mut all = vec!["0".to_owned(), "200".to_owned()];
+    all.extend((400..430).map(|n| n.to_string()));
+    all.push("490".to_owned());
+    assert_eq!(found(0, 1_000).await, all);
+    assert_eq!(found(0, 3).await, all[..3]);
+    assert_eq!(found(31, 10).await, all[31..]);
+    assert!(found(40, 10).await.is_empty());
+    let search = json!({"collapse": {"field": "group"}, "from": 9_000, "size": 2_000});
+    let refused = request(&site, "POST /things/_search", search).await;
+    assert!(refusal(&refused).contains("[collapse] must be up to 10000"));
+}
+
+#[tokio::test]
+async fn a_point_in_time_keeps_the_filter_of_its_alias() {
+    let site = mixed().await;
+    let alias = json!({"filter": {"ids": {"values": ["2", "4"]}}});
+    let made = request(&site, "PUT /mixed/_alias/few", alias).await;
+    assert_eq!(made.status, 200, "{}", made.text);
+    let path = "POST /few/_search/point_in_time?keep_alive=5m";
+    let opened = request(&site, path, "").await.json();
+    // The alias is another one afterwards; the point in time is not.
+    let alias = json!({"filter": {"match_none": {}}});
+    request(&site, "PUT /mixed/_alias/few", alias)
+        .await
+        .done(200);
+    let search = json!({"pit": {"id": opened["pit_id"]}, "sort": ["_id"]});
+    let found = request(&site, "POST /_search", search.clone()).await.json();
+    assert_eq!(page(&found).0, ["2", "4"]);
+    assert_eq!(found["hits"]["total"]["value"], 2);
+    let lines = format!("{{}}\n{search}\n");
+    let found = request(&site, "POST /_msearch", lines).await.json();
+    assert_eq!(found["responses"][0]["hits"]["total"]["value"], 2);
 }
 
 /// As clients for Java send them.

@@ -4,14 +4,14 @@ use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use quiredb::query::{Cast, Filter, Path, Value};
+use quiredb::query::{Cast, DateFormats, Filter, Path, Value};
 
 use crate::http::failure::{Failure, Outcome};
-use crate::search::dates::{DateFormat, DateReading, Moment, is_date_math, moment};
+use crate::search::dates::{DateReading, is_date_math};
 use crate::search::filter::unsupported;
 
-/// Follows every text that begins with what is before it.
-const AFTER_ALL: char = '\u{10ffff}';
+/// Nanoseconds of a millisecond.
+const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// An hour, in milliseconds.
 const HOUR: i64 = 3_600_000;
@@ -95,89 +95,121 @@ fn day(millis: i64) -> Option<String> {
     (date.year() >= 0).then(|| date.to_string())
 }
 
+/// Dates between two bounds, all read by formats.
+pub(super) fn between_formatted(
+    path: &Path,
+    formats: &DateFormats,
+    lower: &Bound<Value>,
+    upper: &Bound<Value>,
+    now: i64,
+) -> Outcome<Filter> {
+    let reading = DateReading::by(formats, now);
+    let read = |bound: &Bound<Value>, is_lower: bool| {
+        let value = match bound {
+            Unbounded => return Ok(Unbounded),
+            Included(value) | Excluded(value) => value,
+        };
+        let text = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        let ends = reading.ends(&text);
+        let ends = ends.ok_or_else(|| no_date_of(value, formats.as_str()))?;
+        Ok(end(bound, is_lower, ends).map(Value::from))
+    };
+    let (lower, upper) = (read(lower, true)?, read(upper, false)?);
+    let cast = Cast::DateAs(formats.clone());
+    Ok(Filter::Cast(cast, path.clone(), lower, upper))
+}
+
+/// Dates that are read by formats between two bounds, which are milliseconds or text of ISO 8601.
+pub(super) fn between_as(
+    path: &Path,
+    formats: &DateFormats,
+    lower: &Bound<Value>,
+    upper: &Bound<Value>,
+    now: i64,
+) -> Outcome<Filter> {
+    let lower = instant(lower, true, now)?.map(Value::from);
+    let upper = instant(upper, false, now)?.map(Value::from);
+    let cast = Cast::DateAs(formats.clone());
+    Ok(Filter::Cast(cast, path.clone(), lower, upper))
+}
+
+/// Whether both bounds are numbers.
+pub(super) fn are_millis(lower: &Bound<Value>, upper: &Bound<Value>) -> bool {
+    [lower, upper].into_iter().all(|bound| match bound {
+        Included(value) | Excluded(value) => value.as_f64().is_some(),
+        Unbounded => true,
+    })
+}
+
+/// The end of what a bound names, from its first to its last millisecond.
+fn end(bound: &Bound<Value>, is_lower: bool, (first, last): (i64, i64)) -> Bound<i64> {
+    match bound {
+        Included(_) => Included(if is_lower { first } else { last }),
+        Excluded(_) => Excluded(if is_lower { last } else { first }),
+        Unbounded => Unbounded,
+    }
+}
+
 /// A bound as milliseconds since 1970 UTC.
 fn instant(bound: &Bound<Value>, is_lower: bool, now: i64) -> Outcome<Bound<i64>> {
-    let (value, is_included) = match bound {
+    let value = match bound {
         Unbounded => return Ok(Unbounded),
-        Included(value) => (value, true),
-        Excluded(value) => (value, false),
+        Included(value) | Excluded(value) => value,
     };
     let said = match value.as_str() {
         Some(text) => DateReading::usual(now).ends(&text),
         None => value.as_date_millis().map(|at| (at, at)),
     };
-    let (first, last) = said.ok_or_else(|| no_date(value))?;
-    let at = if is_lower == is_included { first } else { last };
-    Ok(match is_included {
-        true => Included(at),
-        false => Excluded(at),
-    })
+    let ends = said.ok_or_else(|| no_date_of(value, "strict_date_optional_time||epoch_millis"))?;
+    Ok(end(bound, is_lower, ends))
 }
 
-fn no_date(value: &Value) -> Failure {
+fn no_date_of(value: &Value, formats: &str) -> Failure {
     let shown = value.as_str().map_or_else(|| value.to_string(), Into::into);
     unsupported(format!(
-        "failed to parse date field [{shown}] with format \
-         [strict_date_optional_time||epoch_millis]"
+        "failed to parse date field [{shown}] with format [{formats}]"
     ))
 }
 
-/// A bound with its date math computed.
-fn computed(bound: &Bound<Value>, is_lower: bool, now: i64) -> Outcome<Bound<Value>> {
-    let is_excluded = matches!(bound, Excluded(_));
-    let computed = |value: &Value| -> Outcome<Value> {
-        let text = value.as_str();
-        let Some(text) = text.as_deref().filter(|text| is_date_math(text)) else {
-            return Ok(value.clone());
-        };
-        let how = Moment {
-            now,
-            format: &DateFormat::ISO,
-            zone: "UTC",
-            is_rounded_up: is_lower == is_excluded,
-        };
-        let millis = moment(text, &how).and_then(|at| Timestamp::from_millisecond(at).ok());
-        let at = millis.ok_or_else(|| no_date(value))?;
-        Ok(Value::from(at.to_string().as_str()))
-    };
-    Ok(match bound {
-        Included(value) => Included(computed(value)?),
-        Excluded(value) => Excluded(computed(value)?),
-        Unbounded => Unbounded,
-    })
-}
-
-/// Dates with parts of a millisecond between two bounds: texts by their letters, which orders those
-/// of one spelling, and numbers of milliseconds.
+/// Dates with parts of a millisecond between two bounds, by time. A bound with a part of a date is
+/// about all of that part.
 pub(super) fn nanos(
     path: Path,
     lower: &Bound<Value>,
     upper: &Bound<Value>,
     now: i64,
 ) -> Outcome<Filter> {
-    let (lower, upper) = (computed(lower, true, now)?, computed(upper, false, now)?);
-    let of_numbers = numbers(
-        &path,
-        instant(&lower, true, now)?,
-        instant(&upper, false, now)?,
-    );
-    let of_text = Filter::Range(path, text(&lower, true), text(&upper, false));
-    Ok(of_text.or(of_numbers))
+    let lower = nanosecond(lower, true, now)?.map(Value::from);
+    let upper = nanosecond(upper, false, now)?.map(Value::from);
+    Ok(Filter::Cast(Cast::Nanos, path, lower, upper))
 }
 
-fn text(bound: &Bound<Value>, is_lower: bool) -> Bound<Value> {
-    let whole = |value: &Value| match value.as_str() {
-        Some(text) if is_part(&text) => Value::from(format!("{text}{AFTER_ALL}").as_str()),
-        _ => value.clone(),
+/// A bound as nanoseconds since 1970 UTC. One of a time that these can't say is at their end.
+fn nanosecond(bound: &Bound<Value>, is_lower: bool, now: i64) -> Outcome<Bound<i64>> {
+    let (value, is_included) = match bound {
+        Unbounded => return Ok(Unbounded),
+        Included(value) => (value, true),
+        Excluded(value) => (value, false),
     };
-    match bound {
-        Included(value) if !is_lower => Included(whole(value)),
-        Excluded(value) if is_lower => Excluded(whole(value)),
-        bound => bound.clone(),
-    }
-}
-
-/// Whether a text is a date without a minute or a second.
-fn is_part(text: &str) -> bool {
-    matches!(text.len(), 4 | 7 | 10 | 13 | 16)
+    let text = value.as_str();
+    let exact = text.as_deref().and_then(|text| {
+        let (first, last) = DateReading::usual(now).ends(text)?;
+        let is_exact = first == last && !is_date_math(text);
+        is_exact.then(|| Value::from(text).as_date_nanos())?
+    });
+    let nanos = match (exact, instant(bound, is_lower, now)?) {
+        (Some(exact), _) => exact,
+        (None, Included(at) | Excluded(at)) => {
+            let first = at.saturating_mul(NANOS_PER_MILLI);
+            match is_lower == is_included {
+                true => first,
+                false => first.saturating_add(NANOS_PER_MILLI - 1),
+            }
+        }
+        (None, Unbounded) => return Ok(Unbounded),
+    };
+    Ok(match is_included {
+        true => Included(nanos),
+        false => Excluded(nanos),
+    })
 }

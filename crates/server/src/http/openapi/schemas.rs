@@ -410,6 +410,29 @@ fn of_server() -> Group {
             with_example(list(any()), json!([{"index": "tracks", "docs.count": "3"}])),
         ),
         (
+            "Shards",
+            object(
+                json!({"_shards": any()}),
+                json!({"_shards": {"total": 4, "successful": 4, "failed": 0}}),
+            ),
+        ),
+        (
+            "Validated",
+            object(
+                json!({
+                    "valid": switch, "_shards": any(), "error": text, "explanations": list(any()),
+                }),
+                json!({"valid": true, "_shards": {"total": 4, "successful": 4, "failed": 0}}),
+            ),
+        ),
+        (
+            "ClusterSettings",
+            object(
+                json!({"persistent": any(), "transient": any(), "defaults": any()}),
+                json!({"persistent": {}, "transient": {"search.max_buckets": "1000"}}),
+            ),
+        ),
+        (
             "NewToken",
             object(
                 json!({

@@ -55,10 +55,19 @@ pub(super) fn shape(path: &str, method: &Method) -> Shape {
         }
         ("/_index_template" | "/_index_template/{name}", _) => (None, json("Templates")),
         ("/_field_caps", _) => (None, json("FieldCaps")),
+        ("/_validate/query", _) => (Some("Query"), json("Validated")),
+        ("/_refresh" | "/_flush" | "/_forcemerge" | "/_cache/clear", _) => (None, json("Shards")),
+        ("/_open" | "/_close" | "/_block/{name}", _) => (None, json("Acknowledged")),
+        ("/_clone/{name}" | "/_shrink/{name}" | "/_split/{name}", _) => {
+            (Some("Collection"), json("Acknowledged"))
+        }
+        ("/_cluster/settings", &Method::GET) => (None, json("ClusterSettings")),
+        ("/_cluster/settings", _) => (Some("ClusterSettings"), json("ClusterSettings")),
         ("/", _) => (None, json("Info")),
         ("/_cluster/health" | "/_cluster/health/{collection}", _) => (None, json("Health")),
         ("/_stats" | "/_stats/{name}", _) => (None, json("Stats")),
-        ("/_tasks", _) => (None, json("Tasks")),
+        ("/_tasks" | "/_tasks/_cancel" | "/_tasks/{id}/_cancel", _) => (None, json("Tasks")),
+        (path, &Method::POST) if path.ends_with("/_rethrottle") => (None, json("Tasks")),
         ("/_tasks/{id}", _) => (None, json("TaskResult")),
         ("/_rollover" | "/_rollover/{name}", _) => (Some("Rollover"), json("RolledOver")),
         ("/_quire/tokens/{name}", &Method::PUT) => (Some("NewToken"), json("Token")),

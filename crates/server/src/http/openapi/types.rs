@@ -22,12 +22,13 @@ const NUMBERS: [&str; 15] = [
 ];
 
 /// Those that are true or false.
-const SWITCHES: [&str; 55] = [
+const SWITCHES: [&str; 57] = [
     "active_only",
     "all_shards",
     "allow_no_indices",
     "allow_partial_pit_creation",
     "allow_partial_search_results",
+    "analyze_wildcard",
     "ccs_minimize_roundtrips",
     "copy_settings",
     "create",
@@ -52,6 +53,7 @@ const SWITCHES: [&str; 55] = [
     "include_unloaded_segments",
     "include_unmapped",
     "include_yes_decisions",
+    "lenient",
     "local",
     "only_ancient_segments",
     "only_expunge_deletes",

@@ -8,7 +8,7 @@ use super::kind::{Kind, QUERIES_MAX};
 use crate::http::failure::Outcome;
 use crate::search::filter::{filter, object};
 
-pub(super) fn adjacency_matrix(body: &Json, reading: &Reading) -> Outcome<(Kind, Facet)> {
+pub(super) fn adjacency_matrix(body: &Json, reading: &Reading<'_>) -> Outcome<(Kind, Facet)> {
     let names = ["filters", "separator", "show_only_intersecting"];
     let body = Body::of("adjacency_matrix", body, &names)?;
     let filters = body.get("filters");

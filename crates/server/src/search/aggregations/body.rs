@@ -3,15 +3,37 @@
 use axum::http::StatusCode;
 use quiredb::query::{Path, Value};
 use serde_json::{Map, Value as Json};
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 
+use crate::collections::coerce::Mappings;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::filter::{check_field, known, object, scalar, text, unsupported};
 
 /// What reading needs beside the body.
-pub(super) struct Reading {
+pub(crate) struct Reading<'m> {
     /// The current time, in milliseconds since 1970 UTC.
     pub(super) now: i64,
+    /// Those of the collections, once they are known.
+    pub(super) mappings: Option<&'m Mappings>,
+    /// Whether there is a date that no format read, which those of a mapping may.
+    pub(super) is_unread: Cell<bool>,
+}
+
+impl<'m> Reading<'m> {
+    /// At a time, in milliseconds since 1970 UTC, and with the mappings if they are known.
+    pub(crate) fn new(now: i64, mappings: Option<&'m Mappings>) -> Reading<'m> {
+        Reading {
+            now,
+            mappings,
+            is_unread: Cell::new(false),
+        }
+    }
+
+    /// Whether a failure may be none once the mappings are known.
+    pub(crate) fn is_early(&self) -> bool {
+        self.mappings.is_none() && self.is_unread.get()
+    }
 }
 
 /// The members of an aggregation of one kind.

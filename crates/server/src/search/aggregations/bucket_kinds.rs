@@ -18,7 +18,7 @@ pub(super) fn bucket_kind(
     kind: &str,
     body: &Json,
     inner: &[Aggregation],
-    reading: &Reading,
+    reading: &Reading<'_>,
 ) -> Outcome<Option<(Kind, Facet)>> {
     Ok(Some(match kind {
         "terms" => terms(body, inner)?,
@@ -29,7 +29,7 @@ pub(super) fn bucket_kind(
         "date_histogram" => date_histogram(body, reading)?,
         "range" => range(body)?,
         "date_range" => date_range(body, reading)?,
-        "composite" => composite(body)?,
+        "composite" => composite(body, reading)?,
         "filters" => filters(body, reading)?,
         "filter" => {
             let filters = FacetKind::Filters(vec![filter(body, reading.now)?]);
@@ -49,7 +49,7 @@ pub(super) fn bucket_kind(
     }))
 }
 
-fn filters(body: &Json, reading: &Reading) -> Outcome<(Kind, Facet)> {
+fn filters(body: &Json, reading: &Reading<'_>) -> Outcome<(Kind, Facet)> {
     let body = Body::of(
         "filters",
         body,

@@ -4,7 +4,7 @@ use quire_model::ordered::Direction;
 use quiredb::query::{BucketKey, Buckets, Facet, Missing, Source, TextFilter, Value};
 use serde_json::Value as Json;
 
-use super::body::Body;
+use super::body::{Body, Reading};
 use super::histograms::{date_shape, rounding};
 use super::kind::{CompositeSource, Kind};
 use super::terms::direction_of;
@@ -15,7 +15,7 @@ use crate::search::filter::{object, only_entry, scalar};
 /// Buckets of a page by default, as in OpenSearch.
 const SIZE_DEFAULT: u64 = 10;
 
-pub(super) fn composite(body: &Json) -> Outcome<(Kind, Facet)> {
+pub(super) fn composite(body: &Json, reading: &Reading<'_>) -> Outcome<(Kind, Facet)> {
     let body = Body::of("composite", body, &["size", "sources", "after"])?;
     let given = body.get("sources");
     let given = given.ok_or_else(|| body.refused("Required [sources]"))?;
@@ -31,7 +31,7 @@ pub(super) fn composite(body: &Json) -> Outcome<(Kind, Facet)> {
                 "Composite source names must be unique, found duplicates: [{name}]"
             )));
         }
-        let (shape, source) = source(name, of)?;
+        let (shape, source) = source(name, of, reading)?;
         shapes.push(shape);
         sources.push(source);
     }
@@ -70,7 +70,7 @@ pub(super) fn composite(body: &Json) -> Outcome<(Kind, Facet)> {
     Ok((Kind::Composite(shapes), Facet::buckets(buckets)))
 }
 
-fn source(name: &str, of: &Json) -> Outcome<(CompositeSource, Source)> {
+fn source(name: &str, of: &Json, reading: &Reading<'_>) -> Outcome<(CompositeSource, Source)> {
     let (kind, body) = only_entry(object(of, "sources")?, "sources")?;
     let common = ["field", "order", "missing_bucket"];
     let mut dates = None;
@@ -97,7 +97,7 @@ fn source(name: &str, of: &Json) -> Outcome<(CompositeSource, Source)> {
             ];
             let body = Body::of(kind, body, &[&common[..], &own].concat())?;
             if body.get("format").is_some() {
-                dates = Some(date_shape(&body)?);
+                dates = Some(date_shape(&body, reading)?);
             }
             (body, BucketKey::Date(rounding(&body)?))
         }

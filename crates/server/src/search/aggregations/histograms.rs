@@ -1,7 +1,7 @@
 //! `histogram` and `date_histogram`.
 
-use quiredb::query::{BucketKey, Buckets, Facet, Missing, Rounding, Source};
-use serde_json::Value as Json;
+use quiredb::query::{BucketKey, Buckets, DateFormat, Facet, Missing, Rounding, Source};
+use serde_json::{Number, Value as Json};
 
 use super::body::{Body, Reading};
 use super::kind::{
@@ -10,7 +10,7 @@ use super::kind::{
 use super::terms::direction_of;
 use crate::http::failure::Outcome;
 use crate::search::dates::{
-    DateFormat, Moment, calendar_unit, fixed_millis, moment, offset_millis,
+    DateReading, Moment, calendar_unit, fixed_millis, moment, offset_millis,
 };
 use crate::search::filter::{known, object, only_entry};
 use quire_model::ordered::Direction;
@@ -50,7 +50,7 @@ pub(super) fn histogram(body: &Json) -> Outcome<(Kind, Facet)> {
     Ok((Kind::Histogram(histogram), facet))
 }
 
-pub(super) fn date_histogram(body: &Json, reading: &Reading) -> Outcome<(Kind, Facet)> {
+pub(super) fn date_histogram(body: &Json, reading: &Reading<'_>) -> Outcome<(Kind, Facet)> {
     let names = [
         "field",
         "calendar_interval",
@@ -67,14 +67,13 @@ pub(super) fn date_histogram(body: &Json, reading: &Reading) -> Outcome<(Kind, F
         "hard_bounds",
     ];
     let body = Body::of("date_histogram", body, &names)?;
-    let (rounding, dates) = (rounding(&body)?, date_shape(&body)?);
-    let how = Moment {
-        now: reading.now,
-        format: &dates.format,
-        zone: body.text("time_zone")?.unwrap_or("UTC"),
-        is_rounded_up: false,
+    let (rounding, dates) = (rounding(&body)?, date_shape(&body, reading)?);
+    let reader = DateReader::new(&body, &dates, reading)?;
+    let read = |value: &Json| match value {
+        // A number of a bound is milliseconds, whatever the format is.
+        Json::Number(number) => whole_of(number),
+        value => reader.read(value),
     };
-    let read = |value: &Json| millis_of(value, &how);
     let (bounds, hard) = (bounds(&body, &read)?, hard_bounds(&body, &read)?);
     check_within(&body, bounds, hard)?;
     let shape = shape(&body)?;
@@ -89,25 +88,85 @@ pub(super) fn date_histogram(body: &Json, reading: &Reading) -> Outcome<(Kind, F
     Ok((Kind::DateHistogram(histogram), facet))
 }
 
-/// A moment: milliseconds, or text.
-pub(super) fn millis_of(value: &Json, how: &Moment<'_>) -> Option<i64> {
-    match value {
-        Json::Number(number) => number.as_i64().or_else(|| Some(number.as_f64()? as i64)),
-        Json::String(text) => moment(text, how),
-        _ => None,
+fn whole_of(number: &Number) -> Option<i64> {
+    number.as_i64().or_else(|| Some(number.as_f64()? as i64))
+}
+
+/// How the dates of a body are read.
+pub(super) struct DateReader<'a> {
+    reading: &'a Reading<'a>,
+    /// By the format of the body, or else those of the field.
+    by: DateReading,
+    /// The same, and ISO 8601 whatever the format is.
+    how: Moment<'a>,
+    /// Numbers are read by the formats of the field.
+    has_own_formats: bool,
+}
+
+impl<'a> DateReader<'a> {
+    /// `dates` is how they are shown.
+    pub(super) fn new(
+        body: &Body<'a>,
+        dates: &'a DateShape,
+        reading: &'a Reading<'a>,
+    ) -> Outcome<DateReader<'a>> {
+        let (format, zone) = (body.text("format")?, body.text("time_zone")?);
+        let path = body.field()?;
+        let formats = reading.mappings.and_then(|it| it.own_formats(&path));
+        let by = match (format, formats) {
+            (None, Some(formats)) => {
+                let by = DateReading::by(formats, reading.now);
+                let zone = zone.unwrap_or("UTC");
+                let unknown = || format!("[time_zone] [{zone}] is unknown");
+                by.in_zone(zone).ok_or_else(unknown)
+            }
+            (format, _) => DateReading::of(format, zone, reading.now),
+        };
+        Ok(DateReader {
+            reading,
+            by: by.map_err(|what| body.refused(&what))?,
+            how: Moment {
+                now: reading.now,
+                format: &dates.format,
+                zone: zone.unwrap_or("UTC"),
+                is_rounded_up: false,
+            },
+            has_own_formats: format.is_none() && formats.is_some(),
+        })
+    }
+
+    /// A moment: milliseconds, or text.
+    pub(super) fn read(&self, value: &Json) -> Option<i64> {
+        let text = match value {
+            Json::Number(number) if !self.has_own_formats => return whole_of(number),
+            Json::Number(number) => &number.to_string(),
+            Json::String(text) => text,
+            _ => return None,
+        };
+        let first = self.by.ends(text).map(|(first, _)| first);
+        let read = first.or_else(|| moment(text, &self.how));
+        if read.is_none() {
+            self.reading.is_unread.set(true);
+        }
+        read
     }
 }
 
 /// `format` and `time_zone`.
-pub(super) fn date_shape(body: &Body<'_>) -> Outcome<DateShape> {
+pub(super) fn date_shape(body: &Body<'_>, reading: &Reading<'_>) -> Outcome<DateShape> {
     let format = body.text("format")?.map(DateFormat::parse).transpose();
     let format = format
         .map_err(|part| body.refused(&format!("[format] has [{part}], which is not supported")))?;
     let zone = body.text("time_zone")?.unwrap_or("UTC");
     let zone = Rounding::fixed(1, zone)
         .ok_or_else(|| body.refused(&format!("[time_zone] [{zone}] is not known")))?;
+    let format = match (format, reading.mappings) {
+        (Some(format), _) => format,
+        (None, Some(mappings)) => mappings.shown_format(&body.field()?),
+        (None, None) => DateFormat::ISO,
+    };
     Ok(DateShape {
-        format: format.unwrap_or(DateFormat::ISO),
+        format,
         zone: zone.zone().clone(),
     })
 }

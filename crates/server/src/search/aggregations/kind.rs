@@ -2,12 +2,11 @@
 
 use jiff::tz::TimeZone;
 use quiredb::FieldKind;
-use quiredb::query::{Cast, Facet, FacetKind, Order, Rounding};
+use quiredb::query::{Cast, DateFormat, Facet, FacetKind, Order, Rounding};
 use serde_json::{Map, Value as Json};
 
 use super::moving::Moving;
 use crate::documents::source::Source;
-use crate::search::dates::DateFormat;
 
 /// Queries of which one aggregation makes buckets.
 pub(super) const QUERIES_MAX: usize = 1024;
@@ -23,6 +22,8 @@ pub(crate) struct Aggregation {
     pub(super) inner: Vec<Aggregation>,
     /// Returned as it is.
     pub(super) meta: Option<Map<String, Json>>,
+    /// How the dates of its field are shown, if it measures some.
+    pub(super) shown: DateFormat,
 }
 
 impl Aggregation {
@@ -32,7 +33,7 @@ impl Aggregation {
         matches!(
             kind,
             Some(FacetKind::Metric {
-                cast: Some(Cast::Date),
+                cast: Some(Cast::Date | Cast::DateAs(_)),
                 ..
             })
         )
@@ -139,8 +140,13 @@ pub(super) struct DateShape {
 impl DateShape {
     /// ISO 8601 in UTC.
     pub(super) fn utc() -> DateShape {
+        DateShape::of(DateFormat::ISO)
+    }
+
+    /// A format, in UTC.
+    pub(super) fn of(format: DateFormat) -> DateShape {
         DateShape {
-            format: DateFormat::ISO,
+            format,
             zone: TimeZone::UTC,
         }
     }

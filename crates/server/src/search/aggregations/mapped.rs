@@ -26,6 +26,11 @@ fn adapt_all(all: &mut [Aggregation], mappings: &Mappings) -> Outcome<()> {
         };
         refuse_text(&one.kind, facet, mappings)?;
         mappings.convert_facet(facet)?;
+        if let FacetKind::Metric { metric, .. } = &facet.kind
+            && let Some(path) = metric.path()
+        {
+            one.shown = mappings.shown_format(path);
+        }
         if let (Kind::Hits(shape), FacetKind::Hits { order, .. }) = (&mut one.kind, &facet.kind) {
             shape.orders.clone_from(order);
         }
@@ -69,10 +74,12 @@ fn adapt_buckets(
             continue;
         }
         match kind {
-            Kind::Terms(shape) => shape.dates = Some(DateShape::utc()),
+            Kind::Terms(shape) => {
+                shape.dates = Some(DateShape::of(mappings.shown_format(&source.path)));
+            }
             Kind::MultiTerms(dates) => {
                 if let Some(dates) = dates.get_mut(place) {
-                    *dates = Some(DateShape::utc());
+                    *dates = Some(DateShape::of(mappings.shown_format(&source.path)));
                 }
             }
             Kind::Composite(_) => {}

@@ -1,5 +1,6 @@
 //! Reads `aggs`.
 
+use quiredb::query::DateFormat;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
@@ -47,18 +48,18 @@ pub(crate) const KINDS: [&str; 25] = [
 const PIPELINES: &str = "avg_bucket, bucket_sort, cumulative_sum, derivative, max_bucket, \
     min_bucket, moving_fn, stats_bucket and sum_bucket";
 
-/// The aggregations of `aggs`. `now` is the current time, in milliseconds since 1970 UTC.
+/// The aggregations of `aggs`.
 ///
 /// # Errors
 /// 400 for a kind or an option that is not known.
-pub(crate) fn aggregations(aggs: &Json, now: i64) -> Outcome<Vec<Aggregation>> {
-    level(aggs, &Reading { now }, None, 1)
+pub(crate) fn aggregations(aggs: &Json, reading: &Reading<'_>) -> Outcome<Vec<Aggregation>> {
+    level(aggs, reading, None, 1)
 }
 
 /// Aggregations beside each other. `outer` is the kind that they are in.
 fn level(
     aggs: &Json,
-    reading: &Reading,
+    reading: &Reading<'_>,
     outer: Option<&str>,
     depth: usize,
 ) -> Outcome<Vec<Aggregation>> {
@@ -147,7 +148,12 @@ fn name_in<'a>(names: &BTreeSet<String>, path: &'a str) -> &'a str {
     known.unwrap_or(path)
 }
 
-fn aggregation(name: &str, agg: &Json, reading: &Reading, depth: usize) -> Outcome<Aggregation> {
+fn aggregation(
+    name: &str,
+    agg: &Json,
+    reading: &Reading<'_>,
+    depth: usize,
+) -> Outcome<Aggregation> {
     if name.contains(['[', ']', '>']) {
         return Err(unsupported(format!(
             "[{name}]: a name can't have [, ] or > in it"
@@ -196,6 +202,7 @@ fn aggregation(name: &str, agg: &Json, reading: &Reading, depth: usize) -> Outco
         facet,
         inner,
         meta,
+        shown: DateFormat::ISO,
     })
 }
 

@@ -7,10 +7,9 @@ use serde_json::{Map, Value as Json};
 use std::ops::Bound;
 
 use super::body::{Body, Reading};
-use super::histograms::{date_shape, millis_of};
+use super::histograms::{DateReader, date_shape};
 use super::kind::{DateShape, Kind, Range, Ranges};
 use crate::http::failure::Outcome;
-use crate::search::dates::Moment;
 use crate::search::filter::{known, object, text};
 
 /// Ranges of one aggregation.
@@ -65,21 +64,16 @@ fn within(path: &Path, range: &Range) -> Filter {
     Filter::Range(path.clone(), Bound::Included(Value::from(from)), to)
 }
 
-pub(super) fn date_range(body: &Json, reading: &Reading) -> Outcome<(Kind, Facet)> {
+pub(super) fn date_range(body: &Json, reading: &Reading<'_>) -> Outcome<(Kind, Facet)> {
     let names = ["field", "ranges", "keyed", "missing", "format", "time_zone"];
     let body = Body::of("date_range", body, &names)?;
-    let dates = date_shape(&body)?;
-    let how = Moment {
-        now: reading.now,
-        format: &dates.format,
-        zone: body.text("time_zone")?.unwrap_or("UTC"),
-        is_rounded_up: false,
-    };
+    let dates = date_shape(&body, reading)?;
+    let reader = DateReader::new(&body, &dates, reading)?;
     let mut ranges = Vec::new();
     for members in members(&body)? {
         let end = |name: &str| match members.get(name) {
             None | Some(Json::Null) => Ok(None),
-            Some(value) => match millis_of(value, &how) {
+            Some(value) => match reader.read(value) {
                 Some(millis) => Ok(Some(millis)),
                 None => Err(body.refused(&format!("[{name}] [{value}] is no date"))),
             },

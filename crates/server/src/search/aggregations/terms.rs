@@ -11,7 +11,7 @@ use super::body::Body;
 use super::kind::{Aggregation, DateShape, Kind, TermsShape};
 use super::paths::order_by;
 use crate::http::failure::Outcome;
-use crate::search::filter::{object, only_entry, scalar, text, unsupported};
+use crate::search::filter::{known, object, only_entry, scalar, text, unsupported};
 
 /// Buckets by default, and at the most as in OpenSearch.
 const SIZE_DEFAULT: u64 = 10;
@@ -174,9 +174,17 @@ fn text_filter(body: &Body<'_>) -> Outcome<TextFilter> {
                     false => wanted.excluding(values),
                 };
             }
-            Some(Json::Object(members)) if members.contains_key("partition") => {
-                return Err(body
-                    .refused("[partition] of [include] is not supported: page with [composite]"));
+            Some(Json::Object(part)) if is_include => {
+                known(part, name, &["partition", "num_partitions"])?;
+                let number = |name: &str| {
+                    let number = part.get(name).and_then(Json::as_u64);
+                    let number = number.and_then(|number| u32::try_from(number).ok());
+                    number.ok_or_else(|| {
+                        body.refused(&format!("[include] needs [{name}], a whole number"))
+                    })
+                };
+                let (number, of) = (number("partition")?, number("num_partitions")?);
+                wanted = wanted.of_part(number, of).map_err(refused)?;
             }
             Some(pattern) => {
                 let what = format!("[{name}] must be a list of values, or a pattern");

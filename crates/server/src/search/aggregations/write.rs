@@ -1,5 +1,6 @@
 //! The answers of aggregations, as OpenSearch writes them.
 
+use jiff::tz::TimeZone;
 use quire_model::ordered::OrderedValue;
 use quiredb::View;
 use quiredb::query::{Aggregated, Faceted, Hit, Stats, Value};
@@ -112,7 +113,7 @@ fn write_metric(
             push_member("value", &json!(number), out);
         }
         (Faceted::Measured(Aggregated::Value(value)), _) => {
-            write_value(value.as_ref(), one.is_of_dates(), out);
+            write_value(value.as_ref(), one, out);
         }
         (Faceted::Stats(stats), Kind::ExtendedStats(sigma)) => {
             push_members(&extended_members(stats, *sigma), out);
@@ -144,20 +145,20 @@ fn write_metric(
 }
 
 /// The least or the greatest value: a number, that of a date, or what it is.
-fn write_value(value: Option<&Value>, is_date: bool, out: &mut Vec<u8>) {
+fn write_value(value: Option<&Value>, one: &Aggregation, out: &mut Vec<u8>) {
     let Some(value) = value else {
         return push_member("value", &Json::Null, out);
     };
     let millis = value.as_date_millis();
     match (
         value.as_f64(),
-        millis.filter(|_| is_date || value.as_f64().is_none()),
+        millis.filter(|_| one.is_of_dates() || value.as_f64().is_none()),
     ) {
         (_, Some(millis)) => {
             push_member("value", &json!(millis as f64), out);
             out.push(b',');
-            let DateShape { format, zone } = DateShape::utc();
-            push_member("value_as_string", &json!(format.write(millis, &zone)), out);
+            let text = one.shown.write(millis, &TimeZone::UTC);
+            push_member("value_as_string", &json!(text), out);
         }
         (Some(number), None) => push_member("value", &json!(number), out),
         (None, None) => {
@@ -223,6 +224,8 @@ fn write_hits(
         fields: Arc::default(),
         with_id: true,
         orders: shape.orders.clone(),
+        sort_formats: Arc::default(),
+        inner: Arc::default(),
         with_version: shape.with_version,
         with_seq_no: shape.with_seq_no,
         by_place: false,

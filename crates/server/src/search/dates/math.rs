@@ -3,9 +3,7 @@
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use quiredb::query::{CalendarUnit, Rounding};
-
-use super::format::DateFormat;
+use quiredb::query::{CalendarUnit, DateFormat, Rounding};
 
 /// How a moment is read.
 pub(crate) struct Moment<'a> {

@@ -2,11 +2,9 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use quiredb::query::{CalendarUnit, Rounding};
+use quiredb::query::{CalendarUnit, DateFormat, DateFormats, DateGrain, Rounding};
 
-use super::format::DateFormat;
 use super::math::{Moment, is_date_math, moment};
-use super::pattern::Grain;
 
 /// How texts of a request are read as dates.
 #[derive(Debug, Clone)]
@@ -28,6 +26,24 @@ impl DateReading {
             zone: TimeZone::UTC,
             now,
         }
+    }
+
+    /// By the formats of a field, in UTC.
+    pub(crate) fn by(formats: &DateFormats, now: i64) -> DateReading {
+        DateReading {
+            formats: formats.all().to_vec(),
+            ..DateReading::usual(now)
+        }
+    }
+
+    /// The same in another time zone; none if it is not known.
+    pub(crate) fn in_zone(self, zone: &str) -> Option<DateReading> {
+        let rounding = Rounding::calendar(CalendarUnit::Day, zone)?;
+        Some(DateReading {
+            zone_name: zone.to_owned(),
+            zone: rounding.zone().clone(),
+            ..self
+        })
     }
 
     /// By the `format` and the `time_zone` of a request.
@@ -59,11 +75,6 @@ impl DateReading {
         })
     }
 
-    /// Whether numbers are milliseconds since 1970.
-    pub(crate) fn takes_millis(&self) -> bool {
-        self.formats.contains(&DateFormat::MILLIS)
-    }
-
     /// The first and the last millisecond of what a text names, which may be date math.
     pub(crate) fn ends(&self, text: &str) -> Option<(i64, i64)> {
         if !is_date_math(text) {
@@ -93,16 +104,16 @@ impl DateReading {
         Some((at(false)?, at(true)?))
     }
 
-    fn last(&self, first: i64, grain: Grain) -> Option<i64> {
+    fn last(&self, first: i64, grain: DateGrain) -> Option<i64> {
         let unit = match grain {
-            Grain::Millisecond => return Some(first),
-            Grain::Second => return first.checked_add(999),
-            Grain::Minute => CalendarUnit::Minute,
-            Grain::Hour => CalendarUnit::Hour,
-            Grain::Day => CalendarUnit::Day,
-            Grain::Week => CalendarUnit::Week,
-            Grain::Month => CalendarUnit::Month,
-            Grain::Year => CalendarUnit::Year,
+            DateGrain::Millisecond => return Some(first),
+            DateGrain::Second => return first.checked_add(999),
+            DateGrain::Minute => CalendarUnit::Minute,
+            DateGrain::Hour => CalendarUnit::Hour,
+            DateGrain::Day => CalendarUnit::Day,
+            DateGrain::Week => CalendarUnit::Week,
+            DateGrain::Month => CalendarUnit::Month,
+            DateGrain::Year => CalendarUnit::Year,
         };
         let rounding = Rounding::calendar(unit, &self.zone_name)?;
         Some(rounding.next(rounding.start(first)?)? - 1)

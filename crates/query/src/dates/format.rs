@@ -2,19 +2,27 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use quiredb::query::Value;
 use std::fmt::Write;
 
-use super::pattern::{Grain, Part, iso_offset, parts, read_parts, write_part};
+use super::pattern::{DateGrain, Part, iso_offset, parts, read_parts, write_part};
+use crate::Value;
+
+/// Nanoseconds of a millisecond.
+pub(crate) const NANOS_PER_MILLI: i64 = 1_000_000;
+
+/// The longest text that a pattern reads. The longest pattern is bounded by the request.
+const TEXT_MAX: usize = 256;
 
 /// How dates are written and read.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct DateFormat(Form);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DateFormat(Form);
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     /// `2026-01-31T12:00:00.000Z`, or with an offset.
     Iso,
+    /// The same with all digits of the second that are not 0, three at least.
+    IsoNanos,
     Millis,
     Seconds,
     Pattern(Vec<Part>),
@@ -75,22 +83,21 @@ const NAMED: [(&str, &str); 43] = [
 
 impl DateFormat {
     /// ISO 8601.
-    pub(crate) const ISO: DateFormat = DateFormat(Form::Iso);
+    pub const ISO: DateFormat = DateFormat(Form::Iso);
 
     /// Milliseconds since 1970 UTC.
-    pub(super) const MILLIS: DateFormat = DateFormat(Form::Millis);
+    pub const MILLIS: DateFormat = DateFormat(Form::Millis);
 
     /// The format of a name or a pattern; of several with `||` between, the first.
     ///
     /// # Errors
     /// The part that is not known.
-    pub(crate) fn parse(text: &str) -> Result<DateFormat, String> {
+    pub fn parse(text: &str) -> Result<DateFormat, String> {
         let text = text.split("||").next().unwrap_or(text);
         let name = text.strip_prefix("strict_").unwrap_or(text);
         Ok(DateFormat(match name {
-            "date_optional_time" | "date_optional_time_nanos" | "iso8601" | "rfc3339_lenient" => {
-                Form::Iso
-            }
+            "date_optional_time" | "iso8601" | "rfc3339_lenient" => Form::Iso,
+            "date_optional_time_nanos" => Form::IsoNanos,
             "epoch_millis" => Form::Millis,
             "epoch_second" => Form::Seconds,
             name => {
@@ -101,8 +108,24 @@ impl DateFormat {
         }))
     }
 
+    /// ISO 8601 with nanoseconds.
+    pub const ISO_NANOS: DateFormat = DateFormat(Form::IsoNanos);
+
     /// A moment, in milliseconds since 1970 UTC, as text.
-    pub(crate) fn write(&self, millis: i64, zone: &TimeZone) -> String {
+    #[must_use]
+    pub fn write(&self, millis: i64, zone: &TimeZone) -> String {
+        self.write_part(millis, 0, zone)
+    }
+
+    /// A moment, in nanoseconds since 1970 UTC, as text.
+    #[must_use]
+    pub fn write_nanos(&self, nanos: i64, zone: &TimeZone) -> String {
+        let part = nanos.rem_euclid(NANOS_PER_MILLI) as u32;
+        self.write_part(nanos.div_euclid(NANOS_PER_MILLI), part, zone)
+    }
+
+    /// `part` is the nanoseconds after the millisecond.
+    fn write_part(&self, millis: i64, part: u32, zone: &TimeZone) -> String {
         let Ok(timestamp) = Timestamp::from_millisecond(millis) else {
             return millis.to_string();
         };
@@ -111,22 +134,40 @@ impl DateFormat {
         let mut out = String::new();
         // Writing to a string doesn't fail.
         match &self.0 {
-            Form::Millis => return millis.to_string(),
-            Form::Seconds => return millis.div_euclid(1000).to_string(),
-            Form::Iso => {
+            Form::Millis if part == 0 => return millis.to_string(),
+            Form::Millis => {
+                let _ = write!(out, "{millis}.{part:06}");
+                out.truncate(out.trim_end_matches('0').len());
+            }
+            Form::Seconds => {
+                let (seconds, fraction) =
+                    (millis.unsigned_abs() / 1000, millis.unsigned_abs() % 1000);
+                let sign = if millis < 0 { "-" } else { "" };
+                let _ = write!(out, "{sign}{seconds}");
+                if fraction > 0 {
+                    let _ = write!(out, ".{fraction:03}");
+                    out.truncate(out.trim_end_matches('0').len());
+                }
+            }
+            Form::Iso | Form::IsoNanos => {
                 let millisecond = millis.rem_euclid(1000);
+                let mut fraction = format!("{millisecond:03}");
+                if self.0 == Form::IsoNanos && part > 0 {
+                    let _ = write!(fraction, "{part:06}");
+                    fraction.truncate(fraction.trim_end_matches('0').len().max(3));
+                }
                 let (year, month, day) = (local.year(), local.month(), local.day());
                 let (hour, minute, second) = (local.hour(), local.minute(), local.second());
                 let _ = write!(
                     out,
                     "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.\
-                     {millisecond:03}{}",
+                     {fraction}{}",
                     iso_offset(offset)
                 );
             }
             Form::Pattern(parts) => {
-                for part in parts {
-                    write_part(part, local, offset, millis, &mut out);
+                for one in parts {
+                    write_part(one, local, offset, (millis, part), &mut out);
                 }
             }
         }
@@ -134,32 +175,62 @@ impl DateFormat {
     }
 
     /// The moment that a text is; by ISO 8601 where the format is none of its own.
-    pub(crate) fn read(&self, text: &str, zone: &TimeZone) -> Option<i64> {
+    #[must_use]
+    pub fn read(&self, text: &str, zone: &TimeZone) -> Option<i64> {
         let own = self.read_grain(text, zone);
         let own = own.or_else(|| match &self.0 {
             Form::Pattern(_) => iso(text, zone),
-            Form::Iso => DateFormat::MILLIS.read_grain(text, zone),
+            Form::Iso | Form::IsoNanos => DateFormat::MILLIS.read_grain(text, zone),
             Form::Millis | Form::Seconds => None,
         });
         own.map(|(millis, _)| millis)
     }
 
     /// The moment that a text of this format is, in milliseconds since 1970 UTC, and its grain.
-    pub(super) fn read_grain(&self, text: &str, zone: &TimeZone) -> Option<(i64, Grain)> {
+    #[must_use]
+    pub fn read_grain(&self, text: &str, zone: &TimeZone) -> Option<(i64, DateGrain)> {
+        if text.len() > TEXT_MAX {
+            return None;
+        }
         match &self.0 {
-            Form::Millis => Some((text.parse().ok()?, Grain::Millisecond)),
+            Form::Millis => {
+                // A part of a millisecond is cut off.
+                let (millis, _) = decimal(text)?;
+                Some((millis, DateGrain::Millisecond))
+            }
             Form::Seconds => {
-                let seconds = text.parse::<i64>().ok()?;
-                Some((seconds.checked_mul(1000)?, Grain::Second))
+                let (seconds, fraction) = decimal(text)?;
+                let Some(digits) = fraction else {
+                    return Some((seconds.checked_mul(1000)?, DateGrain::Second));
+                };
+                let first = format!("{digits:0<3}").get(..3)?.parse::<i64>().ok()?;
+                let is_before = text.starts_with('-');
+                let millis = seconds.checked_mul(1000)?;
+                let millis = millis.checked_add(if is_before { -first } else { first })?;
+                Some((millis, DateGrain::Millisecond))
             }
             Form::Pattern(parts) => read_parts(parts, text, zone),
-            Form::Iso => iso(text, zone),
+            Form::Iso | Form::IsoNanos => iso(text, zone),
         }
     }
 }
 
+/// The whole part of a decimal number, and the digits after its point.
+fn decimal(text: &str) -> Option<(i64, Option<&str>)> {
+    let (whole, fraction) = match text.split_once('.') {
+        None => (text, None),
+        Some((whole, fraction)) => (whole, Some(fraction)),
+    };
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_digit());
+    let is_number = is_digits(whole.strip_prefix('-').unwrap_or(whole));
+    if !is_number || fraction.is_some_and(|fraction| !is_digits(fraction)) {
+        return None;
+    }
+    Some((whole.parse().ok()?, fraction))
+}
+
 /// A text of ISO 8601; without an offset it is local time.
-fn iso(text: &str, zone: &TimeZone) -> Option<(i64, Grain)> {
+fn iso(text: &str, zone: &TimeZone) -> Option<(i64, DateGrain)> {
     let millis = Value::from(text).as_date_millis()?;
     let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, ""));
     let (time, has_offset) = match time.find(['Z', 'z', '+', '-']) {
@@ -167,13 +238,13 @@ fn iso(text: &str, zone: &TimeZone) -> Option<(i64, Grain)> {
         None => (time, false),
     };
     let grain = match (date.len(), time.matches(':').count()) {
-        (4, _) => Grain::Year,
-        (7, _) => Grain::Month,
-        _ if time.is_empty() => Grain::Day,
-        _ if time.contains(['.', ',']) => Grain::Millisecond,
-        (_, 0) => Grain::Hour,
-        (_, 1) => Grain::Minute,
-        _ => Grain::Second,
+        (4, _) => DateGrain::Year,
+        (7, _) => DateGrain::Month,
+        _ if time.is_empty() => DateGrain::Day,
+        _ if time.contains(['.', ',']) => DateGrain::Millisecond,
+        (_, 0) => DateGrain::Hour,
+        (_, 1) => DateGrain::Minute,
+        _ => DateGrain::Second,
     };
     if has_offset {
         return Some((millis, grain));
@@ -196,7 +267,7 @@ mod tests {
         for (format, text) in [
             ("strict_date_optional_time", "2026-01-31T13:30:01.234+02:00"),
             ("epoch_millis", "1769859001234"),
-            ("epoch_second", "1769859001"),
+            ("epoch_second", "1769859001.234"),
             ("yyyy-MM-dd", "2026-01-31"),
             ("dd/MMM/yyyy:HH:mm:ss XXX", "31/Jan/2026:13:30:01 +02:00"),
             ("yyyy-MM-dd'T'HH:mm:ss.SSS", "2026-01-31T13:30:01.234"),
@@ -208,6 +279,15 @@ mod tests {
             ("ordinal_date", "2026-031"),
             ("basic_week_date", "2026W056"),
             ("strict_weekyear_week", "2026-W05"),
+            (
+                "yyyy/MM/dd hh:mm:ss.SSS a XX",
+                "2026/01/31 01:30:01.234 PM +0200",
+            ),
+            (
+                "EEEE, d MMMM y 'at' k:mm",
+                "Saturday, 31 January 2026 at 13:30",
+            ),
+            ("yy.M.d''K a", "26.1.31'1 PM"),
         ] {
             let parsed = DateFormat::parse(format).unwrap();
             let written = parsed.write(millis, &zone);
@@ -218,7 +298,45 @@ mod tests {
             }
         }
         assert_eq!(DateFormat::parse("yyyy QQ"), Err("QQ".into()));
-        assert_eq!(DateFormat::parse("#.0"), Err("#".into()));
+        for (format, part) in [
+            ("#.0", "#"),
+            ("yyyy[-MM]", "["),
+            ("yyyy-MM-dd z", "z"),
+            ("yyyy MMMMM", "MMMMM"),
+            ("yyyy-MM-dd hh:mm", "h without a"),
+        ] {
+            assert_eq!(DateFormat::parse(format), Err(part.into()), "{format}");
+        }
+        for (format, text) in [
+            ("EEE dd.MM.yyyy", "Fri 31.01.2026"),
+            ("hh a", "13 PM"),
+            ("hh a", "00 AM"),
+            ("hh a", "11 pm"),
+            ("kk", "00"),
+            ("epoch_second", "1.5.5"),
+            ("epoch_second", "1."),
+            ("epoch_second", "9223372036854775807"),
+            ("epoch_millis", "1e3"),
+        ] {
+            let format = DateFormat::parse(format).unwrap();
+            assert_eq!(format.read_grain(text, &zone), None, "{text}");
+        }
+        let seconds = DateFormat::parse("epoch_second").unwrap();
+        assert_eq!(seconds.read("-1.25", &zone), Some(-1250));
+        assert_eq!(seconds.write(-1250, &zone), "-1.25");
+        let nanos = millis * 1_000_000 + 567_890;
+        for (format, text) in [
+            (
+                "strict_date_optional_time_nanos",
+                "2026-01-31T13:30:01.23456789+02:00",
+            ),
+            ("strict_date_optional_time", "2026-01-31T13:30:01.234+02:00"),
+            ("HH:mm:ss.SSSSSSSSS", "13:30:01.234567890"),
+            ("epoch_millis", "1769859001234.56789"),
+        ] {
+            let format = DateFormat::parse(format).unwrap();
+            assert_eq!(format.write_nanos(nanos, &zone), text);
+        }
         let pattern = DateFormat::parse("yyyy-MM-dd").unwrap();
         assert_eq!(pattern.read("2026-02-30", &zone), None);
         assert_eq!(pattern.read("2026-01-01x", &zone), None);
