@@ -124,11 +124,12 @@ impl About<'_> {
 
 /// The number or boolean that a word is written as, or the word.
 pub(super) fn value(word: &str) -> Json {
-    match serde_json::from_str::<Json>(word) {
-        Ok(value) if value.is_number() || value.is_boolean() => match value.to_string() == word {
-            true => value,
-            false => word.into(),
-        },
+    let written = match serde_json::from_str::<Json>(word) {
+        Ok(value) if value.is_number() || value.is_boolean() => (value.to_string(), value),
+        _ => return word.into(),
+    };
+    match written {
+        (text, value) if text == word => value,
         _ => word.into(),
     }
 }
