@@ -35,6 +35,7 @@ mod mapping;
 mod one_key;
 mod options;
 mod part_rows;
+mod partition_job;
 mod query;
 mod query_scan;
 mod retention;

@@ -3,12 +3,13 @@
 use crate::attached::AttachedTriggers;
 use crate::cell_expiry::PartitionCellExpiry;
 use crate::collection_state::partition_of;
-use crate::column_moving::PartitionColumnMoving;
+use crate::column_moving::ColumnMoving;
 use crate::error::first_error;
+use crate::partition_job::PartitionJob;
 use crate::query::Page;
 use crate::settings::CollectionSettings;
 use crate::stats::{CollectionStats, GroupStats};
-use crate::tiering::PartitionTiering;
+use crate::tiering::Tiering;
 use crate::usage::Usage;
 use crate::view::{View, WideViews};
 use crate::wide_found::found_of;
@@ -67,9 +68,9 @@ struct WideState {
     partitions: Vec<WidePartition>,
     /// The jobs that move cells between tiers, one a partition; none where background jobs write
     /// nothing.
-    tiering: Vec<Arc<PartitionTiering>>,
+    tiering: Vec<Arc<PartitionJob<Tiering>>>,
     /// The jobs that move columns to other groups, as those.
-    moving: Vec<Arc<PartitionColumnMoving>>,
+    moving: Vec<Arc<PartitionJob<ColumnMoving>>>,
     /// The jobs that remove cells which have expired, as those.
     expiry: Vec<Arc<PartitionCellExpiry>>,
     volumes: Volumes,
@@ -112,8 +113,8 @@ impl WideCollection {
         let usage = Usage::new(partitions[0].env(), begun, was_empty);
         let durability = settings.durability;
         let worked = || partitions.iter().filter(|_| has_jobs);
-        let tiering = |one| PartitionTiering::start(one, &schema, durability);
-        let moving = |one| PartitionColumnMoving::start(one, &schema, durability);
+        let tiering = |one| PartitionJob::start(Tiering::default(), one, &schema, durability);
+        let moving = |one| PartitionJob::start(ColumnMoving, one, &schema, durability);
         let expiry = |one| PartitionCellExpiry::start(one, durability);
         WideCollection {
             state: Arc::new(WideState {

@@ -2,10 +2,14 @@
 
 use super::action::Op;
 use crate::documents::ack::Ack;
+use crate::documents::conditions::require_alias;
+use crate::documents::parse::{document_too_long, parse_key};
 use crate::documents::source::Source as Shown;
+use crate::documents::update::Update;
+use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 use bytes::Bytes;
-use quiredb::Condition;
+use quiredb::{Condition, Key};
 use std::sync::Arc;
 
 /// One item: an action, and its source.
@@ -32,6 +36,62 @@ pub(crate) enum Source {
     Text(Bytes),
     /// A line with this count of bytes, more than a document can have.
     TooLong(u64),
+}
+
+impl Item {
+    /// What must hold, which is taken out of the item.
+    ///
+    /// # Errors
+    /// Why it can't be done; 400 if it names no alias and must.
+    pub(super) fn check(&mut self, engine: &Engine) -> Outcome<Condition> {
+        let condition = std::mem::replace(&mut self.condition, Ok(Condition::Always))?;
+        if self.requires_alias {
+            require_alias(engine, &self.index)?;
+        }
+        Ok(condition)
+    }
+
+    /// What follows its action line.
+    ///
+    /// # Errors
+    /// 413 if it is too long.
+    pub(super) fn text(&self) -> Outcome<&[u8]> {
+        match &self.source {
+            Source::None => Ok(&[]),
+            Source::Text(text) => Ok(text),
+            Source::TooLong(bytes) => Err(document_too_long(*bytes)),
+        }
+    }
+
+    /// The key that it names.
+    ///
+    /// # Errors
+    /// 400 if it names none, or what is no key.
+    pub(super) fn key(&self) -> Outcome<Key> {
+        let id = self.id.as_deref();
+        id.map_or_else(|| Err(Failure::validation("id is missing")), parse_key)
+    }
+
+    /// What must hold for a put. `is_new`: its key was made for it.
+    pub(super) fn put_condition(&self, condition: Condition, is_new: bool) -> Condition {
+        match self.op == Op::Create || is_new && condition == Condition::Always {
+            true => Condition::IfAbsent,
+            false => condition,
+        }
+    }
+
+    /// The update that it is.
+    ///
+    /// # Errors
+    /// 400 if it is none.
+    pub(super) fn update(&self, condition: &Condition) -> Outcome<Update> {
+        let version = match condition {
+            Condition::IfVersion(version) => Some(*version),
+            _ => None,
+        };
+        let update = Update::parse(self.text()?, version, self.retries)?;
+        Ok(update.or_showing(self.shows.as_deref()))
+    }
 }
 
 /// The outcome of an item.

@@ -1,16 +1,15 @@
 //! Prepare: each item's source is parsed, and its collection and key are found.
 
 use super::action::Op;
-use super::item::{Done, Item, Source, not_done};
+use super::item::{Done, Item, not_done};
 use super::rows::{Rows, waiting};
 use crate::audit::AuditedGrant;
 use crate::collections::on_write::collection_or_create;
-use crate::documents::conditions::require_alias;
-use crate::documents::parse::{document_too_long, key_of, parse_document, parse_key};
+use crate::documents::parse::{key_of, parse_document, parse_key};
 use crate::documents::update::Update;
 use crate::engine::Engine;
-use crate::http::failure::{Failure, Outcome};
-use quiredb::{Collection, Condition, Key, Write};
+use crate::http::failure::Outcome;
+use quiredb::{Collection, Key, Write};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -122,50 +121,32 @@ fn prepare_item(
     engine: &Engine,
     by: &AuditedGrant,
     collections: &mut Collections,
-    item: Item,
+    mut item: Item,
 ) -> Outcome<(Arc<str>, Key, Work)> {
-    let condition = item.condition?;
-    if item.requires_alias {
-        require_alias(engine, &item.index)?;
-    }
-    let text = match &item.source {
-        Source::None => &[][..],
-        Source::Text(text) => text,
-        Source::TooLong(bytes) => return Err(document_too_long(*bytes)),
-    };
+    let condition = item.check(engine)?;
+    let text = item.text()?;
     let index = &item.index;
-    let id = item.id.as_deref();
-    let given_key = || id.map_or_else(|| Err(Failure::validation("id is missing")), parse_key);
     match item.op {
         Op::Index | Op::Create => {
             let document = parse_document(text)?;
-            let key = id.map(parse_key).transpose()?;
+            let key = item.id.as_deref().map(parse_key).transpose()?;
             let open = || collection_or_create(engine, index, by);
             let (name, collection) = collections.open(index, open)?;
             let (key, is_new) = key_of(engine, collection, key, &document)?;
-            let is_create = item.op == Op::Create || is_new && condition == Condition::Always;
-            let condition = match is_create {
-                true => Condition::IfAbsent,
-                false => condition,
-            };
+            let condition = item.put_condition(condition, is_new);
             let write = Write::put(key.clone(), document);
             Ok((name, key, Work::Write(Write { condition, ..write })))
         }
         Op::Delete => {
-            let key = given_key()?;
+            let key = item.key()?;
             let open = || engine.collection_for_writes(index);
             let (name, _) = collections.open(index, open)?;
             let write = Write::delete(key.clone());
             Ok((name, key, Work::Write(Write { condition, ..write })))
         }
         Op::Update => {
-            let key = given_key()?;
-            let version = match condition {
-                Condition::IfVersion(version) => Some(version),
-                _ => None,
-            };
-            let update = Update::parse(text, version, item.retries)?;
-            let update = update.or_showing(item.shows.as_deref());
+            let key = item.key()?;
+            let update = item.update(&condition)?;
             let open = || update.collection(engine, index, by);
             let (name, _) = collections.open(index, open)?;
             Ok((name, key, Work::Update(Box::new(update))))

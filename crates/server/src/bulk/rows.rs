@@ -2,18 +2,16 @@
 //! together. An update reads no cell, so nothing waits for a round.
 
 use super::action::Op;
-use super::item::{Done, Item, Source, not_done};
+use super::item::{Done, Item, not_done};
 use crate::documents::ack::{Ack, write_failure};
-use crate::documents::conditions::require_alias;
-use crate::documents::parse::{document_too_long, parse_document, parse_key};
+use crate::documents::parse::{parse_document, parse_key};
 use crate::documents::tally;
-use crate::documents::update::Update;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 use crate::wide;
 use crate::wide::documents::{check_objects, key_of, patched};
 use quiredb::wide::{RowWrite, WideBatch, WideCollection};
-use quiredb::{Condition, ErrorKind, Key, Use, Written};
+use quiredb::{ErrorKind, Key, Use, Written};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -112,20 +110,11 @@ fn write_item(
     engine: &Engine,
     wide: &WideCollection,
     batch: &mut WideBatch<'_>,
-    item: Item,
+    mut item: Item,
     named: &mut Option<Key>,
 ) -> Outcome<Written> {
-    let condition = item.condition?;
-    if item.requires_alias {
-        require_alias(engine, &item.index)?;
-    }
-    let text = match &item.source {
-        Source::None => &[][..],
-        Source::Text(text) => text,
-        Source::TooLong(bytes) => return Err(document_too_long(*bytes)),
-    };
-    let id = item.id.as_deref();
-    let given_key = || id.map_or_else(|| Err(Failure::validation("id is missing")), parse_key);
+    let condition = item.check(engine)?;
+    let text = item.text()?;
     let failed = |key: &Key, error: &quiredb::Error| match error.kind() {
         ErrorKind::NotFound => Failure::document_missing(&item.index, &key.to_string()),
         _ => write_failure(error, &item.index, &key.to_string()),
@@ -133,7 +122,7 @@ fn write_item(
     match item.op {
         Op::Index | Op::Create => {
             let document = parse_document(text)?;
-            let given = id.map(parse_key).transpose()?;
+            let given = item.id.as_deref().map(parse_key).transpose()?;
             let names_key = document.get(&wide.settings().key_field).is_some();
             let is_new = given.is_none() && !names_key;
             let key = match given {
@@ -141,31 +130,21 @@ fn write_item(
                 None => key_of(engine, wide, &document)?,
             };
             *named = Some(key.clone());
-            let is_create = item.op == Op::Create || is_new && condition == Condition::Always;
-            let condition = match is_create {
-                true => Condition::IfAbsent,
-                false => condition,
-            };
-            let condition = wide::condition_of(condition)?;
+            let condition = wide::condition_of(item.put_condition(condition, is_new))?;
             let write = wide.put_write(&key, &document);
             let written = write.and_then(|write| batch.write(&write.condition(condition)));
             written.map_err(|error| failed(&key, &error))
         }
         Op::Delete => {
-            let key = given_key()?;
+            let key = item.key()?;
             *named = Some(key.clone());
             let write = RowWrite::delete(key.clone()).condition(wide::condition_of(condition)?);
             batch.write(&write).map_err(|error| failed(&key, &error))
         }
         Op::Update => {
-            let key = given_key()?;
+            let key = item.key()?;
             *named = Some(key.clone());
-            let version = match condition {
-                Condition::IfVersion(version) => Some(version),
-                _ => None,
-            };
-            let update = Update::parse(text, version, item.retries)?;
-            let update = update.or_showing(item.shows.as_deref());
+            let update = item.update(&condition)?;
             update.check_no_source()?;
             check_objects(wide, &update)?;
             let mut write = |write: &RowWrite| batch.write(write);
