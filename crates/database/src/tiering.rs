@@ -42,6 +42,9 @@ impl Steps for Tiering {
     }
 
     fn step(&self, partition: &WidePartition, goal: &Goal) -> Result<Option<Duration>> {
+        if !partition.has_tiers(&goal.schema) {
+            return Ok(None);
+        }
         let mut progress = self.progress.lock();
         if progress.number != goal.number {
             *progress = Progress {
