@@ -276,13 +276,7 @@ impl Run {
         for produced in view.run_code(&code, options).map_err(failed())? {
             match produced.map_err(failed())? {
                 Produced::Row(found) => {
-                    let origin = Origin {
-                        key: found.key,
-                        version: found.version,
-                        external: found.external,
-                        expires_micros: found.expires_micros,
-                        partition: found.partition,
-                    };
+                    let origin = Origin::of(&found);
                     context.out.found(&origin, &found.document)?;
                 }
                 Produced::Document(document) => context.out.line(document.to_json())?,

@@ -242,13 +242,7 @@ pub(super) fn get(
         };
         match found.map_err(Error::engine("cannot read"))? {
             Some(found) => {
-                let origin = Origin {
-                    key: found.key,
-                    version: found.version,
-                    external: found.external,
-                    expires_micros: found.expires_micros,
-                    partition: found.partition,
-                };
+                let origin = Origin::of(&found);
                 context.out.found(&origin, &found.document)?;
             }
             None => {
@@ -352,13 +346,7 @@ fn scan_rows(
         }
         match row {
             Ok(found) => {
-                let origin = Origin {
-                    key: found.key,
-                    version: found.version,
-                    external: found.external,
-                    expires_micros: found.expires_micros,
-                    partition: found.partition,
-                };
+                let origin = Origin::of(&found);
                 context.out.keyed(&key_field, &origin, &found.document)?;
             }
             // The rows after it can be read.
