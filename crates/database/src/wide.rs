@@ -281,31 +281,37 @@ impl WideCollection {
     }
 
     pub(crate) fn write_as(&self, write: &RowWrite, durability: Durability) -> Result<Written> {
-        let partition = self.partition(write.key());
-        let (settings, schema) = self.state.settings.read().clone();
-        let list = self.state.triggers.all();
-        let triggers = Triggers {
-            list: &list,
-            key_field: &settings.key_field,
-        };
-        let written = partition.write(&schema, write, triggers, durability)?;
-        self.expect_expiry(partition);
+        let written = self.apply(write.key(), |partition, schema, triggers| {
+            partition.write(schema, write, triggers, durability)
+        })?;
         Ok(written_of(written))
     }
 
     /// As [`write`](WideCollection::write), neither durable nor visible until the position is
     /// acknowledged in its partition.
     pub(crate) fn write_unsynced(&self, write: &RowWrite) -> Result<(Written, Position)> {
-        let partition = self.partition(write.key());
+        let (written, position) = self.apply(write.key(), |partition, schema, triggers| {
+            partition.write_unsynced(schema, write, triggers)
+        })?;
+        Ok((written_of(written), position))
+    }
+
+    /// Writes to the partition of a key, by the schema and the triggers of now.
+    fn apply<T>(
+        &self,
+        key: &Key,
+        write: impl FnOnce(&WidePartition, &Arc<Schema>, Triggers<'_>) -> quire_wide::Result<T>,
+    ) -> Result<T> {
+        let partition = self.partition(key);
         let (settings, schema) = self.state.settings.read().clone();
         let list = self.state.triggers.all();
         let triggers = Triggers {
             list: &list,
             key_field: &settings.key_field,
         };
-        let (written, position) = partition.write_unsynced(&schema, write, triggers)?;
+        let written = write(partition, &schema, triggers)?;
         self.expect_expiry(partition);
-        Ok((written_of(written), position))
+        Ok(written)
     }
 
     /// Has a partition remove what expires, if a cell was written that does.
