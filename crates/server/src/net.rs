@@ -9,6 +9,7 @@ pub(crate) mod idle;
 pub(crate) mod lingering;
 pub(crate) mod listen;
 pub(crate) mod pem;
+pub(crate) mod places;
 pub(crate) mod stop;
 pub(crate) mod stream;
 pub(crate) mod tls;

@@ -113,8 +113,8 @@ pub(super) struct Serving {
         value_parser = millis::parse
     )]
     slow_request: Duration,
-    /// Connections of each port open at once; each takes up to 16 KiB while it is idle. For one
-    /// more another is closed
+    /// Connections of each port open at once; each takes up to 16 KiB while it is idle, and one of
+    /// HTTP/2 counts as two. For one more another is closed
     #[arg(
         long,
         value_name = "N",

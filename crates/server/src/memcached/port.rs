@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::TcpListener;
-use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
 
 use super::connection::{Connection, Run};
 use super::port_state::PortState;
@@ -26,7 +26,8 @@ use super::socket::Socket;
 use crate::limits::Connected;
 use crate::net::accept::accept;
 use crate::net::connections::OpenConnection;
-use crate::net::idle::{IdleConnections, KEPT_PART, Presence};
+use crate::net::idle::{IdleConnections, Presence};
+use crate::net::places::{Place, Places};
 use crate::net::tls::Tls;
 use crate::options::is_loopback;
 
@@ -36,9 +37,6 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How much is read and discarded of such a client.
 const LINGER_BYTES: usize = 4 << 20;
 
-/// How often a slot is looked for while none is free.
-const SLOT_EVERY: Duration = Duration::from_millis(100);
-
 /// The stack of a client's thread. A document has at most 128 levels.
 const STACK_BYTES: usize = 512 << 10;
 
@@ -47,7 +45,7 @@ const STACK_BYTES: usize = 512 << 10;
 pub(crate) struct Port {
     state: Arc<PortState>,
     clients: Arc<Clients>,
-    slots: Arc<Semaphore>,
+    places: Places,
 }
 
 /// Clients that are connected.
@@ -67,7 +65,7 @@ struct Client {
     /// The server has ended it: what it still sends is discarded.
     lingers: bool,
     _open: OpenConnection,
-    _place: (OwnedSemaphorePermit, Connected),
+    _place: (Place, Connected),
     presence: Arc<Presence>,
     leaving: Leaving,
 }
@@ -80,13 +78,12 @@ struct Sockets {
 
 impl Port {
     pub(crate) fn new(state: Arc<PortState>) -> Port {
-        let slots = state.connections_max;
         let clients: Arc<Clients> = Arc::default();
         state.buffers.watch(&clients.idle);
         Port {
+            places: Places::new(state.connections_max, &clients.idle),
             state,
             clients,
-            slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
         }
     }
 
@@ -97,36 +94,15 @@ impl Port {
             let next = async {
                 let (stream, connected) =
                     accept(&listener, &self.state.limits, &self.clients.idle).await;
-                (stream, connected, self.slot().await)
+                (stream, (self.places.take().await, connected))
             };
-            let (stream, connected, slot) = tokio::select! {
+            let (stream, place) = tokio::select! {
                 biased;
                 () = &mut stop => return,
                 next = next => next,
             };
-            let begun = slot
-                .map_err(std::io::Error::other)
-                .and_then(|slot| self.begin(stream, (slot, connected)));
-            if let Err(error) = begun {
+            if let Err(error) = self.begin(stream, place) {
                 tracing::warn!(%error, "a memcached connection can't be served");
-            }
-        }
-    }
-
-    /// A slot for a client. If none is free, the client that has been idle for longest is ended for
-    /// it.
-    async fn slot(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let kept = self.state.connections_max / KEPT_PART;
-        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
-            let idle = &self.clients.idle;
-            idle.keep_places(self.slots.available_permits(), kept);
-            return Ok(slot);
-        }
-        loop {
-            self.clients.idle.evict_oldest();
-            let free = Arc::clone(&self.slots).acquire_owned();
-            if let Ok(slot) = tokio::time::timeout(SLOT_EVERY, free).await {
-                return slot;
             }
         }
     }
@@ -135,7 +111,7 @@ impl Port {
     fn begin(
         &self,
         stream: tokio::net::TcpStream,
-        place: (OwnedSemaphorePermit, Connected),
+        place: (Place, Connected),
     ) -> std::io::Result<()> {
         let stream = stream.into_std()?;
         stream.set_nodelay(true)?;

@@ -35,7 +35,7 @@ pub(crate) async fn accept(
                 if !std::mem::replace(&mut is_known, true) {
                     tracing::warn!(%error, "connections are closed for newcomers");
                 }
-                let pause = match idle.evict_oldest() {
+                let pause = match idle.evict_oldest(None) {
                     true => DESCRIPTOR_PAUSE,
                     false => ACCEPT_PAUSE,
                 };

@@ -109,13 +109,13 @@ pub(crate) struct Turn(Option<Arc<Presence>>);
 pub(crate) struct Stalled(Arc<Presence>);
 
 impl IdleConnections {
-    /// Tells a connection to give up its place. False if none is to.
-    pub(crate) fn evict_oldest(&self) -> bool {
-        self.evict(Instant::now())
+    /// Tells a connection to give up its place, but not the one that it is for. False if none is to.
+    pub(crate) fn evict_oldest(&self, newcomer: Option<&Presence>) -> bool {
+        self.evict(Instant::now(), newcomer)
     }
 
-    fn evict(&self, now: Instant) -> bool {
-        self.evict_stranger() || {
+    fn evict(&self, now: Instant, newcomer: Option<&Presence>) -> bool {
+        self.evict_stranger(newcomer) || {
             let waiting = &mut *self.waiting.lock();
             let is_old = |entry: &(Instant, Arc<Seat>)| now >= entry.0 + STALLED_FOR;
             let stalled = waiting.stalled.first_entry();
@@ -124,7 +124,7 @@ impl IdleConnections {
                     stalled.remove().1.leave.notify_one();
                     true
                 }
-                None => tell_first(&mut waiting.idle),
+                None => tell_first(&mut waiting.idle, newcomer),
             }
         }
     }
@@ -143,18 +143,18 @@ impl IdleConnections {
 
     /// Tells the stranger that came first to give up its place, if there is one of another machine
     /// such a one. False if there is none.
-    fn evict_stranger(&self) -> bool {
+    fn evict_stranger(&self, newcomer: Option<&Presence>) -> bool {
         let waiting = &mut *self.waiting.lock();
-        tell_first(&mut waiting.strangers) || tell_first(&mut waiting.locals)
+        tell_first(&mut waiting.strangers, newcomer) || tell_first(&mut waiting.locals, newcomer)
     }
 
     /// Few places are `free`, fewer than the `kept` ones: a stranger gives up its. The last half of
     /// them is for admitted clients, the first one for clients of this machine too.
-    pub(crate) fn keep_places(&self, free: usize, kept: usize) {
+    pub(crate) fn keep_places(&self, free: usize, kept: usize, newcomer: Option<&Presence>) {
         if free < kept / 2 {
-            self.evict_stranger();
+            self.evict_stranger(newcomer);
         } else if free < kept {
-            tell_first(&mut self.waiting.lock().strangers);
+            tell_first(&mut self.waiting.lock().strangers, newcomer);
         }
     }
 
@@ -212,12 +212,17 @@ impl IdleConnections {
     }
 }
 
-fn tell_first(line: &mut Line) -> bool {
-    let first = line.pop_first();
-    if let Some((_, (_, seat))) = &first {
+/// Tells the first of a line to go that is not the newcomer. False if there is none.
+fn tell_first(line: &mut Line, newcomer: Option<&Presence>) -> bool {
+    let is_other = |seat| newcomer.is_none_or(|newcomer| !Arc::ptr_eq(&newcomer.seat, seat));
+    let first = line.iter().find(|(_, (_, seat))| is_other(seat));
+    let removed = first
+        .map(|(&number, _)| number)
+        .and_then(|number| line.remove(&number));
+    if let Some((_, seat)) = &removed {
         seat.leave.notify_one();
     }
-    first.is_some()
+    removed.is_some()
 }
 
 impl Waiting {
@@ -432,11 +437,22 @@ mod tests {
         let later = Instant::now() + STALLED_FOR;
         for next in [&stranger, &local, &guesser, &stalled, &deaf, &idle] {
             assert!(!is_told(next).await);
-            assert!(all.evict(later));
+            assert!(all.evict(later, None));
             assert!(is_told(next).await);
         }
-        assert!(!all.evict(later));
+        assert!(!all.evict(later, None));
         assert!(!is_told(&busy).await);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_told_to_go_for_itself() {
+        let all = Arc::new(IdleConnections::default());
+        let [first, second] = [(); 2].map(|()| all.begin(true));
+        assert!(all.evict_oldest(Some(&first)));
+        assert!(is_told(&second).await && !is_told(&first).await);
+        assert!(!all.evict_oldest(Some(&first)));
+        all.keep_places(0, 8, Some(&first));
+        assert!(!is_told(&first).await);
     }
 
     #[tokio::test]
@@ -447,26 +463,26 @@ mod tests {
         let request = sender.serve(0);
         let pause = request.stall();
         let begun = Instant::now();
-        assert!(!all.evict(begun));
+        assert!(!all.evict(begun, None));
         drop(pause);
-        assert!(!all.evict(begun + STALLED_FOR));
+        assert!(!all.evict(begun + STALLED_FOR, None));
         drop(request);
-        assert!(all.evict(begun));
+        assert!(all.evict(begun, None));
         drop(sender);
-        assert!(!all.evict(begun));
+        assert!(!all.evict(begun, None));
     }
 
     #[tokio::test]
     async fn the_last_places_are_kept_from_strangers_and_the_very_last_from_local_ones() {
         let all = Arc::new(IdleConnections::default());
         let [local, remote] = [true, false].map(|is_local| all.begin(is_local));
-        all.keep_places(8, 8);
+        all.keep_places(8, 8, None);
         assert!(!is_told(&remote).await && !is_told(&local).await);
-        all.keep_places(7, 8);
+        all.keep_places(7, 8, None);
         assert!(is_told(&remote).await && !is_told(&local).await);
-        all.keep_places(4, 8);
+        all.keep_places(4, 8, None);
         assert!(!is_told(&local).await);
-        all.keep_places(3, 8);
+        all.keep_places(3, 8, None);
         assert!(is_told(&local).await);
     }
 

@@ -2,13 +2,17 @@
 //!
 //! # Invariants
 //! 1. A connection of HTTP/1 that waits for its next request holds its socket and nothing else: no
-//!    buffers, no state of the protocol. That is made anew when the client sends something.
-//! 2. What a client has sent or is to be sent is never lost by that: it is done between two
+//!    buffers, no state of the protocol. That is made anew when the client sends something. What
+//!    serves requests is boxed by functions that return the box: an `async` block keeps room for
+//!    each future that it makes itself.
+//! 2. A connection of HTTP/2 keeps the buffers and the state of the protocol while it waits, about
+//!    twice of what a place stands for. So it holds two places.
+//! 3. What a client has sent or is to be sent is never lost by that: it is done between two
 //!    requests, after the last answer has been sent, and what was read is read again.
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -30,6 +34,7 @@ use crate::audit::Peer;
 use crate::net::client_io::{ClientIo, Outflow};
 use crate::net::idle::{InService, Presence};
 use crate::net::lingering::Lingering;
+use crate::net::places::Places;
 
 /// The read buffer of a connection. A header, the line with the URL included, must fit in it: a
 /// longer header gets 431, a longer URL 414.
@@ -90,6 +95,11 @@ impl Protocols {
             http2,
             idle_timeout,
         }
+    }
+
+    /// How long a client may send nothing.
+    pub(super) fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
     }
 }
 
@@ -234,20 +244,21 @@ pub(super) struct HttpConnection {
     pub(super) client: ClientIo,
     pub(super) requests: Requests,
     pub(super) protocols: Arc<Protocols>,
+    pub(super) places: Places,
     /// True once the port is closed: the connection ends with its present request.
     pub(super) is_closing: watch::Receiver<bool>,
 }
 
 impl HttpConnection {
     /// Serves it to its end.
-    pub(super) async fn serve(mut self) {
+    pub(super) async fn serve(mut self: Box<Self>) {
         match self.begins().await {
-            Some(true) => return ended(Box::pin(self.http2()).await),
+            Some(true) => return ended(self.http2().await),
             Some(false) => {}
             None => return self.end().await,
         }
         loop {
-            match Box::pin(self.http1()).await {
+            match self.http1().await {
                 Ok(Some(connection)) => self = connection,
                 other => return ended(other.map(|_| ())),
             }
@@ -282,19 +293,24 @@ impl HttpConnection {
     }
 
     /// Ends it between two requests.
-    async fn end(mut self) {
+    async fn end(mut self: Box<Self>) {
         // An error says that it has ended already.
         let _ = timeout(END_TIME, self.client.shutdown()).await;
     }
 
     /// Serves requests of HTTP/1 until the client is quiet; none if the connection has ended.
-    async fn http1(self) -> hyper::Result<Option<HttpConnection>> {
+    fn http1(self: Box<Self>) -> BoxFuture<'static, hyper::Result<Option<Box<HttpConnection>>>> {
+        Box::pin(self.requests_of_http1())
+    }
+
+    async fn requests_of_http1(self: Box<Self>) -> hyper::Result<Option<Box<HttpConnection>>> {
         let HttpConnection {
             client,
             requests,
             protocols,
+            places,
             mut is_closing,
-        } = self;
+        } = *self;
         let presence = Arc::clone(&requests.presence);
         let outflow = Arc::clone(client.outflow());
         let served = presence.resting();
@@ -306,27 +322,38 @@ impl HttpConnection {
             () = quiet(&presence, &outflow, served) => {}
             () = presence.evicted() => {
                 Pin::new(&mut connection).graceful_shutdown();
-                return ends(connection, &presence).await.map(|()| None);
+                return ends(&mut connection, &presence).await.map(|()| None);
             }
             () = closing(&mut is_closing) => {
                 Pin::new(&mut connection).graceful_shutdown();
-                return closes(connection, &presence).await.map(|()| None);
+                return closes(&mut connection, &presence).await.map(|()| None);
             }
         }
         let parts = connection.into_parts();
         let mut client = parts.io.into_inner();
         client.read_again(parts.read_buf);
-        Ok(Some(HttpConnection {
+        Ok(Some(Box::new(HttpConnection {
             client,
             requests: parts.service,
             protocols,
+            places,
             is_closing,
-        }))
+        })))
     }
 
     /// Serves requests of HTTP/2 to the end of the connection.
-    async fn http2(mut self) -> hyper::Result<()> {
+    fn http2(self: Box<Self>) -> BoxFuture<'static, hyper::Result<()>> {
+        Box::pin(self.requests_of_http2())
+    }
+
+    async fn requests_of_http2(mut self: Box<Self>) -> hyper::Result<()> {
         let presence = Arc::clone(&self.requests.presence);
+        let _held_while_served = tokio::select! {
+            biased;
+            place = self.places.take_second(&presence) => place,
+            () = presence.evicted() => return Ok(self.end().await),
+            () = closing(&mut self.is_closing) => return Ok(self.end().await),
+        };
         let io = TokioIo::new(self.client);
         let mut connection = self.protocols.http2.serve_connection(io, self.requests);
         tokio::select! {
@@ -334,11 +361,11 @@ impl HttpConnection {
             ended = &mut connection => ended,
             () = presence.evicted() => {
                 Pin::new(&mut connection).graceful_shutdown();
-                ends(connection, &presence).await
+                ends(&mut connection, &presence).await
             }
             () = closing(&mut self.is_closing) => {
                 Pin::new(&mut connection).graceful_shutdown();
-                closes(connection, &presence).await
+                closes(&mut connection, &presence).await
             }
         }
     }
@@ -361,22 +388,22 @@ async fn quiet(presence: &Presence, outflow: &Outflow, served: Option<u64>) {
 
 /// Waits for the end of a connection that is to give up its place, for as long as it may take.
 async fn ends(
-    connection: impl Future<Output = hyper::Result<()>>,
+    connection: impl Future<Output = hyper::Result<()>> + Unpin,
     presence: &Presence,
 ) -> hyper::Result<()> {
     match presence.time_to_end() {
         Some(time) => timeout(time, connection).await.unwrap_or(Ok(())),
-        None => connection.await,
+        // A client of HTTP/2 is asked whether it has read that this is the end.
+        None => closes(connection, presence).await,
     }
 }
 
-/// Waits for the end of a connection once the port is closed: for that of a request under way, or
-/// a moment for the rest of one that has not begun.
+/// Waits for the end of a connection that begins no more requests: for that of a request under
+/// way, or a moment for its client.
 async fn closes(
-    connection: impl Future<Output = hyper::Result<()>>,
+    mut connection: impl Future<Output = hyper::Result<()>> + Unpin,
     presence: &Presence,
 ) -> hyper::Result<()> {
-    let mut connection = pin!(connection);
     loop {
         match timeout(END_TIME, &mut connection).await {
             Ok(ended) => return ended,

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::BoxFuture;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use super::http_connection::{HttpConnection, Protocols, Requests, closing};
 use crate::audit::{Audit, Event, Peer};
@@ -18,8 +20,9 @@ use crate::net::accept::accept;
 use crate::net::client_io::ClientIo;
 use crate::net::connections::Connections;
 use crate::net::gate::Gate;
-use crate::net::idle::{IdleConnections, KEPT_PART};
+use crate::net::idle::IdleConnections;
 use crate::net::lingering::Lingering;
+use crate::net::places::{Place, Places};
 use crate::net::stream::Stream;
 use crate::net::tls::Tls;
 use crate::options::is_loopback;
@@ -28,23 +31,17 @@ use crate::state::Server;
 /// The longest time for a handshake of TLS.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// How often a place is looked for while none is free.
-const PLACE_EVERY: Duration = Duration::from_millis(100);
-
 /// The HTTP port and its connections.
 pub(super) struct HttpPort {
     router: Router,
     protocols: Arc<Protocols>,
     tls: Option<Tls>,
-    idle_timeout: Duration,
     counts: Arc<Connections>,
     limits: Arc<Limits>,
     /// Where it is noted who has no certificate, if clients need one.
     audit: Option<Audit>,
     idle: Arc<IdleConnections>,
-    slots: Arc<Semaphore>,
-    /// Places of these that strangers do not hold for long.
-    kept: usize,
+    places: Places,
     /// True once the port is closed: connections end with their present request.
     is_closing: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -54,23 +51,20 @@ impl HttpPort {
     /// A port with places for `connections_max` connections at once.
     pub(super) fn new(router: Router, server: &Server, connections_max: usize) -> Self {
         let options = &server.options;
-        let slots = connections_max.min(Semaphore::MAX_PERMITS);
         let idle = Arc::default();
         server.buffers.watch(&idle);
         HttpPort {
             router,
             protocols: Arc::new(Protocols::new(options.idle_timeout)),
             tls: options.tls.clone(),
-            idle_timeout: options.idle_timeout,
             counts: Arc::clone(&server.connections),
             limits: Arc::clone(&server.limits),
             audit: options
                 .audit
                 .clone()
                 .filter(|_| options.tls.as_ref().is_some_and(Tls::is_mutual)),
+            places: Places::new(connections_max, &idle),
             idle,
-            slots: Arc::new(Semaphore::new(slots)),
-            kept: slots / KEPT_PART,
             is_closing: watch::Sender::new(false),
             tasks: JoinSet::new(),
         }
@@ -86,80 +80,49 @@ impl HttpPort {
         loop {
             let next = async {
                 let (stream, connected) = accept(&listener, &self.limits, &self.idle).await;
-                (
-                    slot(&self.slots, self.kept, &self.idle).await,
-                    stream,
-                    connected,
-                )
+                (stream, (self.places.take().await, connected))
             };
-            let (slot, stream, connected) = tokio::select! {
+            let (stream, place) = tokio::select! {
                 biased;
                 () = &mut shutdown => return,
                 next = next => next,
             };
-            // The semaphore is never closed, so there is always a slot.
-            if let Ok(slot) = slot {
-                self.begin(stream, (slot, connected));
-            }
+            self.begin(stream, place);
             while self.tasks.try_join_next().is_some() {}
         }
     }
 
     /// Begins to serve a connection.
-    fn begin(&mut self, stream: TcpStream, place: (OwnedSemaphorePermit, Connected)) {
+    fn begin(&mut self, stream: TcpStream, place: (Place, Connected)) {
         // Answers are written whole, so waiting for more bytes to send gains nothing.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection closed before it was served");
             return;
         }
-        let (open, counts) = (self.counts.begin(), Arc::clone(&self.counts));
-        let (router, protocols) = (self.router.clone(), Arc::clone(&self.protocols));
         let address = stream.peer_addr().ok();
         let presence = self.idle.begin(address.is_some_and(is_loopback));
-        let idle_timeout = self.idle_timeout;
-        let acceptor = self.tls.as_ref().map(Tls::http_acceptor);
-        let audit = self.audit.clone();
-        let mut is_closing = self.is_closing.subscribe();
-        self.tasks.spawn(async move {
-            let _held_while_open = (place, open);
-            let requests = Requests {
-                router,
+        let newcomer = Newcomer {
+            stream: Gate::new(stream, Arc::clone(&presence)),
+            acceptor: self.tls.as_ref().map(Tls::http_acceptor),
+            audit: self.audit.clone(),
+            counts: Arc::clone(&self.counts),
+            requests: Requests {
+                router: self.router.clone(),
                 lingering: Lingering::default(),
                 peer: Peer::new(address),
                 presence,
-            };
-            let stream = Gate::new(stream, Arc::clone(&requests.presence));
-            let accepted = tokio::select! {
-                biased;
-                accepted = Stream::accept(stream, acceptor, HANDSHAKE_TIME.min(idle_timeout)) =>
-                    accepted,
-                () = requests.presence.evicted() => return,
-                () = closing(&mut is_closing) => return,
-            };
-            let stream = match accepted {
-                Ok(stream) => stream,
-                Err(error) => {
-                    tracing::debug!(%error, "a TLS handshake failed");
-                    if let Some(audit) = audit {
-                        audit.note(&Event::no_handshake("http", requests.peer.address));
-                    }
-                    return;
-                }
-            };
-            let client = ClientIo::new(
-                stream,
-                counts,
-                idle_timeout,
-                requests.lingering.clone(),
-                Arc::clone(&requests.presence),
-            );
-            let connection = HttpConnection {
-                client,
-                requests,
-                protocols,
-                is_closing,
-            };
-            connection.serve().await;
+            },
+            protocols: Arc::clone(&self.protocols),
+            places: self.places.clone(),
+            is_closing: self.is_closing.subscribe(),
+        };
+        let held_while_open = (place, self.counts.begin());
+        self.tasks.spawn(async move {
+            let _held_while_open = held_while_open;
+            // An idle connection keeps nothing of its beginning.
+            if let Some(connection) = newcomer.accepted().await {
+                connection.serve().await;
+            }
         });
     }
 
@@ -180,22 +143,57 @@ impl HttpPort {
     }
 }
 
-/// A place for a connection. If none is free, another connection is closed for it. While few are,
-/// a stranger is: the last places are kept for admitted clients.
-async fn slot(
-    slots: &Arc<Semaphore>,
-    kept: usize,
-    idle: &IdleConnections,
-) -> Result<OwnedSemaphorePermit, AcquireError> {
-    if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
-        idle.keep_places(slots.available_permits(), kept);
-        return Ok(slot);
+/// A connection before its handshake.
+struct Newcomer {
+    stream: Gate,
+    acceptor: Option<TlsAcceptor>,
+    audit: Option<Audit>,
+    counts: Arc<Connections>,
+    requests: Requests,
+    protocols: Arc<Protocols>,
+    places: Places,
+    is_closing: watch::Receiver<bool>,
+}
+
+impl Newcomer {
+    /// The connection after its handshake; none if it has ended.
+    fn accepted(self) -> BoxFuture<'static, Option<Box<HttpConnection>>> {
+        Box::pin(self.begins())
     }
-    loop {
-        idle.evict_oldest();
-        let free = Arc::clone(slots).acquire_owned();
-        if let Ok(slot) = timeout(PLACE_EVERY, free).await {
-            return slot;
-        }
+
+    async fn begins(mut self) -> Option<Box<HttpConnection>> {
+        let requests = self.requests;
+        let idle_timeout = self.protocols.idle_timeout();
+        let handshake_time = HANDSHAKE_TIME.min(idle_timeout);
+        let accepted = tokio::select! {
+            biased;
+            accepted = Stream::accept(self.stream, self.acceptor, handshake_time) => accepted,
+            () = requests.presence.evicted() => return None,
+            () = closing(&mut self.is_closing) => return None,
+        };
+        let stream = match accepted {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                if let Some(audit) = self.audit {
+                    audit.note(&Event::no_handshake("http", requests.peer.address));
+                }
+                return None;
+            }
+        };
+        let client = ClientIo::new(
+            stream,
+            self.counts,
+            idle_timeout,
+            requests.lingering.clone(),
+            Arc::clone(&requests.presence),
+        );
+        Some(Box::new(HttpConnection {
+            client,
+            requests,
+            protocols: self.protocols,
+            places: self.places,
+            is_closing: self.is_closing,
+        }))
     }
 }

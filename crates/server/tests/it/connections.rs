@@ -228,6 +228,42 @@ async fn a_newcomer_takes_the_place_of_the_oldest_idle_connection_at_once() {
         .unwrap();
 }
 
+/// A connection of HTTP/2 that has asked for `/`, and read the answer.
+async fn served_by_http2(site: &Listening) -> TcpStream {
+    let mut client = site.connect().await;
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    // The fields: GET, the scheme and / by their numbers, and the authority.
+    let request = b"\0\0\x0E\x01\x05\0\0\0\x01\x82\x86\x84\x01\x09localhost";
+    client
+        .write_all(&[&preface[..], request].concat())
+        .await
+        .unwrap();
+    timeout(LONG, read_until(&mut client, "\"version\""))
+        .await
+        .unwrap();
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_of_http2_takes_two_places_if_there_are_two() {
+    for (places, stay) in [(4, 2), (5, 2), (6, 3), (1, 1)] {
+        let site = Listening::new(ServerOptions {
+            connections_max: places,
+            ..ServerOptions::default()
+        })
+        .await;
+        let mut oldest = served_by_http2(&site).await;
+        let mut others = Vec::new();
+        for _ in 1..stay {
+            others.push(served_by_http2(&site).await);
+        }
+        let waited = timeout(Duration::from_millis(200), read_all(&mut oldest)).await;
+        assert!(waited.is_err(), "{places}");
+        let _newest = served_by_http2(&site).await;
+        timeout(LONG, read_all(&mut oldest)).await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_over_the_limit_wait_for_those_that_are_busy() {
     let site = Listening::new(ServerOptions {
