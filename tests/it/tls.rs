@@ -253,7 +253,7 @@ const PLACE_BYTES_MAX: u64 = 16 << 10;
 /// `--memory`, what the process takes beside it, and what each place may.
 const RESIDENT_BYTES_MAX: u64 = (32 << 20) + (64 << 20) + IDLE_PLACES * PLACE_BYTES_MAX;
 
-/// Holds idle clients to the bound. Each takes so many `places`.
+/// Holds idle clients to the bound. Each takes this number of `places`.
 fn idle_clients_are_within_the_bound(version: &str, places: u64) {
     crate::quire::use_all_descriptors();
     let dir = tempfile::tempdir().unwrap();

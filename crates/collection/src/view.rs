@@ -50,6 +50,11 @@ impl PartitionView {
         self.view.position()
     }
 
+    /// Bytes of memtables that views alone hold still.
+    pub fn held_memtable_bytes(&self) -> u64 {
+        self.view.held_memtable_bytes()
+    }
+
     pub(crate) fn totals(&self) -> Totals {
         *self.view.summary()
     }

@@ -128,6 +128,22 @@ impl View {
         }
     }
 
+    /// Bytes of memtables that views alone hold still, because they were flushed. Once memtables
+    /// hold all they may, writers wait until views that hold much are dropped.
+    pub fn held_memtable_bytes(&self) -> u64 {
+        match &self.0 {
+            Kind::Plain { partitions, .. } => partitions
+                .iter()
+                .map(PartitionView::held_memtable_bytes)
+                .sum(),
+            Kind::Wide(wide) => {
+                let partitions = wide.partitions.iter();
+                partitions.map(WideView::held_memtable_bytes).sum()
+            }
+            Kind::Frozen { .. } => 0,
+        }
+    }
+
     pub(crate) fn env(&self) -> &Arc<dyn Env> {
         match &self.0 {
             Kind::Plain { collection, .. } => collection.env(),

@@ -38,7 +38,7 @@ use hash_index::{HashIndex, Taken};
 use order::{KeyCursor, Keys, Tail};
 use quire_env::{Budget, Charge};
 use quire_model::Position;
-use quire_sync::atomic::{AtomicU64, Ordering};
+use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use quire_sync::{Mutex, sized};
 use smallvec::SmallVec;
 use std::fmt;
@@ -60,6 +60,8 @@ pub(crate) struct Memtable {
     index: HashIndex,
     deleted: DeletedRanges,
     bytes: AtomicU64,
+    /// What it has lies in a run: only snapshots hold it still.
+    is_flushed: AtomicBool,
     writer: Mutex<Writer>,
 }
 
@@ -89,6 +91,7 @@ impl Memtable {
             index: HashIndex::new(),
             deleted: DeletedRanges::new(),
             bytes: AtomicU64::new(0),
+            is_flushed: AtomicBool::new(false),
             writer: Mutex::new(Writer {
                 growth: Growth::new(),
                 tail: Tail::default(),
@@ -97,6 +100,16 @@ impl Memtable {
                 newest: after,
             }),
         }
+    }
+
+    /// The tree does without it from now on.
+    pub(crate) fn note_flushed(&self) {
+        self.is_flushed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether only snapshots hold it.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.is_flushed.load(Ordering::Relaxed)
     }
 
     /// Writes `op` to `key` at `position`; on an error nothing is written. The caller has checked

@@ -316,7 +316,13 @@ impl Tree {
             "a run that is merged in part lies above the other part"
         );
         version.note_deletes_ranges();
-        self.version.swap(Arc::new(version))
+        let before = self.version.swap(Arc::new(version));
+        let now = self.version.load();
+        let is_kept = |old: &&Arc<Memtable>| now.memtables().any(|new| Arc::ptr_eq(new, old));
+        for memtable in before.memtables().filter(|old| !is_kept(old)) {
+            memtable.note_flushed();
+        }
+        before
     }
 
     /// What the tree is and holds, in numbers.

@@ -39,7 +39,6 @@ use crate::frozen::refresh_frozen;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
-use crate::tasks::task::Task;
 use crate::wide::schema;
 
 /// `PUT /{collection}`
@@ -196,7 +195,7 @@ async fn on_each(
             running.check()?;
             match run(&collection, &|| !running.is_cancelled()) {
                 Ok(()) => done.push(collection),
-                Err(_) if running.is_cancelled() => return Err(Task::failure()),
+                Err(_) if running.is_cancelled() => return Err(running.failure()),
                 Err(_) if is_dropped(engine, collection.name(), collection.identity()) => {}
                 Err(error) => return Err(Failure::engine(&error, Some(collection.name()))),
             }

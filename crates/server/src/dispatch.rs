@@ -38,7 +38,7 @@ use crate::slow::{CpuTime, SlowRequest};
 use crate::state::Server;
 use crate::tasks::answering::until_sent;
 use crate::tasks::registry::Running;
-use crate::tasks::task::{Scanned, Task};
+use crate::tasks::task::Scanned;
 
 /// The label of requests that no route serves, in the metrics.
 const NO_ROUTE: &str = "none";
@@ -229,7 +229,7 @@ async fn answer(
                 biased;
                 answer = caller.of(cpu.of((route.handler)(server, call))) => answer,
                 // Work that the handler has begun ends as when its caller goes away.
-                () = running.cancelled() => Err(Task::failure()),
+                () = running.cancelled() => Err(running.failure()),
             };
             (format, answer)
         }

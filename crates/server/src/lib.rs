@@ -58,6 +58,7 @@ mod engine;
 mod error;
 mod follow;
 mod frozen;
+mod held_memtables;
 mod http;
 mod ids;
 mod jobs;

@@ -122,6 +122,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
             Arc::new(views)
         }
     };
+    running.set_views(&views);
     if let Some(lease) = request.scroll {
         let begin = Begin {
             views,

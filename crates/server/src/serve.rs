@@ -2,6 +2,7 @@
 
 mod certificates;
 mod follower;
+mod held_views;
 mod http_connection;
 mod http_port;
 mod leader;

@@ -63,7 +63,7 @@ pub(crate) struct Server {
     /// Scrolls and points in time that are open.
     pub(crate) contexts: Contexts,
     /// Requests that are running.
-    tasks: Arc<Tasks>,
+    pub(crate) tasks: Arc<Tasks>,
     /// What each client may take.
     pub(crate) limits: Arc<Limits>,
     /// Settings that hold until the server stops.

@@ -187,6 +187,15 @@ pub struct View<S> {
 }
 
 impl<S> View<S> {
+    /// Bytes of memtables that views alone hold still: writers wait for them once memtables hold
+    /// all they may, and only the end of this view, and of others that hold them, frees them.
+    pub fn held_memtable_bytes(&self) -> u64 {
+        let trees = self.base.trees.0.iter().map(|(_, tree)| tree);
+        let derived = self.derived.iter().filter_map(|tree| tree.built.as_ref());
+        let all = trees.chain(derived.map(|(_, tree)| tree));
+        all.map(TreeSnapshot::held_bytes).sum()
+    }
+
     /// The last record that it sees.
     pub fn position(&self) -> Position {
         self.base.position

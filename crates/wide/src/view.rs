@@ -42,6 +42,11 @@ pub struct WideView {
 }
 
 impl WideView {
+    /// Bytes of memtables that views alone hold still.
+    pub fn held_memtable_bytes(&self) -> u64 {
+        self.store.held_memtable_bytes()
+    }
+
     pub(crate) fn new(
         partition: u32,
         schema: Arc<Schema>,

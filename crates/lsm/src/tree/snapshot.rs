@@ -57,6 +57,12 @@ impl TreeSnapshot {
         self.version.flushed
     }
 
+    /// Bytes of the memtables that snapshots alone hold still: what is in them has been flushed.
+    pub fn held_bytes(&self) -> u64 {
+        let held = self.version.memtables().filter(|one| one.is_flushed());
+        held.map(|memtable| memtable.bytes()).sum()
+    }
+
     /// The snapshot, for lookups.
     pub fn reader(&self) -> TreeReader<'_> {
         TreeReader {

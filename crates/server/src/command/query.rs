@@ -31,7 +31,8 @@ const GROUP_MAX: usize = 1_024;
 /// `POST /{collection}/_quire/query`
 pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     let (name, state) = (call.collection(), call.state.clone());
-    let noted = state.notes_plans.then(|| Arc::clone(&call.running));
+    let running = Arc::clone(&call.running);
+    let noted = state.notes_plans.then(|| Arc::clone(&running));
     let body = call.take_small_body().await?;
     let text: QueryText =
         serde_json::from_slice(&body.bytes).map_err(|error| Failure::parse(error.to_string()))?;
@@ -46,6 +47,8 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
         let collection = engine.collection(&name)?;
         let view = collection.view();
         let view = view.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        let views = Arc::new(vec![view.clone()]);
+        running.set_views(&views);
         let key_field = collection.settings().key_field.clone();
         let explains = text.explain || noted.is_some();
         let mut query = query;
@@ -65,7 +68,7 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
         held.resize(produced.held_bytes())?;
         Ok::<_, Failure>(Held {
             produced,
-            _held: held,
+            _held: (held, views),
         })
     };
     let produced = state.engine.search_in(turn, work).await??;
@@ -132,10 +135,10 @@ fn execute(
     }
 }
 
-/// A producer, and the memory of what it has found.
+/// A producer, the memory of what it has found, and the views that the running request knows of.
 struct Held {
     produced: Produced,
-    _held: crate::http::buffers::Held,
+    _held: (crate::http::buffers::Held, Arc<Vec<View>>),
 }
 
 impl Producer for Held {

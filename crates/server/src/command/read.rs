@@ -1,9 +1,10 @@
 //! Documents by key, and those of a range of keys.
 
 use std::ops::Bound;
+use std::sync::Arc;
 use std::vec;
 
-use quiredb::{Collection, Found, Key, Scan, Within, Write};
+use quiredb::{Collection, Found, Key, Scan, View, Within, Write};
 use serde::Deserialize;
 
 use super::end::End;
@@ -113,13 +114,18 @@ pub(crate) async fn scan(call: Call<SearchState>) -> Outcome<Answer> {
         from.map_or(Bound::Unbounded, Bound::Included),
         to.map_or(Bound::Unbounded, Bound::Excluded),
     );
+    let running = Arc::clone(&call.running);
     let work = move |engine: &Engine| {
         let collection = engine.collection(&name)?;
-        let scan = collection.scan(range);
-        let scan = scan.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        let failed = |error: &_| Failure::engine(error, Some(&name));
+        let view = collection.view().map_err(|error| failed(&error))?;
+        let scan = view.scan(range).map_err(|error| failed(&error))?;
+        let views = Arc::new(vec![view]);
+        running.set_views(&views);
         Ok::<_, Failure>(Scanned {
             collection,
             scan,
+            _views: views,
             prefix,
             left,
             large: None,
@@ -134,6 +140,8 @@ pub(crate) async fn scan(call: Call<SearchState>) -> Outcome<Answer> {
 struct Scanned {
     collection: Collection,
     scan: Scan,
+    /// What it reads: the running request knows it.
+    _views: Arc<Vec<View>>,
     /// Only keys that begin with this; the first other key ends the scan.
     prefix: String,
     /// Documents that may still be written.

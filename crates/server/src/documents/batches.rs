@@ -44,7 +44,7 @@ use crate::search::limit::limit_to;
 use crate::search::objects::find_objects;
 use crate::tasks::listed::id_of;
 use crate::tasks::registry::Running;
-use crate::tasks::task::{Scanned, Task};
+use crate::tasks::task::Scanned;
 
 /// The work, in slices that are done side by side.
 pub(super) struct Work {
@@ -206,7 +206,7 @@ impl Work {
         let report = self.run(engine, running).await?;
         match report.failed {
             None if !report.is_cancelled => Ok(()),
-            None => Err(Task::failure()),
+            None => Err(running.failure()),
             Some(_) => Err(Failure::internal("a document could not be written")),
         }
     }

@@ -109,7 +109,7 @@ pub(crate) struct Turn(Option<Arc<Presence>>);
 pub(crate) struct Stalled(Arc<Presence>);
 
 impl IdleConnections {
-    /// Tells a connection to give up its place, but not the one that it is for. False if none is to.
+    /// Tells a connection to give up its place, but not the one that it is for. False if none is.
     pub(crate) fn evict_oldest(&self, newcomer: Option<&Presence>) -> bool {
         self.evict(Instant::now(), newcomer)
     }

@@ -8,6 +8,7 @@
 //!    was not used for longest gives its place to a client that has fewer.
 //! 4. While requests wait for memory, none that is not used keeps more of it than its next page
 //!    needs.
+//! 5. None that is not used keeps writes waiting for the memory that its views hold.
 
 use parking_lot::Mutex;
 use quiredb::View;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::scroll::Scroll;
+use crate::held_memtables::holds_memtables;
 use crate::http::buffers::Keeper;
 use crate::http::failure::{Failure, Outcome};
 use crate::limits::Client;
@@ -157,14 +159,12 @@ impl Contexts {
         drop_ended(&mut all);
         let (mut scrolls, mut points) = (0, 0);
         for leased in all.values() {
-            let (count, views) = match &leased.context {
-                Context::Point(views, _) => (&mut points, views),
-                Context::Scroll(_, views) => (&mut scrolls, views),
+            let count = match &leased.context {
+                Context::Point(..) => &mut points,
+                Context::Scroll(..) => &mut scrolls,
             };
-            if views
-                .iter()
-                .any(|view| view.collection_name() == collection)
-            {
+            let mut views = leased.context.views().iter();
+            if views.any(|view| view.collection_name() == collection) {
                 *count += 1;
             }
         }
@@ -199,6 +199,20 @@ impl Contexts {
         closed
     }
 
+    /// Drops the oldest one that is not used and whose views hold memtables that were flushed; its
+    /// id.
+    pub(crate) fn close_holder(&self) -> Option<String> {
+        let mut all = self.0.0.lock();
+        drop_ended(&mut all);
+        let holders = all.iter().filter(|(_, leased)| {
+            leased.used.elapsed() >= UNUSED_AFTER && holds_memtables(leased.context.views())
+        });
+        let (id, _) = holders.min_by_key(|(_, leased)| leased.begun)?;
+        let id = id.clone();
+        all.remove(&id);
+        Some(id)
+    }
+
     /// What is told when requests wait for memory.
     pub(crate) fn keeper(&self) -> Weak<dyn Keeper> {
         let open: Arc<dyn Keeper> = Arc::<Open>::clone(&self.0);
@@ -231,6 +245,12 @@ impl Keeper for Open {
 }
 
 impl Context {
+    fn views(&self) -> &[View] {
+        match self {
+            Context::Point(views, _) | Context::Scroll(_, views) => views,
+        }
+    }
+
     pub(crate) fn is_point(&self) -> bool {
         matches!(self, Context::Point(..))
     }
@@ -269,7 +289,10 @@ pub(crate) fn missing(id: &str) -> Failure {
     Failure::new(
         StatusCode::NOT_FOUND,
         "search_context_missing_exception",
-        format!("No search context found for id [{id}]: it was deleted, or its time is over"),
+        format!(
+            "No search context found for id [{id}]: it was deleted, its time is over, or writes \
+             needed the memory that it held"
+        ),
     )
 }
 

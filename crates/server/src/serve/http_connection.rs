@@ -348,11 +348,15 @@ impl HttpConnection {
 
     async fn requests_of_http2(mut self: Box<Self>) -> hyper::Result<()> {
         let presence = Arc::clone(&self.requests.presence);
-        let _held_while_served = tokio::select! {
+        let second = tokio::select! {
             biased;
-            place = self.places.take_second(&presence) => place,
-            () = presence.evicted() => return Ok(self.end().await),
-            () = closing(&mut self.is_closing) => return Ok(self.end().await),
+            place = self.places.take_second(&presence) => Some(place),
+            () = presence.evicted() => None,
+            () = closing(&mut self.is_closing) => None,
+        };
+        let Some(_held_while_served) = second else {
+            self.end().await;
+            return Ok(());
         };
         let io = TokioIo::new(self.client);
         let mut connection = self.protocols.http2.serve_connection(io, self.requests);
@@ -393,7 +397,7 @@ async fn ends(
 ) -> hyper::Result<()> {
     match presence.time_to_end() {
         Some(time) => timeout(time, connection).await.unwrap_or(Ok(())),
-        // A client of HTTP/2 is asked whether it has read that this is the end.
+        // A client of HTTP/2 is to answer that it has read that this is the end.
         None => closes(connection, presence).await,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::certificates::watch;
+use super::held_views::HeldViews;
 use super::http_port::HttpPort;
 use super::listeners::{Listeners, checked_address};
 use super::pressure::Pressure;
@@ -63,12 +64,19 @@ pub(super) async fn run(
     let ports = [&server.connections, &server.memcached.counters.connections].map(Arc::clone);
     let pressure = Pressure::new(server.engine.clone(), server.buffers.clone(), ports);
     let pressure = tokio::spawn(pressure.watch());
+    let held_views = HeldViews::new(
+        server.engine.clone(),
+        server.contexts.clone(),
+        Arc::clone(&server.tasks),
+    );
+    let held_views = tokio::spawn(held_views.watch());
     tracing::info!(%address, "serving");
     http_port.accept(http, shutdown).await;
 
     // From here on no connection is accepted.
     drop((stop_memcached, stop_metrics));
     pressure.abort();
+    held_views.abort();
     frozen.abort();
     if let Some(watched) = watched {
         watched.abort();

@@ -11,13 +11,12 @@ use axum::response::Response;
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::registry::Running;
-use super::task::Task;
 
 /// The body of such an answer.
 struct Answering {
     body: Body,
     /// Listed until the body is dropped.
-    _running: Arc<Running>,
+    running: Arc<Running>,
     cancelled: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -31,7 +30,7 @@ pub(crate) fn until_sent(response: Response, running: Arc<Running>) -> Response 
     response.map(|body| {
         Body::new(Answering {
             body,
-            _running: running,
+            running,
             cancelled: Box::pin(async move { task.cancelled().await }),
         })
     })
@@ -50,7 +49,7 @@ impl http_body::Body for Answering {
         // is not whole.
         if this.cancelled.as_mut().poll(cx).is_ready() {
             this.cancelled = Box::pin(std::future::ready(()));
-            let cause = Task::failure().cause().to_string();
+            let cause = this.running.failure().cause().to_string();
             return Poll::Ready(Some(Err(axum::Error::new(std::io::Error::other(cause)))));
         }
         Pin::new(&mut this.body).poll_frame(cx)

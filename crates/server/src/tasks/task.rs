@@ -3,16 +3,18 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode, Uri};
 use parking_lot::Mutex;
+use quiredb::View;
 use quiredb::query::Explain;
 use tokio::sync::Notify;
 
 use super::action;
 use super::progress::Progress;
+use crate::held_memtables::holds_memtables;
 use crate::http::failure::Failure;
 use crate::limits::Client;
 use crate::slow::CpuTime;
@@ -46,7 +48,11 @@ pub(crate) struct Task {
     progress: Mutex<Option<Progress>>,
     /// The parts of a change by query, if it has several.
     slices: OnceLock<Vec<Arc<Task>>>,
+    /// What it reads, while it does.
+    views: Mutex<Weak<Vec<View>>>,
     is_cancelled: AtomicBool,
+    /// It is cancelled because writes wait for the memory that its views hold.
+    is_for_memory: AtomicBool,
     cancelled: Notify,
 }
 
@@ -112,7 +118,9 @@ impl Task {
             rate: AtomicU64::new(f64::INFINITY.to_bits()),
             progress: Mutex::new(None),
             slices: OnceLock::new(),
+            views: Mutex::default(),
             is_cancelled: AtomicBool::new(false),
+            is_for_memory: AtomicBool::new(false),
             cancelled: Notify::new(),
         }
     }
@@ -226,6 +234,24 @@ impl Task {
         all
     }
 
+    /// It reads these views, until they are dropped.
+    pub(crate) fn set_views(&self, views: &Arc<Vec<View>>) {
+        *self.views.lock() = Arc::downgrade(views);
+    }
+
+    /// Whether what it reads holds memtables that are free without it. Not of a task that was told
+    /// to end.
+    pub(crate) fn holds_memtables(&self) -> bool {
+        let views = self.views.lock().upgrade();
+        !self.is_cancelled() && views.is_some_and(|views| holds_memtables(&views))
+    }
+
+    /// Tells it to end, because writes wait for the memory that it holds.
+    pub(crate) fn end_for_memory(&self) {
+        self.is_for_memory.store(true, Ordering::Release);
+        self.cancel();
+    }
+
     /// Tells it to end.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
@@ -256,12 +282,20 @@ impl Task {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self.is_cancelled() {
             false => Ok(()),
-            true => Err(Task::failure()),
+            true => Err(self.failure()),
         }
     }
 
     /// The answer to a request that was cancelled.
-    pub(crate) fn failure() -> Failure {
+    pub(crate) fn failure(&self) -> Failure {
+        if self.is_for_memory.load(Ordering::Acquire) {
+            return Failure::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "circuit_breaking_exception",
+                "writes waited for the memory that this request held: send it again later, or \
+                 read its answer faster",
+            );
+        }
         Failure::new(
             StatusCode::BAD_REQUEST,
             "task_cancelled_exception",

@@ -228,7 +228,7 @@ async fn a_newcomer_takes_the_place_of_the_oldest_idle_connection_at_once() {
         .unwrap();
 }
 
-/// A connection of HTTP/2 that has asked for `/`, and read the answer.
+/// A connection of HTTP/2 that has requested `/`, and read the answer.
 async fn served_by_http2(site: &Listening) -> TcpStream {
     let mut client = site.connect().await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";

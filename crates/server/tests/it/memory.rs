@@ -6,7 +6,7 @@ use std::time::Duration;
 use quire_server::ServerOptions;
 use quiredb::{CollectionSettings, Database, Document, IndexedFields, Key, Write};
 
-use crate::site::Site;
+use crate::site::{Listening, Site};
 
 /// A document of one array of this many numbers, whose encoding is three times its text.
 fn numbers(count: usize) -> String {
@@ -41,6 +41,51 @@ async fn a_document_whose_encoding_can_never_have_its_memory_is_refused() {
     assert_eq!(site.stored("c", "1"), Some(small));
     let stats = site.database.stats().unwrap();
     assert!(stats.work_peak_bytes <= stats.work_bytes_max, "{stats:?}");
+}
+
+/// Points in time and scrolls of different moments each hold memory that writes need.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_go_on_whatever_is_kept_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::builder(dir.path().join("db"));
+    let database = database.memory(16 << 20).open().unwrap();
+    let site = Listening::over(database, dir, ServerOptions::default()).await;
+    let settings = r#"{"partitions":2,"durability":"none"}"#;
+    let settings = CollectionSettings::from_json(settings.as_bytes()).unwrap();
+    site.database.create_collection("c", settings).unwrap();
+    let mut opened = Vec::new();
+    for round in 0..16 {
+        let mut body = String::new();
+        for id in round * 1_000..(round + 1) * 1_000 {
+            let fields = (0..20).map(|n| format!(",\"f{n}\":{}", id * 31 + n));
+            let fields: String = fields.collect();
+            body.push_str(&format!("{{\"index\":{{}}}}\n{{\"id\":{id}{fields}}}\n"));
+        }
+        let answer = site.call("POST /c/_bulk", &body).await.done(200);
+        assert_eq!(answer["errors"], false, "{round}: {answer}");
+        let found = match round % 2 {
+            0 => {
+                site.call("POST /c/_search/point_in_time?keep_alive=1h", "")
+                    .await
+            }
+            _ => {
+                let sorted = "{\"size\":1,\"sort\":[\"id\"]}";
+                site.call("POST /c/_search?scroll=1h", sorted).await
+            }
+        };
+        let found = found.done(200);
+        let id = found.get("pit_id").or(found.get("_scroll_id")).unwrap();
+        opened.push(id.as_str().unwrap().to_owned());
+    }
+    // The newest is kept, and shows what was there.
+    let scroll = format!("{{\"scroll_id\":\"{}\"}}", opened[15]);
+    let page = site.call("POST /_search/scroll", &scroll).await.done(200);
+    assert_eq!(page["hits"]["hits"][0]["_source"]["id"], 1);
+    // Whose memory was needed says so.
+    let point = format!("{{\"pit\":{{\"id\":\"{}\"}}}}", opened[0]);
+    let refused = site.call("POST /_search", &point).await;
+    let reason = refused.refused(404, "search_context_missing_exception");
+    assert!(reason.contains("memory"), "{reason}");
 }
 
 #[tokio::test]

@@ -159,6 +159,14 @@ pub(crate) struct Listening {
 impl Listening {
     pub(crate) async fn new(options: ServerOptions) -> Listening {
         let (database, dir) = open();
+        Listening::over(database, dir, options).await
+    }
+
+    pub(crate) async fn over(
+        database: Database,
+        dir: TempDir,
+        options: ServerOptions,
+    ) -> Listening {
         let options = ServerOptions {
             listen: "127.0.0.1:0".parse().unwrap(),
             ..options
@@ -193,6 +201,23 @@ impl Listening {
         let mut stream = self.connect().await;
         stream.write_all(request).await.unwrap();
         read_all(&mut stream).await
+    }
+
+    /// Sends a request such as `"PUT /jobs/_doc/1"` with a body, over a connection of its own.
+    pub(crate) async fn call(&self, line: &str, body: &str) -> Reply {
+        let length = body.len();
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        );
+        let answer = self.exchange(request.as_bytes()).await;
+        let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap();
+        Reply {
+            status: status.parse().unwrap(),
+            headers: HeaderMap::new(),
+            text: text.to_owned(),
+        }
     }
 
     /// Requests that the server works on now, read on the port of metrics.
