@@ -402,10 +402,16 @@ pub(super) const UPGRADE: &[&str] = &[
 pub(super) const VALIDATE: &[&str] = &[
     "all_shards",
     "allow_no_indices",
+    "analyze_wildcard",
+    "analyzer",
+    "default_operator",
+    "df",
     "expand_wildcards",
     "explain",
     "ignore_throttled",
     "ignore_unavailable",
+    "lenient",
+    "q",
     "rewrite",
 ];
 pub(super) const MERGE: &[&str] = &[

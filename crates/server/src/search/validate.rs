@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::limit_to;
+use super::query_string::take_q;
 use super::request::{parse, query_of};
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Selection, searched_shards};
@@ -19,8 +20,10 @@ pub(crate) async fn validate(call: Call<Engine>) -> Outcome<Answer> {
     }
     let explains = call.params.flag("explain")?.unwrap_or(false);
     let (engine, selection) = (call.state.clone(), Selection::of(&call)?);
+    let params = call.params.clone();
     let body = call.take_small_body().await?;
-    let body = parse(&body.bytes)?;
+    let mut body = parse(&body.bytes)?;
+    take_q(&mut body, &params)?;
     let work = move |engine: &Engine| {
         let (collections, filter) = selection.searched(engine)?;
         let checked = || -> Outcome<()> {
@@ -32,7 +35,11 @@ pub(crate) async fn validate(call: Call<Engine>) -> Outcome<Answer> {
             let mappings = Mappings::of_searched(engine, &collections);
             limit_to(&mut query, &texts, filter, &mappings)
         };
-        let checked = checked();
+        let checked = match checked() {
+            // A line may be refused that has a meaning elsewhere, with analyzers.
+            Err(failure) if params.text("q").is_some() => return Err(failure),
+            checked => checked,
+        };
         let mut shown = json!({
             "_shards": searched_shards(&collections),
             "valid": checked.is_ok(),
