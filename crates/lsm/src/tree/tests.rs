@@ -643,6 +643,19 @@ fn filters_keep_reads_of_absent_keys_from_the_disk() {
 }
 
 #[test]
+fn a_snapshot_says_what_it_alone_holds_of_memtables() {
+    let env = SimEnv::new(1);
+    let pair = prepared(&env);
+    let before = pair.tree.snapshot(pair.position());
+    assert_eq!(before.held_bytes(), 0, "the tree reads them too");
+    let frozen = pair.tree.frozen_bytes();
+    let edit = flush(&pair.tree).unwrap().unwrap();
+    drop(pair.tree.install(edit));
+    assert!(before.held_bytes() >= frozen && frozen > 0);
+    assert_eq!(pair.tree.snapshot(pair.position()).held_bytes(), 0);
+}
+
+#[test]
 fn names_taken_by_orphans_are_passed_over() {
     let env = SimEnv::new(1);
     let context = context(&env);

@@ -8,7 +8,7 @@
 //!    was not used for longest gives its place to a client that has fewer.
 //! 4. While requests wait for memory, none that is not used keeps more of it than its next page
 //!    needs.
-//! 5. None that is not used keeps writes waiting for the memory that its views hold.
+//! 5. None keeps writes waiting for long for the memory that its views hold.
 
 use parking_lot::Mutex;
 use quiredb::View;
@@ -199,13 +199,13 @@ impl Contexts {
         closed
     }
 
-    /// Drops the oldest one that is not used and whose views hold memtables that were flushed; its
-    /// id.
-    pub(crate) fn close_holder(&self) -> Option<String> {
+    /// Drops the oldest one that was not used for this time and whose views hold memtables that were
+    /// flushed; its id.
+    pub(crate) fn close_holder(&self, unused: Duration) -> Option<String> {
         let mut all = self.0.0.lock();
         drop_ended(&mut all);
         let holders = all.iter().filter(|(_, leased)| {
-            leased.used.elapsed() >= UNUSED_AFTER && holds_memtables(leased.context.views())
+            leased.used.elapsed() >= unused && holds_memtables(leased.context.views())
         });
         let (id, _) = holders.min_by_key(|(_, leased)| leased.begun)?;
         let id = id.clone();

@@ -9,7 +9,7 @@
 //! 1. What is ended holds memtables that only views hold. If memtables are full for another reason,
 //!    such as a full disk, nothing is.
 //! 2. Contexts that are not used go first, then reads that have been under way for long; of each
-//!    kind the oldest.
+//!    kind the oldest. Contexts that are used go once writes have waited for as long as that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long writes wait before anything is ended for them: a flush may be all it takes.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A read that began later is not ended.
+/// A context that was used later is not closed.
+const UNUSED_AFTER: Duration = Duration::from_millis(500);
+
+/// A read that began later is not ended. After as long a wait, no context is spared.
 const READ_TIME: Duration = Duration::from_secs(5);
 
 /// Looks at the memtables.
@@ -68,9 +71,13 @@ impl HeldViews {
         if since.elapsed() < PATIENCE {
             return;
         }
+        let unused = match since.elapsed() < READ_TIME {
+            true => UNUSED_AFTER,
+            false => Duration::ZERO,
+        };
         // Some more than what is missing, or writes wait again soon.
         while self.memtables.used() >= self.memtables.limit() / 4 * 3 {
-            let Some(id) = self.contexts.close_holder() else {
+            let Some(id) = self.contexts.close_holder(unused) else {
                 break;
             };
             tracing::warn!(
