@@ -199,8 +199,8 @@ impl Contexts {
         closed
     }
 
-    /// Drops the oldest one that was not used for this time, and whose views hold memtables that were
-    /// flushed; its id.
+    /// Drops the oldest one that was not used for this time and whose views hold memtables that
+    /// were flushed; its id.
     pub(crate) fn close_holder(&self, unused: Duration) -> Option<String> {
         let mut all = self.0.0.lock();
         drop_ended(&mut all);
