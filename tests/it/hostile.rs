@@ -239,10 +239,8 @@ impl Clients<'_> {
         let document = format!("{{\"numbers\":[1{numbers}]}}");
         let path = format!("/docs/_doc/numbers-{client}");
         let answer = self.exchange("numbers", "PUT", &path, document.as_bytes());
-        assert!(
-            status.contains(&answer.0) || [408, 429, 503].contains(&answer.0),
-            "{answer:?}"
-        );
+        let is_refused = [408, 429, 503].contains(&answer.0);
+        assert!(status.contains(&answer.0) || is_refused, "{answer:?}");
     }
 
     /// A document of 4 MiB of values that are all different, by each way to write it in turns.
@@ -535,7 +533,18 @@ fn check_documents(server: &Server, clients: &Clients<'_>) {
 
 #[test]
 fn a_server_of_32_mib_keeps_its_bound_in_128_mib_under_all_clients_at_once() {
-    let answers = holds(32, 128, &[ALL, DIFFERENT].concat());
+    holds(32, 128, ALL);
+}
+
+#[test]
+fn a_server_of_128_mib_keeps_its_bound_in_256_mib_under_all_clients_at_once() {
+    holds(128, 256, ALL);
+}
+
+/// The cgroup has the room beyond the bound that `docs/OPERATING.md` tells to give.
+#[test]
+fn a_server_of_32_mib_keeps_its_bound_under_all_clients_and_different_values_at_once() {
+    let answers = holds(32, 192, &[ALL, DIFFERENT].concat());
     let written = |status| answers.contains_key(&("different", status));
     assert!(
         written(200) || written(201),
@@ -547,9 +556,4 @@ fn a_server_of_32_mib_keeps_its_bound_in_128_mib_under_all_clients_at_once() {
         counted(200) || counted(413),
         "none was answered: {answers:?}"
     );
-}
-
-#[test]
-fn a_server_of_128_mib_keeps_its_bound_in_256_mib_under_all_clients_at_once() {
-    holds(128, 256, ALL);
 }
