@@ -15,14 +15,25 @@ pub(super) fn make_dir(path: &Path) -> Result<()> {
     }
 }
 
+/// How often a directory is emptied: another thread may make a file in it meanwhile.
+const REMOVE_TRIES: usize = 16;
+
 /// [`Env::remove_dir_all`](crate::Env::remove_dir_all).
 pub(super) fn remove_dir_all(path: &Path) -> Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("remove directory", path, e))
+    for _ in 0..REMOVE_TRIES {
+        match fs::remove_dir_all(path) {
+            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove directory", path, e));
+            }
+            _ => return Ok(()),
         }
-        _ => Ok(()),
     }
+    Err(Error::io(
+        "remove directory",
+        path,
+        io::ErrorKind::DirectoryNotEmpty.into(),
+    ))
 }
 
 /// [`Env::list`](crate::Env::list). A name that is not UTF-8 is not one of ours; it is listed with
