@@ -33,7 +33,7 @@ pub(crate) const CONTEXTS_MAX: usize = 100;
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// One that was not used for so long gives memory back that others wait for.
-const UNUSED_AFTER: Duration = Duration::from_millis(500);
+pub(crate) const UNUSED_AFTER: Duration = Duration::from_millis(500);
 
 /// What is kept under an id.
 #[derive(Clone)]

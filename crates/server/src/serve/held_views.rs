@@ -18,7 +18,7 @@ use quire_env::Budget;
 use tokio::time::Instant;
 
 use crate::engine::Engine;
-use crate::search::contexts::Contexts;
+use crate::search::contexts::{Contexts, UNUSED_AFTER};
 use crate::tasks::registry::Tasks;
 
 /// How often it is looked at whether writes wait.
@@ -26,9 +26,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long writes wait before anything is ended for them: a flush may be all it takes.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// A context that was used later is not closed.
-const UNUSED_AFTER: Duration = Duration::from_millis(500);
 
 /// A read that began later is not ended. After as long a wait, no context is spared.
 const READ_TIME: Duration = Duration::from_secs(5);
