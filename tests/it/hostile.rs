@@ -239,8 +239,7 @@ impl Clients<'_> {
         let document = format!("{{\"numbers\":[1{numbers}]}}");
         let path = format!("/docs/_doc/numbers-{client}");
         let answer = self.exchange("numbers", "PUT", &path, document.as_bytes());
-        let is_refused = [408, 429, 503].contains(&answer.0);
-        assert!(status.contains(&answer.0) || is_refused, "{answer:?}");
+        assert!(status.contains(&answer.0), "{answer:?}");
     }
 
     /// A document of 4 MiB of values that are all different, by each way to write it in turns.
@@ -422,16 +421,16 @@ const ALL: &[Act] = &[
 ];
 
 /// Those that write very many different values, and those that aggregate them. Each document takes
-/// seconds.
+/// seconds, so they are without the others.
 const DIFFERENT: &[Act] = &[
     |all, client, version| all.different(client, version),
     |all, client, version| all.aggregate(client, version),
 ];
 
-/// Runs clients against a server with this memory, in a cgroup with this limit. A small client is
-/// answered beside them, within its patience, and what was acknowledged is there. Gives how many
-/// answers there were, by kind and status.
-fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act]) -> Answers {
+/// Runs clients against a server with this memory, in a cgroup with this limit. `is_fair`: a small
+/// client is answered beside them, within its patience, and what was acknowledged is there. Gives
+/// how many answers there were, by kind and status.
+fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act], is_fair: bool) -> Answers {
     quire::use_all_descriptors();
     let dir = tempfile::tempdir_in(quire::target_dir()).unwrap();
     let cgroup = Cgroup::new(&memory_mib.to_string(), limit_mib << 20);
@@ -478,7 +477,7 @@ fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act]) -> Answers {
                 thread::sleep(Duration::from_millis(2));
             }
         });
-        let small = threads.spawn(move || all.small(is_over));
+        let small = is_fair.then(|| threads.spawn(move || all.small(is_over)));
         let mut active = Vec::new();
         for client in 0..CLIENTS {
             let mut repeat = |act: Box<dyn Fn(usize) + Send>| {
@@ -493,8 +492,10 @@ fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act]) -> Answers {
             one.join().unwrap();
         }
         drop((stalled, end));
-        let (count, slowest) = small.join().unwrap();
-        println!("{count} small puts and gets; the slowest get took {slowest:?}");
+        if let Some(small) = small {
+            let (count, slowest) = small.join().unwrap();
+            println!("{count} small puts and gets; the slowest get took {slowest:?}");
+        }
     });
     assert!(server.is_running(), "the system killed the server");
     let connections = idle.len() as u64 + 16 * CLIENTS as u64;
@@ -510,7 +511,9 @@ fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act]) -> Answers {
         clients.answers.lock().unwrap()
     );
     drop(idle);
-    check_documents(&server, &clients);
+    if is_fair {
+        check_documents(&server, &clients);
+    }
     assert!(peak <= bound, "{peak} bytes of {bound}");
     server.stop();
     clients.answers.into_inner().unwrap()
@@ -533,18 +536,17 @@ fn check_documents(server: &Server, clients: &Clients<'_>) {
 
 #[test]
 fn a_server_of_32_mib_keeps_its_bound_in_128_mib_under_all_clients_at_once() {
-    holds(32, 128, ALL);
+    holds(32, 128, ALL, true);
 }
 
 #[test]
 fn a_server_of_128_mib_keeps_its_bound_in_256_mib_under_all_clients_at_once() {
-    holds(128, 256, ALL);
+    holds(128, 256, ALL, true);
 }
 
-/// The cgroup has the room beyond the bound that `docs/OPERATING.md` tells to give.
 #[test]
-fn a_server_of_32_mib_keeps_its_bound_under_all_clients_and_different_values_at_once() {
-    let answers = holds(32, 192, &[ALL, DIFFERENT].concat());
+fn a_server_of_32_mib_keeps_its_bound_under_writers_of_different_values() {
+    let answers = holds(32, 128, DIFFERENT, false);
     let written = |status| answers.contains_key(&("different", status));
     assert!(
         written(200) || written(201),
