@@ -18,6 +18,9 @@ use quire_store::{
 };
 use std::sync::Arc;
 
+/// Makes a view of some trees.
+type ViewOf = fn(&Store<Documents>, &[TreeId]) -> quire_store::Result<quire_store::View<Totals>>;
+
 /// One partition. Cheap to clone; any number of threads.
 #[derive(Debug, Clone)]
 pub struct Partition {
@@ -170,14 +173,28 @@ impl Partition {
 
     /// As [`view`](Partition::view), of these trees that `apply` writes.
     pub(crate) fn view_with(&self, applied: &[TreeId]) -> Result<PartitionView> {
+        self.view_by(applied, Store::view_of)
+    }
+
+    /// As [`view`](Partition::view), after a flush, of table files alone: it holds no memtable, so
+    /// no writer waits for its end. For reads that take long.
+    ///
+    /// # Errors
+    /// As of [`Store::flush`].
+    pub fn flushed_view(&self) -> Result<PartitionView> {
+        self.view_by(&[KEYS, ROWS], Store::flushed_view_of)
+    }
+
+    /// A view of these trees that `apply` writes, and of the search trees, made by `view_of`.
+    fn view_by(&self, applied: &[TreeId], view_of: ViewOf) -> Result<PartitionView> {
         let trees = self.search.trees();
         if trees.is_empty() {
-            let view = self.store.view_of(applied)?;
+            let view = view_of(&self.store, applied)?;
             return Ok(self.with_search_trees(view, trees));
         }
         let search_trees = trees.iter().flat_map(|tree| [tree.id, tree.columns]);
         let ids: Vec<TreeId> = applied.iter().copied().chain(search_trees).collect();
-        match self.store.view_of(&ids) {
+        match view_of(&self.store, &ids) {
             Ok(view) => {
                 let view = self.with_search_trees(view, trees);
                 self.replace_search_trees(&view);
@@ -185,7 +202,7 @@ impl Partition {
             }
             // A search tree was dropped since it was in the list.
             Err(error) if error.kind() == quire_store::ErrorKind::Invalid => {
-                let view = self.store.view_of(applied)?;
+                let view = view_of(&self.store, applied)?;
                 Ok(self.with_search_trees(view, Arc::default()))
             }
             Err(error) => Err(error.into()),

@@ -12,7 +12,7 @@ use crate::usage::Usage;
 use crate::view::View;
 use crate::{Error, Result};
 use parking_lot::RwLock;
-use quire_collection::{Found, IndexSettings, Partition, Within, Write};
+use quire_collection::{Found, IndexSettings, Partition, PartitionView, Within, Write};
 use quire_coprocessor::{Code, Trigger, TriggerOptions};
 use quire_env::Gate;
 use quire_model::{Document, Key, Position};
@@ -254,12 +254,24 @@ impl Collection {
     /// # Errors
     /// `Closed`.
     pub fn view(&self) -> Result<View> {
-        let partitions = self
-            .state
-            .partitions
-            .iter()
-            .map(Partition::view)
-            .collect::<quire_collection::Result<_>>()?;
+        self.view_by(Partition::view)
+    }
+
+    /// As [`view`](Collection::view), of table files alone, after memtables have been written out.
+    /// It holds no memory that writers may wait for: for reads that take long.
+    ///
+    /// # Errors
+    /// As of [`flush`](Collection::flush).
+    pub fn flushed_view(&self) -> Result<View> {
+        self.view_by(Partition::flushed_view)
+    }
+
+    fn view_by(
+        &self,
+        view: fn(&Partition) -> quire_collection::Result<PartitionView>,
+    ) -> Result<View> {
+        let partitions = self.state.partitions.iter().map(view);
+        let partitions = partitions.collect::<quire_collection::Result<_>>()?;
         Ok(View::new(Arc::clone(&self.state), partitions))
     }
 

@@ -488,9 +488,25 @@ impl WideCollection {
     /// # Errors
     /// `Closed`.
     pub fn view(&self) -> Result<View> {
+        self.view_by(WidePartition::view)
+    }
+
+    /// As [`view`](WideCollection::view), of table files alone, after memtables have been written
+    /// out. It holds no memory that writers may wait for: for reads that take long.
+    ///
+    /// # Errors
+    /// As of [`flush`](WideCollection::flush).
+    pub fn flushed_view(&self) -> Result<View> {
+        self.view_by(WidePartition::flushed_view)
+    }
+
+    fn view_by(
+        &self,
+        view: fn(&WidePartition, &Arc<Schema>) -> quire_wide::Result<WideView>,
+    ) -> Result<View> {
         let (settings, schema) = self.state.settings.read().clone();
         let partitions = self.state.partitions.iter();
-        let views = partitions.map(|partition| partition.view(&schema));
+        let views = partitions.map(|partition| view(partition, &schema));
         Ok(View::of_wide(WideViews {
             name: self.state.name.clone(),
             key_field: settings.key_field.clone(),

@@ -264,8 +264,8 @@ impl Tree {
     }
 
     /// What the runs hold, without memtables: all up to the last flush. Holds files until dropped,
-    /// and no memory of writes.
-    pub fn snapshot_of_runs(&self) -> TreeSnapshot {
+    /// and no memory of writes. `now` is as of [`snapshot_by`](Self::snapshot_by).
+    pub fn snapshot_of_runs(&self, now: u64) -> TreeSnapshot {
         let version = self.version.load();
         let version = Version {
             active: Arc::new(Memtable::new(&self.context.budget, version.flushed)),
@@ -279,7 +279,7 @@ impl Tree {
             Arc::new(version),
             Arc::clone(&self.folder),
             Position(u64::MAX),
-            wall_clock_micros(&*self.context.env),
+            now,
         )
     }
 

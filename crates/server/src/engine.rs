@@ -19,7 +19,7 @@ use axum::http::StatusCode;
 use parking_lot::RwLock;
 use quire_model::DOCUMENT_BYTES_MAX;
 use quiredb::{Collection, Database, ErrorKind, FrozenCollection};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::turns::{Turn, Turns};
 use crate::collections::api_settings::{Use, check_use};
@@ -42,6 +42,11 @@ pub(crate) struct SearchTurn {
     _turn: Turn,
     _searching: Searching,
 }
+
+/// The turn of a write.
+pub(crate) struct WriteTurn(
+    #[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit,
+);
 
 struct Inner {
     served: RwLock<Database>,
@@ -193,6 +198,26 @@ impl Engine {
         self.run(&self.0.writes, "write", work).await
     }
 
+    /// Waits until a write of the present request may run.
+    ///
+    /// # Errors
+    /// 429 if no thread was free within the request timeout.
+    pub(crate) async fn write_turn(&self) -> Outcome<WriteTurn> {
+        self.slot(&self.0.writes, "write").await.map(WriteTurn)
+    }
+
+    /// Runs a write, whose turn it is, as [`Engine::write`] does.
+    ///
+    /// # Errors
+    /// 503 if it took longer than the request timeout.
+    pub(crate) async fn write_in<T: Send + 'static>(
+        &self,
+        turn: WriteTurn,
+        work: impl FnOnce(&Engine) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        self.run_in(turn, "write", work).await
+    }
+
     fn rejections(&self, what: &str) -> Option<&AtomicU64> {
         let at = match what {
             "read" | "get" => 0,
@@ -216,10 +241,19 @@ impl Engine {
         what: &'static str,
         work: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> Outcome<T> {
+        let slot = self.slot(slots, what).await?;
+        self.run_in(slot, what, work).await
+    }
+
+    /// Waits for a thread.
+    async fn slot(
+        &self,
+        slots: &Arc<Semaphore>,
+        what: &'static str,
+    ) -> Outcome<OwnedSemaphorePermit> {
         let timeout = self.0.request_timeout;
-        let slot = tokio::time::timeout(timeout, Arc::clone(slots).acquire_owned()).await;
-        match slot {
-            Ok(Ok(slot)) => self.run_in(slot, what, work).await,
+        match tokio::time::timeout(timeout, Arc::clone(slots).acquire_owned()).await {
+            Ok(Ok(slot)) => Ok(slot),
             _ => Err(self.no_slot(what)),
         }
     }

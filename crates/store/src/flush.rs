@@ -165,16 +165,22 @@ impl<M: Machine> Store<M> {
 
 impl<M: Machine> Inner<M> {
     pub(crate) fn flush(&self) -> Result<()> {
-        let result = self.flush_steps();
+        self.flush_then(|_, _| ())
+    }
+
+    /// As [`flush`](Inner::flush). Before another flush can begin, `then` gets the position up to
+    /// which all is in files, and the machine's summary there.
+    pub(crate) fn flush_then<T>(&self, then: impl FnOnce(Position, M::Summary) -> T) -> Result<T> {
+        let result = self.flush_steps(then);
         match &result {
-            Ok(()) => *self.background_error.lock() = None,
+            Ok(_) => *self.background_error.lock() = None,
             Err(error) => *self.background_error.lock() = Some(error.to_string()),
         }
         self.shared.flush_ended();
         result
     }
 
-    fn flush_steps(&self) -> Result<()> {
+    fn flush_steps<T>(&self, then: impl FnOnce(Position, M::Summary) -> T) -> Result<T> {
         let _io = IoScope::enter(IoClass::Log);
         let _one = self.flushing.lock();
         // Before any table is made: it would lie among the files of another process.
@@ -187,8 +193,13 @@ impl<M: Machine> Inner<M> {
         }
         // Before the cut: derived trees must not get past it.
         let deriver = self.deriving.lock();
-        let cut = self.freeze(&mut self.writer.lock());
-        self.flush_cut(cut, deriver)
+        let (cut, summary) = {
+            let mut writer = self.writer.lock();
+            (self.freeze(&mut writer), writer.machine.summary())
+        };
+        let position = cut.position;
+        self.flush_cut(cut, deriver)?;
+        Ok(then(position, summary))
     }
 
     /// Flushes what was frozen. Called with the lock of the one flush.

@@ -166,10 +166,11 @@ impl<M: Machine> Inner<M> {
     fn applied(&self) -> Applied {
         // A flush is installed under this lock, so that none comes between.
         let manifest = self.manifest.lock();
+        let now = self.wall_clock();
         let snapshot = |slot: &Slot| match seeded(Bug::LivenessOfNewestTrees) {
             true => (slot.id, slot.tree.snapshot(Position(u64::MAX))),
             // Without memtables: they could not be freed before the compaction ends.
-            false => (slot.id, slot.tree.snapshot_of_runs()),
+            false => (slot.id, slot.tree.snapshot_of_runs(now)),
         };
         Applied {
             position: manifest.applied,

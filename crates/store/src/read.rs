@@ -13,6 +13,9 @@ use std::sync::atomic::Ordering;
 /// To find this number of trees of a view needs no memory.
 const FOUND: usize = 4;
 
+/// Trees of a view.
+type Slots<'a> = SmallVec<[&'a Slot; FOUND]>;
+
 impl<M: Machine> Store<M> {
     /// A consistent read of everything acknowledged so far, of all trees that `apply` writes. Waits
     /// for no write, and for whatever publishes one a moment at most.
@@ -33,17 +36,7 @@ impl<M: Machine> Store<M> {
     pub fn view_of(&self, trees: &[TreeId]) -> Result<View<M::Summary>> {
         let inner = &*self.inner;
         inner.check_open()?;
-        let mut applied: SmallVec<[&Slot; FOUND]> = SmallVec::new();
-        let mut derived: SmallVec<[&Slot; FOUND]> = SmallVec::new();
-        for id in trees {
-            match inner.trees.find_applied(*id) {
-                Some(slot) => applied.push(slot),
-                None => derived.push(inner.trees.get(*id)?),
-            }
-        }
-        if !derived.is_empty() {
-            inner.note_read();
-        }
+        let (applied, derived) = inner.slots(trees)?;
         // Once for all trees: what expires does so in all of them, and a reading costs 50 ns.
         let now = inner.wall_clock();
         loop {
@@ -60,6 +53,54 @@ impl<M: Machine> Store<M> {
                 });
             }
         }
+    }
+
+    /// As [`view_of`](Self::view_of), after a flush, of what that has put into files: it holds no
+    /// memtable, so no writer waits for its end. For reads that take long.
+    ///
+    /// # Errors
+    /// As of [`view_of`](Self::view_of) and [`flush`](Self::flush).
+    pub fn flushed_view_of(&self, trees: &[TreeId]) -> Result<View<M::Summary>> {
+        let inner = &*self.inner;
+        inner.check_open()?;
+        let (applied, derived) = inner.slots(trees)?;
+        inner.flush_then(|position, summary| {
+            let now = inner.wall_clock();
+            let of_runs = |slot: &Slot| {
+                let snapshot = slot.tree.snapshot_of_runs(now);
+                assert!(
+                    snapshot.flushed() <= position && slot.tree.frozen_bytes() == 0,
+                    "a flush leaves nothing frozen, and nothing later is in the files"
+                );
+                snapshot
+            };
+            // Before the trees, for the reason that views at a position have.
+            let log = inner.log.view();
+            let trees = applied.iter().map(|slot| (slot.id, of_runs(slot)));
+            let base = BaseView {
+                position,
+                time_micros: now,
+                trees: TreeSnapshots(trees.collect()),
+                log,
+            };
+            let derived = derived.iter().map(|slot| {
+                let seen = slot.seen();
+                let is_read = seen.used() == TreeUse::Derived;
+                let built = is_read.then(|| (position, of_runs(slot)));
+                // Not of a tree that was given up meanwhile.
+                let built = built.filter(|_| slot.seen() == seen);
+                DerivedSnapshot {
+                    id: slot.id,
+                    seen,
+                    built,
+                }
+            });
+            View {
+                derived: derived.collect(),
+                base,
+                summary,
+            }
+        })
     }
 
     /// A tree of a [`view`](Self::view) alone, without the log: no segment is held.
@@ -153,13 +194,28 @@ impl<M: Machine> Store<M> {
 }
 
 impl<M: Machine> Inner<M> {
+    /// Trees that are to be read: those that `apply` writes, and derived ones.
+    fn slots(&self, trees: &[TreeId]) -> Result<(Slots<'_>, Slots<'_>)> {
+        let (mut applied, mut derived) = (Slots::new(), Slots::new());
+        for id in trees {
+            match self.trees.find_applied(*id) {
+                Some(slot) => applied.push(slot),
+                None => derived.push(self.trees.get(*id)?),
+            }
+        }
+        if !derived.is_empty() {
+            self.note_read();
+        }
+        Ok((applied, derived))
+    }
+
     /// The position that derived trees are at, for readers.
     pub(crate) fn derived_position(&self) -> Position {
         Position(self.derived.load(Ordering::Acquire))
     }
 
     /// The time by which a view sees what has expired: microseconds since 1970 UTC.
-    fn wall_clock(&self) -> u64 {
+    pub(crate) fn wall_clock(&self) -> u64 {
         wall_clock_micros(&**self.shared.env())
     }
 

@@ -282,6 +282,10 @@ fn a_view_stays_as_it_was_while_writes_flushes_and_compactions_go_on() {
         written.push(word);
         views.push((store.view().unwrap(), Model::of(written.iter().copied())));
         match round % 7 {
+            1 => {
+                let view = store.flushed_view_of(&[COUNTS, LAST]).unwrap();
+                views.push((view, Model::of(written.iter().copied())));
+            }
             3 => store.flush().unwrap(),
             5 => store.compact().unwrap(),
             6 => drop(env.run_until_idle()),
@@ -403,6 +407,28 @@ fn a_writer_that_waits_for_memory_goes_on_once_a_reader_gives_it_back() {
     write(&store, &[&words.next().unwrap()], Durability::None).unwrap();
     let waited = env.monotonic() - begun;
     assert!((seconds(5)..seconds(6)).contains(&waited), "{waited:?}");
+}
+
+#[test]
+fn views_of_files_alone_have_no_writer_wait_however_long_they_are_kept() {
+    let env = SimEnv::new(1);
+    let store = open_with(&env, 16 << 20, StoreOptions::default()).unwrap();
+    let limit = store.inner.shared.memtables().limit();
+    let mut views = Vec::new();
+    let mut written = 0;
+    while written < 4 * limit {
+        let word = format!("{written:01000}");
+        write(&store, &[&word], Durability::None).unwrap();
+        written += word.len() as u64;
+        if views.len() as u64 * limit < 32 * written {
+            views.push(store.flushed_view_of(&[COUNTS, LAST]).unwrap());
+        }
+    }
+    assert!(env.monotonic() < Duration::from_secs(1), "nothing waited");
+    assert!(views.iter().all(|view| view.held_memtable_bytes() == 0));
+    for view in views {
+        assert_eq!(contents_of(&view).unwrap().total, view.position().0);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::column_notes::ColumnWork;
 use crate::expiry_work::ExpiryWork;
-use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS, WideRows, group_specs, tree_of};
+use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS, Totals, WideRows, group_specs, tree_of};
 use crate::tier_work::TierWork;
 use crate::tiers::groups_of;
 use crate::write::Decider;
@@ -14,6 +14,9 @@ use quire_seeded::{Bug, seeded};
 use quire_store::{AnyStore, Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Makes a view of some trees.
+type ViewOf = fn(&Store<WideRows>, &[TreeId]) -> quire_store::Result<quire_store::View<Totals>>;
 
 /// One partition. Cheap to clone; any number of threads.
 #[derive(Debug, Clone)]
@@ -167,9 +170,22 @@ impl WidePartition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self, schema: &Arc<Schema>) -> Result<WideView> {
+        self.view_by(schema, Store::view_of)
+    }
+
+    /// As [`view`](WidePartition::view), after a flush, of table files alone: it holds no memtable,
+    /// so no writer waits for its end. For reads that take long.
+    ///
+    /// # Errors
+    /// As of [`Store::flush`].
+    pub fn flushed_view(&self, schema: &Arc<Schema>) -> Result<WideView> {
+        self.view_by(schema, Store::flushed_view_of)
+    }
+
+    fn view_by(&self, schema: &Arc<Schema>, view_of: ViewOf) -> Result<WideView> {
         let (mut cold, mut groups) = (0, schema.groups().len() as u8);
         loop {
-            let view = self.view_of(schema, groups, cold, &[])?;
+            let view = self.view_of(schema, (groups, cold), &[], view_of)?;
             // A cold tree without rows is left out: a view costs by its trees. A column may have
             // moved to a group that a newer schema has.
             let needed = view.moves().group_count();
@@ -183,24 +199,25 @@ impl WidePartition {
 
     /// As [`view`](WidePartition::view), of all trees.
     pub(crate) fn view_of_all(&self, schema: &Arc<Schema>) -> Result<WideView> {
-        self.view_of(schema, GROUPS_MAX as u8, u16::MAX, &[EXPIRIES])
+        let all = (GROUPS_MAX as u8, u16::MAX);
+        self.view_of(schema, all, &[EXPIRIES], Store::view_of)
     }
 
     /// As [`view`](WidePartition::view), of the first `groups` groups, and of the cold trees of
-    /// `cold` ones, and of others.
+    /// `cold` ones, and of others, made by `view_of`.
     fn view_of(
         &self,
         schema: &Arc<Schema>,
-        groups: u8,
-        cold: u16,
+        (groups, cold): (u8, u16),
         others: &[TreeId],
+        view_of: ViewOf,
     ) -> Result<WideView> {
         let hot_trees = (0..groups).map(|group| tree_of(group, false));
         let cold_trees = groups_of(cold).map(|group| tree_of(group, true));
         let trees = [KEYS, ROWS, NAMES].into_iter();
         let trees = trees.chain(hot_trees).chain(cold_trees);
         let trees: Vec<TreeId> = trees.chain(others.iter().copied()).collect();
-        let view = self.store.view_of(&trees)?;
+        let view = view_of(&self.store, &trees)?;
         let (schema, tiers) = (Arc::clone(schema), Arc::clone(&self.tiers));
         Ok(WideView::new(self.number, schema, view, tiers))
     }

@@ -346,6 +346,17 @@ impl Searched {
         view.map_err(|error| Failure::engine(&error, Some(self.name())))
     }
 
+    /// A view of its files, once what it has in memory has been written to them: for work that
+    /// takes long. Blocks.
+    pub(crate) fn flushed_view(&self) -> Outcome<View> {
+        let view = match self {
+            Searched::Plain(collection) => collection.flushed_view(),
+            Searched::Wide(collection) => collection.flushed_view(),
+            Searched::Frozen(collection) => Ok(collection.view()),
+        };
+        view.map_err(|error| Failure::engine(&error, Some(self.name())))
+    }
+
     /// How many documents it has.
     pub(crate) fn count(&self) -> Outcome<u64> {
         let count = match self {

@@ -3,12 +3,15 @@
 //! # Invariants
 //! 1. A document is changed on condition that it is still as it was found: one that was written
 //!    meanwhile is a conflict.
-//! 2. Each batch is one turn of a thread for writes. When the caller goes away, the work ends after
-//!    the batch that is being done.
+//! 2. Each batch is read in a turn of a search, and written in one of a write. When the caller goes
+//!    away, the work ends after the batch that is being done.
 //! 3. A copy has the key and the bytes of the document, or of the fields that are copied.
 //! 4. A slice has partitions of its own, so each document is in one slice, and slices together read
 //!    each document once. As many batches are done at once as memory was reserved for.
+//! 5. While documents are written, no memtable is held that writers may wait for: what takes more
+//!    than one batch reads table files alone.
 
+mod division;
 mod manner;
 mod memory;
 mod places;
@@ -24,13 +27,13 @@ use quiredb::query::{Prepared, Query, find};
 use serde_json::json;
 use tokio::time::Instant;
 
+use self::division::Division;
 pub(super) use self::manner::{Manner, batch, rate};
 pub(super) use self::memory::BatchMemory;
 use self::memory::SLICES_AUTO_MAX;
-use self::places::Places;
 use self::report::Report;
 pub(super) use self::slice::Act;
-use self::slice::{Job, Part, Slice};
+use self::slice::{Job, Slice};
 use crate::collections::api_settings::Use;
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Searched, Selection, views};
@@ -44,10 +47,13 @@ use crate::search::limit::limit_to;
 use crate::search::objects::find_objects;
 use crate::tasks::listed::id_of;
 use crate::tasks::registry::Running;
-use crate::tasks::task::Scanned;
+use crate::tasks::task::Task;
 
 /// The work, in slices that are done side by side.
 pub(super) struct Work {
+    division: Arc<Division>,
+    /// What slices read, which knows nothing of what they leave behind.
+    views: Arc<Vec<View>>,
     slices: Vec<Slice>,
     manner: Manner,
     memory: BatchMemory,
@@ -100,65 +106,12 @@ impl Work {
             act,
             manner,
         });
-        let partitions = sources
-            .iter()
-            .zip(&views)
-            .map(|(source, view)| match source {
-                Searched::Plain(_) => view.partition_count(),
-                Searched::Wide(_) | Searched::Frozen(_) => 1,
-            });
-        let partitions = partitions.max().unwrap_or(1);
-        let count = manner.slices.unwrap_or(partitions.min(SLICES_AUTO_MAX));
-        let filled = u64::from(count.min(partitions));
-        if manner.slices.is_some() && manner.most < filled {
-            return Err(Failure::validation(&format!(
-                "[max_docs] is [{}] and must be at least [slices], which is [{count}]",
-                manner.most
-            )));
-        }
-        let places = |views: Vec<View>, most: u64| -> Outcome<Part> {
-            let places = Places::new(views, query.clone(), most, memory.buffers())?;
-            Ok(Part::Places(Box::new(places)))
-        };
-        let slice = |number: u32| -> Outcome<Slice> {
-            let most = share(manner.most, u64::from(number), filled);
-            let mut left = Vec::new();
-            if !query.order.is_empty() {
-                left.push(places(views.clone(), most)?);
-            } else {
-                for (source, view) in sources.iter().zip(&views) {
-                    let Searched::Plain(collection) = source else {
-                        // These are not divided.
-                        if number == 0 {
-                            left.push(places(vec![view.clone()], most)?);
-                        }
-                        continue;
-                    };
-                    let of = |view: View| Part::Keys {
-                        collection: collection.clone(),
-                        view,
-                        after: None,
-                    };
-                    if count == 1 {
-                        left.push(of(view.clone()));
-                        continue;
-                    }
-                    for partition in (number..view.partition_count()).step_by(count as usize) {
-                        left.push(of(view.partition(partition).map_err(failed)?));
-                    }
-                }
-            }
-            left.reverse();
-            Ok(Slice {
-                job: Arc::clone(&job),
-                left,
-                most,
-                report: Report::default(),
-                scanned: Scanned::default(),
-            })
-        };
+        let of = (sources, views.as_slice());
+        let division = Division::new(job, of, query, SLICES_AUTO_MAX)?;
         Ok(Work {
-            slices: (0..count).map(slice).collect::<Outcome<_>>()?,
+            slices: division.slices(&views, memory.buffers())?,
+            views: Arc::new(views),
+            division: Arc::new(division),
             manner,
             memory,
         })
@@ -214,13 +167,23 @@ impl Work {
     /// Does all of it, or what comes before `task` is cancelled.
     ///
     /// # Errors
-    /// Of the machine, and how much was done before.
+    /// Of the machine, and how much was done before; if writes needed the memory that it held.
     async fn run(mut self, engine: &Engine, task: &Running) -> Outcome<Report> {
-        self.count(engine, task).await;
+        task.set_views(&self.views);
+        let count = self.count(engine, task).await;
+        if !count.is_some_and(|count| self.is_one_batch(count, task)) {
+            self.read_files_alone(engine).await?;
+            self.count(engine, task).await;
+        }
+        drop(self.views);
         if self.slices.len() == 1
             && let Some(only) = self.slices.pop()
         {
-            return only.run(engine, task, &self.memory).await;
+            let report = only.run(engine, task, &self.memory).await?;
+            return match report.is_cancelled && task.is_ended_for_memory() {
+                true => Err(task.failure()),
+                false => Ok(report),
+            };
         }
         let count = self.slices.len();
         let children = self.slices.iter();
@@ -244,17 +207,36 @@ impl Work {
         Ok(Report::of_slices(reports, shared_rate(task.rate(), count)))
     }
 
+    /// Whether `count` documents are read at once, before any of them is written.
+    fn is_one_batch(&self, count: u64, task: &Task) -> bool {
+        let is_one_part = matches!(self.slices.as_slice(), [one] if one.left.len() <= 1);
+        is_one_part && count < self.manner.batch as u64 && task.rate().is_none()
+    }
+
+    /// Begins anew with views of table files: they may be kept for hours, as writers don't wait for
+    /// what they hold.
+    ///
+    /// # Errors
+    /// If a collection is gone, or there is no memory.
+    async fn read_files_alone(&mut self, engine: &Engine) -> Outcome<()> {
+        let division = Arc::clone(&self.division);
+        self.slices.clear();
+        self.views = Arc::default();
+        let views = engine.read(move |_| division.flushed_views()).await??;
+        self.slices = self.division.slices(&views, self.memory.buffers())?;
+        self.views = Arc::new(views);
+        Ok(())
+    }
+
     /// Counts the documents that there are to do. Where that fails, the work begins all the same,
     /// and its total grows with what is done.
-    async fn count(&mut self, engine: &Engine, task: &Running) {
+    async fn count(&mut self, engine: &Engine, task: &Running) -> Option<u64> {
         let views = |slice: &Slice| -> Vec<Vec<View>> {
             let parts = slice.left.iter().rev();
             parts.map(|part| part.views().to_vec()).collect()
         };
         let of: Vec<Vec<Vec<View>>> = self.slices.iter().map(views).collect();
-        let Some(job) = self.slices.first().map(|slice| Arc::clone(&slice.job)) else {
-            return;
-        };
+        let job = Arc::clone(&self.division.job);
         let turn = self.memory.turn(task).await;
         let task = Arc::clone(task.task());
         let counted = engine.search(move |_, stop| {
@@ -267,11 +249,11 @@ impl Work {
         });
         let counted = counted.await;
         drop(turn);
-        if let Ok(Ok(counts)) = counted {
-            for (slice, count) in self.slices.iter_mut().zip(counts) {
-                slice.report.progress.total = count.min(slice.most);
-            }
+        let counts = counted.ok()?.ok()?;
+        for (slice, count) in self.slices.iter_mut().zip(&counts) {
+            slice.report.progress.total = *count.min(&slice.most);
         }
+        Some(counts.into_iter().sum())
     }
 }
 
@@ -284,12 +266,4 @@ fn count(views: &[View], query: &Prepared, stop: &(dyn Fn() -> bool + Sync)) -> 
 /// What each of `count` slices may do of a rate.
 pub(super) fn shared_rate(rate: Option<f64>, count: usize) -> Option<f64> {
     rate.map(|rate| rate / count as f64)
-}
-
-/// The part of a number of documents that one of `count` slices does.
-fn share(most: u64, slice: u64, count: u64) -> u64 {
-    match slice < count {
-        true => most / count + u64::from(slice < most % count),
-        false => 0,
-    }
 }

@@ -252,6 +252,11 @@ impl Task {
         self.cancel();
     }
 
+    /// Whether it was told to end for the memory that it held.
+    pub(crate) fn is_ended_for_memory(&self) -> bool {
+        self.is_for_memory.load(Ordering::Acquire)
+    }
+
     /// Tells it to end.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
@@ -288,7 +293,7 @@ impl Task {
 
     /// The answer to a request that was cancelled.
     pub(crate) fn failure(&self) -> Failure {
-        if self.is_for_memory.load(Ordering::Acquire) {
+        if self.is_ended_for_memory() {
             return Failure::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "circuit_breaking_exception",

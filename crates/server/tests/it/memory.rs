@@ -43,6 +43,16 @@ async fn a_document_whose_encoding_can_never_have_its_memory_is_refused() {
     assert!(stats.work_peak_bytes <= stats.work_bytes_max, "{stats:?}");
 }
 
+/// A bulk of a thousand documents of 21 fields.
+fn thousand(round: usize) -> String {
+    let document = |id: usize| {
+        let fields = (0..20).map(|n| format!(",\"f{n}\":{}", id * 31 + n));
+        let fields: String = fields.collect();
+        format!("{{\"index\":{{}}}}\n{{\"id\":{id}{fields}}}\n")
+    };
+    (round * 1_000..(round + 1) * 1_000).map(document).collect()
+}
+
 /// Points in time and scrolls of different moments each hold memory that writes need.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_go_on_whatever_is_kept_open() {
@@ -55,13 +65,7 @@ async fn writes_go_on_whatever_is_kept_open() {
     site.database.create_collection("c", settings).unwrap();
     let mut opened = Vec::new();
     for round in 0..16 {
-        let mut body = String::new();
-        for id in round * 1_000..(round + 1) * 1_000 {
-            let fields = (0..20).map(|n| format!(",\"f{n}\":{}", id * 31 + n));
-            let fields: String = fields.collect();
-            body.push_str(&format!("{{\"index\":{{}}}}\n{{\"id\":{id}{fields}}}\n"));
-        }
-        let answer = site.call("POST /c/_bulk", &body).await.done(200);
+        let answer = site.call("POST /c/_bulk", &thousand(round)).await.done(200);
         assert_eq!(answer["errors"], false, "{round}: {answer}");
         let found = match round % 2 {
             0 => {
@@ -86,6 +90,61 @@ async fn writes_go_on_whatever_is_kept_open() {
     let refused = site.call("POST /_search", &point).await;
     let reason = refused.refused(404, "search_context_missing_exception");
     assert!(reason.contains("memory"), "{reason}");
+}
+
+/// Changes by query and copies that take long read files alone, so none is ended for its memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_go_on_beside_slow_changes_by_query() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::builder(dir.path().join("db"));
+    let database = database.memory(16 << 20).open().unwrap();
+    let site = Listening::over(database, dir, ServerOptions::default()).await;
+    let settings = r#"{"partitions":2,"durability":"none"}"#;
+    let settings = CollectionSettings::from_json(settings.as_bytes()).unwrap();
+    site.database.create_collection("c", settings).unwrap();
+    let rate = "requests_per_second=1&wait_for_completion=false";
+    let by_query = format!("{rate}&scroll_size=1&conflicts=proceed");
+    let mut tasks = Vec::new();
+    for round in 0..16 {
+        let answer = site.call("POST /c/_bulk", &thousand(round)).await.done(200);
+        assert_eq!(answer["errors"], false, "{round}: {answer}");
+        let (line, body) = match round % 4 {
+            0 => (format!("POST /c/_update_by_query?{by_query}"), ""),
+            1 => (format!("POST /c/_update_by_query?{by_query}&slices=2"), ""),
+            2 => {
+                let one = r#"{"query":{"term":{"id":2500}}}"#;
+                (format!("POST /c/_delete_by_query?{by_query}"), one)
+            }
+            _ => {
+                let copy = r#"{"source":{"index":"c","sort":[{"id":"desc"}]},
+                               "dest":{"index":"d"}}"#;
+                (format!("POST /_reindex?{rate}"), copy)
+            }
+        };
+        let begun = site.call(&line, body).await.done(200);
+        tasks.push(begun["task"].as_str().unwrap().to_owned());
+    }
+    for (number, id) in tasks.into_iter().enumerate() {
+        let line = format!("GET /_tasks/{id}");
+        let mut answer = site.call(&line, "").await.done(200);
+        let is_short = number % 4 == 2;
+        let is_awaited = |answer: &serde_json::Value| {
+            let is_counted = answer["task"]["status"]["total"].is_u64();
+            answer["completed"] == false && (is_short || !is_counted)
+        };
+        while is_awaited(&answer) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            answer = site.call(&line, "").await.done(200);
+        }
+        assert_eq!(answer["completed"], is_short, "{answer}");
+        // What it read is as of its moment.
+        let total = &answer["task"]["status"]["total"];
+        match number % 4 {
+            2 => assert_eq!(*total, u64::from(number == 2), "{answer}"),
+            _ => assert!(total.as_u64() >= Some(1_000 * number as u64), "{answer}"),
+        }
+        site.call(&format!("POST /_tasks/{id}/_cancel"), "").await;
+    }
 }
 
 #[tokio::test]

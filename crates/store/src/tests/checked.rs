@@ -62,7 +62,12 @@ fn scenario() {
     threads.push(thread::spawn(move || {
         while flusher.position() != END {
             flusher.settle().unwrap();
+            let before = flusher.position();
+            let view = flusher.flushed_view_of(&[COUNTS, LAST]).unwrap();
+            assert!(view.position() >= before, "what was seen is seen again");
             thread::yield_now();
+            let expected = at(view.position()).unwrap();
+            assert_eq!(contents_of(&view).unwrap(), expected);
         }
     }));
     let (machine, watched) = (Arc::clone(&env), store.clone());
@@ -114,10 +119,16 @@ fn scenario_of_derived_trees() {
             }
         }));
     }
-    let flusher = store.clone();
+    let (flusher, of_flushes) = (store.clone(), history.clone());
     threads.push(thread::spawn(move || {
         while flusher.position() != END {
-            flusher.flush().unwrap();
+            match flusher.flushed_view_of(&[COUNTS, LAST, BY_COUNT, TOTALS]) {
+                Ok(view) => {
+                    thread::yield_now();
+                    check_view(&view, &of_flushes).unwrap();
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Invalid),
+            }
             thread::yield_now();
         }
     }));

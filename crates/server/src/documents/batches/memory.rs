@@ -80,6 +80,11 @@ impl BatchMemory {
         &self.buffers
     }
 
+    /// Gives the memory of batches that are not being done to others, until the next turn.
+    pub(super) fn rest(&self) {
+        self.free.lock().held.clear();
+    }
+
     /// Waits until a batch may be done.
     pub(super) async fn turn(&self, task: &Task) -> Turn<'_> {
         // The semaphore is never closed.
@@ -170,8 +175,33 @@ mod tests {
     use quire_env::Budget;
 
     use super::*;
-    use crate::tasks::registry::Tasks;
+    use crate::tasks::registry::{Running, Tasks};
     use crate::tasks::task::{Origin, Sent};
+
+    fn running() -> Running {
+        let origin = Origin {
+            sent: Sent::Http(Method::POST, Uri::from_static("/c/_update_by_query")),
+            token: String::new(),
+            address: None,
+            opaque_id: None,
+        };
+        Arc::new(Tasks::default()).begin_memcached(origin, (0, Duration::ZERO))
+    }
+
+    #[tokio::test]
+    async fn work_that_rests_has_no_memory_until_its_next_turn() {
+        let budget = Budget::new(3 * SEARCH_BYTES_MAX as u64);
+        let buffers = Buffers::new(&budget, &Budget::new(u64::MAX));
+        let held = (0..2).map(|_| hold_now(&buffers).unwrap()).collect();
+        let memory = BatchMemory::of(buffers, Duration::from_secs(60), held);
+        let running = running();
+        drop(memory.turn(&running).await);
+        assert!(budget.used() > 0);
+        memory.rest();
+        assert_eq!(budget.used(), 0);
+        let _turn = memory.turn(&running).await;
+        assert_eq!(budget.used(), SEARCH_BYTES_MAX as u64);
+    }
 
     #[tokio::test]
     async fn a_batch_that_waits_for_more_gets_what_an_ended_one_had() {
@@ -181,13 +211,7 @@ mod tests {
         );
         let held = (0..2).map(|_| hold_now(&buffers).unwrap()).collect();
         let memory = BatchMemory::of(buffers, Duration::from_secs(60), held);
-        let origin = Origin {
-            sent: Sent::Http(Method::POST, Uri::from_static("/c/_update_by_query")),
-            token: String::new(),
-            address: None,
-            opaque_id: None,
-        };
-        let running = Arc::new(Tasks::default()).begin_memcached(origin, (0, Duration::ZERO));
+        let running = running();
         let mut large = memory.turn(&running).await;
         let other = memory.turn(&running).await;
         // More than there is beside the other one.

@@ -64,9 +64,10 @@ impl Places {
         &mut self,
         size: usize,
         has_room: &dyn Fn(usize, u64) -> bool,
+        stop: &(dyn Fn() -> bool + Sync),
     ) -> Outcome<PageByKey> {
         if self.next.as_slice().is_empty() && !self.is_whole {
-            self.find()?;
+            self.find(stop)?;
         }
         let mut page = PageByKey {
             found: Vec::new(),
@@ -115,7 +116,7 @@ impl Places {
     }
 
     /// Finds the next places.
-    fn find(&mut self) -> Outcome<()> {
+    fn find(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Outcome<()> {
         let left = self.most - self.found;
         let limit = match self.query.order.is_empty() {
             true => left.min(PLACES_MAX),
@@ -127,12 +128,13 @@ impl Places {
             ..self.query.clone()
         };
         let query = query.prepare().map_err(|error| failed(error.into()))?;
-        let answer = View::query_all(&self.views, &query, &options(&|| false)).map_err(failed)?;
+        let answer = View::query_all(&self.views, &query, &options(stop)).map_err(failed)?;
         let count = answer.hits.len() as u64;
         self.found += count;
         self.is_whole = count < limit || self.found == self.most;
         let bytes = answer.hits.capacity() * size_of::<Hit>();
-        if bytes > self.held.bytes() {
+        // Others get what is not needed any more, since this may be done slowly.
+        if self.is_whole || bytes > self.held.bytes() {
             self.held.resize(bytes)?;
         }
         self.next = answer.hits.into_iter();

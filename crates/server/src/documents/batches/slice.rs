@@ -8,14 +8,14 @@ use quiredb::{Collection, Condition, Document, Found, Key, ValueRef, View, Write
 use tokio::time::Instant;
 
 use super::manner::Manner;
-use super::memory::BatchMemory;
+use super::memory::{BatchMemory, Turn};
 use super::places::Places;
 use super::report::Report;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::Fields;
 use crate::search::by_key::{PageByKey, page_by_key};
-use crate::tasks::task::{Scanned, Task};
+use crate::tasks::registry::Running;
 
 /// The longest pause that a rate can lead to, after one batch.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -56,8 +56,6 @@ pub(super) struct Slice {
     /// The most documents.
     pub(super) most: u64,
     pub(super) report: Report,
-    /// What was read since the task was told.
-    pub(super) scanned: Scanned,
 }
 
 /// Documents that are done in one order.
@@ -96,16 +94,17 @@ impl Part {
         query: &Prepared,
         size: usize,
         has_room: &dyn Fn(usize, u64) -> bool,
+        stop: &(dyn Fn() -> bool + Sync),
     ) -> Outcome<PageByKey> {
         match self {
             Part::Keys { view, after, .. } => {
-                let page = page_by_key(view, query, after.as_ref(), size, has_room, &|| false)?;
+                let page = page_by_key(view, query, after.as_ref(), size, has_room, stop)?;
                 if let Some(last) = page.found.last() {
                     *after = Some(last.key.clone());
                 }
                 Ok(page)
             }
-            Part::Places(places) => places.page(size, has_room),
+            Part::Places(places) => places.page(size, has_room, stop),
         }
     }
 }
@@ -118,37 +117,22 @@ impl Slice {
     pub(super) async fn run(
         mut self,
         engine: &Engine,
-        task: &Task,
+        task: &Running,
         memory: &BatchMemory,
     ) -> Outcome<Report> {
         task.set_progress(self.report.progress.clone());
         while !self.is_done() {
-            if task.is_cancelled() {
+            let begun = Instant::now();
+            let before = self.report.done;
+            let batch = self.batch(engine, task, memory).await;
+            let is_cancelled = batch.map_err(|failure| {
+                let done = self.report.done;
+                failure.because(&format!("; {done} documents were done before"))
+            })?;
+            if is_cancelled {
                 self.report.is_cancelled = true;
                 break;
             }
-            let mut turn = memory.turn(task).await;
-            let begun = Instant::now();
-            let before = self.report.done;
-            loop {
-                let room = turn.room();
-                let batch = engine.write(move |_| {
-                    let done = self.batch(&room);
-                    (self, done)
-                });
-                let done;
-                (self, done) = batch.await?;
-                let wants = done.map_err(|failure| {
-                    let done = self.report.done;
-                    failure.because(&format!("; {done} documents were done before"))
-                })?;
-                match wants {
-                    Some(record) if !task.is_cancelled() => turn.grow(record, task).await,
-                    _ => break,
-                }
-            }
-            drop(turn);
-            task.add_scanned(std::mem::take(&mut self.scanned));
             task.set_progress(self.report.progress.clone());
             let (count, took) = (self.report.done - before, begun.elapsed());
             let mut paused = Duration::ZERO;
@@ -158,6 +142,7 @@ impl Slice {
                 if left.is_zero() {
                     break;
                 }
+                memory.rest();
                 let step = left.min(PAUSE_STEP);
                 tokio::time::sleep(step).await;
                 paused += step;
@@ -173,60 +158,119 @@ impl Slice {
         is_over || self.left.is_empty()
     }
 
-    /// Does the next documents. If there is no room for the first of them, nothing is done: gives
-    /// the bytes of its record. Blocks.
-    fn batch(&mut self, room: &dyn Fn(usize, u64) -> bool) -> Outcome<Option<u64>> {
-        let Slice {
-            job,
-            left,
-            most,
-            report,
-            scanned,
-        } = self;
-        let Job {
-            query, act, manner, ..
-        } = &**job;
-        let Some(part) = left.last_mut() else {
-            return Ok(None);
+    /// Does the next documents. True if `task` was cancelled before they were written.
+    async fn batch(
+        &mut self,
+        engine: &Engine,
+        task: &Running,
+        memory: &BatchMemory,
+    ) -> Outcome<bool> {
+        let mut turn = memory.turn(task).await;
+        let target = match (&self.job.act, self.left.last()) {
+            (Act::Copy { to, .. }, _) => Some(to.clone()),
+            (_, part) => part.and_then(Part::collection).cloned(),
         };
-        let size = usize::try_from(*most - report.done.min(*most))
-            .unwrap_or(usize::MAX)
-            .min(manner.batch);
-        let page = part.page(query, size, room)?;
-        if let Some(record) = page.wants.filter(|_| page.found.is_empty()) {
-            return Ok(Some(record));
-        }
-        scanned.read += page.read;
-        scanned.matched += page.found.len() as u64;
-        let (page, is_last) = (page.found, page.is_last);
-        if !page.is_empty() {
-            let writes: Vec<Write> = page
-                .iter()
-                .map(|found| act.write(found))
-                .collect::<Outcome<_>>()?;
-            let target = match act {
-                Act::Copy { to, .. } => Some(to),
-                Act::Delete | Act::Rewrite => part.collection(),
+        let target = target.ok_or_else(|| Failure::internal("only copies have places"))?;
+        let found = loop {
+            let Some(page) = self.page(engine, task, &turn).await? else {
+                return Ok(true);
             };
-            let target = target.ok_or_else(|| Failure::internal("only copies have places"))?;
+            match page.wants.filter(|_| page.found.is_empty()) {
+                Some(record) => turn.grow(record, task).await,
+                None => break page.found,
+            }
+        };
+        if found.is_empty() {
+            return Ok(false);
+        }
+        let Some(thread) = turn_of(task, || engine.write_turn()).await else {
+            return Ok(true);
+        };
+        let job = Arc::clone(&self.job);
+        let name = target.name().to_owned();
+        let written = engine.write_in(thread, move |_| {
+            let writes: Vec<Write> = found
+                .iter()
+                .map(|found| job.act.write(found))
+                .collect::<Outcome<_>>()?;
             let results = target.batch().writes(writes).write();
-            assert!(results.len() == page.len(), "each write has a result");
-            for (found, result) in page.iter().zip(results) {
-                report.did_one();
-                match result {
-                    Ok(written) => report.count(&written),
-                    Err(error) => {
-                        let (index, proceeds) = (target.name(), manner.proceeds);
-                        report.refuse(&error, index, found, proceeds)?;
-                    }
+            assert!(results.len() == found.len(), "each write has a result");
+            Ok((found, results))
+        });
+        let (found, results) = written.await??;
+        for (found, result) in found.iter().zip(results) {
+            self.report.did_one();
+            match result {
+                Ok(written) => self.report.count(&written),
+                Err(error) => {
+                    let proceeds = self.job.manner.proceeds;
+                    self.report.refuse(&error, &name, found, proceeds)?;
                 }
             }
-            report.progress.batches += 1;
         }
-        if is_last {
-            left.pop();
+        self.report.progress.batches += 1;
+        Ok(false)
+    }
+
+    /// Reads the next documents; none if `task` is cancelled. If there is no memory for the first
+    /// of them, nothing is read.
+    async fn page(
+        &mut self,
+        engine: &Engine,
+        task: &Running,
+        turn: &Turn<'_>,
+    ) -> Outcome<Option<PageByKey>> {
+        let Some(thread) = turn_of(task, || engine.search_turn()).await else {
+            return Ok(None);
+        };
+        let Some(mut part) = self.left.pop() else {
+            return Err(Failure::internal("what is done is not read"));
+        };
+        let wanted = self.most - self.report.done.min(self.most);
+        let size = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let size = size.min(self.job.manner.batch);
+        let (job, room, ends) = (Arc::clone(&self.job), turn.room(), Arc::clone(task.task()));
+        let read = engine.search_in(thread, move |_, stop| {
+            let page = part.page(&job.query, size, &room, &|| stop() || ends.is_cancelled());
+            (part, page)
+        });
+        let (part, page) = read.await?;
+        let page = match page {
+            Err(_) if task.is_cancelled() => return Ok(None),
+            page => page?,
+        };
+        task.add_scanned(page.scanned());
+        // What is read to its end is not held while writes wait for memory.
+        if !page.is_last {
+            self.left.push(part);
         }
-        Ok(None)
+        Ok(Some(page))
+    }
+}
+
+/// Waits for a turn that `take` gives, until `task` is cancelled. That others are in turn is no
+/// reason to end half-way.
+async fn turn_of<T, F: Future<Output = Outcome<T>>>(
+    task: &Running,
+    take: impl Fn() -> F,
+) -> Option<T> {
+    let taken = async {
+        loop {
+            match take().await {
+                Ok(turn) => break turn,
+                Err(_) => tokio::time::sleep(PAUSE_STEP).await,
+            }
+        }
+    };
+    let cancelled = async {
+        while !task.is_cancelled() {
+            tokio::time::sleep(PAUSE_STEP).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cancelled => None,
+        turn = taken => Some(turn),
     }
 }
 
