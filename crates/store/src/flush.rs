@@ -596,6 +596,10 @@ impl<M: Machine> Inner<M> {
             };
             inner.flush_due.store(false, Ordering::Release);
             inner.shared.flush_ended();
+            if result.is_ok() {
+                // Another may be due: of what was written meanwhile, or of another store.
+                inner.shared.relieve();
+            }
             // A derived tree may have been completed while the flush was under way: no flush was
             // scheduled for it then.
             if result.is_ok() && inner.may_compact() && inner.has_unflushed_group() {

@@ -145,6 +145,8 @@ impl<M: Machine> Inner<M> {
         if self.deriving.lock().groups.iter().any(|group| group.broken) {
             self.schedule_derive(Duration::ZERO);
         }
+        // What it wrote may have filled memtables, and the next write may wait for room in them.
+        self.shared.relieve();
         Ok(())
     }
 

@@ -637,6 +637,43 @@ fn derived_trees_hold_nothing_that_a_flush_has_freed_and_are_built_in_bounded_me
 }
 
 #[test]
+fn memtables_that_derived_trees_fill_are_flushed_although_nobody_writes() {
+    let env = SimEnv::new(1);
+    let machine: Arc<dyn Env> = env.clone();
+    let shared = Shared::new(Arc::clone(&machine), 16 << 20, None);
+    let stores: Vec<Store<Words>> = (0..8)
+        .map(|number| {
+            let place = Place {
+                subdir: format!("c1/p{number}").into(),
+                ..place()
+            };
+            let options = StoreOptions {
+                derived: vec![Arc::new(ByCount)],
+                ..StoreOptions::default()
+            };
+            Store::<Words>::create(&shared, &place).unwrap();
+            let store = Store::open(Arc::clone(&shared), place, options, machine.gate()).unwrap();
+            store.add_trees(Arc::new(ByCount)).unwrap();
+            store
+        })
+        .collect();
+    env.run_until_idle();
+    let memtables = shared.memtables();
+    let half = memtables.limit() / 2;
+    // No write finds memtables more than half full.
+    for number in 0.. {
+        if memtables.used() > half / 4 * 3 {
+            break;
+        }
+        let words: Vec<_> = (0..100).map(|at| format!("{number:0500}{at}")).collect();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        write(&stores[number % stores.len()], &words, Durability::None).unwrap();
+    }
+    env.run_until_idle();
+    assert!(memtables.used() <= half, "{} of {half}", memtables.used());
+}
+
+#[test]
 fn a_follower_derives_its_own_trees() {
     let (env, history) = old_store();
     let leader = open(&env).unwrap();
