@@ -97,7 +97,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine| {
         let (mut all, aliases) = (Map::new(), engine.database().aliases());
-        for collection in selection.searched(engine)?.0 {
+        for collection in selection.all(engine)? {
             let shown = match &collection {
                 Searched::Plain(plain) => settings::describe(plain, &aliases, is_flat, is_human),
                 Searched::Wide(wide) => schema::describe(wide),
@@ -132,7 +132,7 @@ fn describe_frozen(frozen: &FrozenCollection) -> Value {
 pub(crate) async fn refresh(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::for_use(&call, Use::Upkeep, States::OPEN)?;
     let work = move |engine: &Engine| {
-        let collections = selection.searched(engine)?.0;
+        let collections = selection.all(engine)?;
         let mut failed = 0;
         for collection in &collections {
             if let Searched::Frozen(frozen) = collection {

@@ -447,7 +447,7 @@ async fn by_partition(
     };
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
-        for collection in selection.searched(engine)?.0 {
+        for collection in selection.all(engine)? {
             let figures = Figures::of(&collection, &contexts, &wanted)?;
             for (number, (figures, stats)) in figures.partitions.iter().enumerate() {
                 rows.extend(row(Partition {

@@ -64,7 +64,7 @@ pub(super) fn totals(engine: &Engine, selection: &Selection) -> Outcome<Totals> 
         documents: 0,
         bytes: 0,
     };
-    for collection in selection.searched(engine)?.0 {
+    for collection in selection.all(engine)? {
         let stats = collection.stats()?;
         totals.collections += 1;
         totals.partitions += u64::from(collection.partitions());

@@ -85,7 +85,7 @@ fn indices(
     level: Level,
 ) -> Outcome<Value> {
     let (mut sum, mut by_name, mut by_shard) = (json!({}), Map::new(), Map::new());
-    for collection in selection.searched(engine)?.0 {
+    for collection in selection.all(engine)? {
         let figures = Figures::of(&collection, &state.contexts, wanted)?;
         add(&mut sum, &figures.all);
         let shards = figures.partitions.into_iter().enumerate();

@@ -28,7 +28,7 @@ async fn by_collection(
     show: impl Fn(&Searched, usize, &CollectionStats) -> Value + Send + 'static,
 ) -> Outcome<(Map<String, Value>, Value)> {
     let work = move |engine: &Engine| {
-        let collections = selection.searched(engine)?.0;
+        let collections = selection.all(engine)?;
         let mut all = Map::new();
         for collection in &collections {
             let partitions = collection.partition_stats()?;

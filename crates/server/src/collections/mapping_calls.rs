@@ -30,7 +30,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
-        for collection in selection.searched(engine)?.0 {
+        for collection in selection.all(engine)? {
             if let Searched::Wide(wide) = &collection {
                 let shown = json!({"mappings": schema::mapping(wide)});
                 all.insert(wide.name().to_owned(), shown);
@@ -57,7 +57,7 @@ pub(crate) async fn get_fields(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::OPEN)?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
-        for collection in selection.searched(engine)?.0 {
+        for collection in selection.all(engine)? {
             if matches!(collection, Searched::Wide(_)) {
                 continue;
             }

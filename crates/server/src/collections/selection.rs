@@ -97,7 +97,7 @@ impl Selection {
     /// As there.
     pub(crate) fn both(&self, engine: &Engine) -> Outcome<(Vec<Collection>, Vec<WideCollection>)> {
         let (mut plain, mut wide) = (Vec::new(), Vec::new());
-        for one in self.searched(engine)?.0 {
+        for one in self.all(engine)? {
             match one {
                 Searched::Plain(collection) => plain.push(collection),
                 Searched::Wide(collection) => wide.push(collection),
@@ -127,7 +127,7 @@ impl Selection {
         if let Some(name) = self.names.iter().find(|name| engine.is_wide(name)) {
             engine.collection_named(name)?;
         }
-        let mut all = self.searched(engine)?.0;
+        let mut all = self.all(engine)?;
         all.retain(|one| !matches!(one, Searched::Wide(_)));
         Ok(all)
     }
@@ -138,7 +138,7 @@ impl Selection {
     /// # Errors
     /// As [`collections`](Selection::collections); 400 if the collections have different filters.
     pub(crate) fn searched(&self, engine: &Engine) -> Outcome<(Vec<Searched>, Filter)> {
-        let mut chosen = self.chosen(engine)?;
+        let chosen = self.chosen(engine)?;
         let mut filters = chosen.values();
         let first = filters.next().cloned().unwrap_or_default();
         if filters.any(|other| *other != first) {
@@ -146,6 +146,23 @@ impl Selection {
                 "aliases with different filters can't be searched together: search them one by one",
             ));
         }
+        let filter = filter_of(&first, engine.now_millis())?;
+        Ok((self.open(engine, chosen)?, filter))
+    }
+
+    /// The collections, for what is not about single documents: filters of aliases don't matter.
+    ///
+    /// # Errors
+    /// As [`collections`](Selection::collections).
+    pub(crate) fn all(&self, engine: &Engine) -> Outcome<Vec<Searched>> {
+        self.open(engine, self.chosen(engine)?)
+    }
+
+    fn open(
+        &self,
+        engine: &Engine,
+        mut chosen: BTreeMap<String, Vec<Value>>,
+    ) -> Outcome<Vec<Searched>> {
         let kept = engine.database().api_settings();
         if self.ignore_missing {
             let is_open = |name: &String| !kept.get(name).is_some_and(|kept| kept.closed);
@@ -160,8 +177,7 @@ impl Selection {
             Err(failure) if failure.status == StatusCode::NOT_FOUND => None,
             other => Some(other),
         });
-        let filter = filter_of(&first, engine.now_millis())?;
-        Ok((opened.collect::<Outcome<_>>()?, filter))
+        opened.collect()
     }
 
     /// The collections, each with the names and the filters that it is searched by.

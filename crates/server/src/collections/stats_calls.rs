@@ -131,7 +131,7 @@ pub(crate) async fn stats(call: Call<SearchState>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::OPEN)?;
     let contexts = call.state.contexts.clone();
     let work = move |engine: &Engine| {
-        let collections = selection.searched(engine)?.0;
+        let collections = selection.all(engine)?;
         let (mut indices, mut sum) = (Map::new(), json!({}));
         for collection in &collections {
             let figures = Figures::of(collection, &contexts, &wanted)?;

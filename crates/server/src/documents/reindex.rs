@@ -67,7 +67,7 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         check_item(&grant, Action::Write, engine, &to)?;
         let selection = Selection::of_names(from, false);
         // What is to be copied is looked up before a collection is made for it.
-        selection.searched(engine)?;
+        selection.all(engine)?;
         let to = collection_or_create(engine, &to, &grant)?;
         Work::new(
             engine,

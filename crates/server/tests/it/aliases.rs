@@ -114,6 +114,14 @@ async fn the_filter_of_an_alias_limits_searches_counts_and_deletes_by_query() {
     let both = site.get("/warnings,logs-1/_search").await;
     let reason = both.refused(400, "illegal_argument_exception");
     assert!(reason.contains("different filters"), "{reason}");
+    // What is not about single documents needs no filter.
+    for path in ["_stats", "_mapping", "_settings", "_segments"] {
+        let shown = site.get(&format!("/warnings,logs-1/{path}")).await;
+        let shown = shown.done(200).to_string();
+        assert!(shown.contains("logs-2"), "{path}: {shown}");
+    }
+    let flushed = site.call("POST /warnings,logs-1/_flush", "").await;
+    flushed.done(200);
     assert_eq!(ids(&site, "warnings,logs-*").await, ["a", "b", "c"]);
 
     let query = r#"{"query":{"match_all":{}}}"#;
