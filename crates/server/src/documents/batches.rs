@@ -52,7 +52,7 @@ use crate::tasks::task::Task;
 /// The work, in slices that are done side by side.
 pub(super) struct Work {
     division: Arc<Division>,
-    /// What slices read, which knows nothing of what they leave behind.
+    /// What is read.
     views: Arc<Vec<View>>,
     slices: Vec<Slice>,
     manner: Manner,

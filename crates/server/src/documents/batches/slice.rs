@@ -165,6 +165,9 @@ impl Slice {
         task: &Running,
         memory: &BatchMemory,
     ) -> Outcome<bool> {
+        let views = self.left.last().map_or(&[][..], Part::views);
+        let views = Arc::new(views.to_vec());
+        task.set_views(&views);
         let mut turn = memory.turn(task).await;
         let target = match (&self.job.act, self.left.last()) {
             (Act::Copy { to, .. }, _) => Some(to.clone()),
@@ -180,6 +183,8 @@ impl Slice {
                 None => break page.found,
             }
         };
+        // What is read to its end is not held while writes wait for memory.
+        drop(views);
         if found.is_empty() {
             return Ok(false);
         }
@@ -240,7 +245,6 @@ impl Slice {
             page => page?,
         };
         task.add_scanned(page.scanned());
-        // What is read to its end is not held while writes wait for memory.
         if !page.is_last {
             self.left.push(part);
         }
