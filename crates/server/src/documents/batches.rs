@@ -8,8 +8,9 @@
 //! 3. A copy has the key and the bytes of the document, or of the fields that are copied.
 //! 4. A slice has partitions of its own, so each document is in one slice, and slices together read
 //!    each document once. As many batches are done at once as memory was reserved for.
-//! 5. While documents are written, no memtable is held that writers may wait for: what takes more
-//!    than one batch reads table files alone.
+//! 5. While documents are written, no memtable is held that writers may wait for: what is more
+//!    than one batch of documents reads table files alone. Less is read to its end before it is
+//!    written, unless it fills more than one page by its bytes.
 
 mod division;
 mod manner;

@@ -174,17 +174,17 @@ impl Slice {
             (_, part) => part.and_then(Part::collection).cloned(),
         };
         let target = target.ok_or_else(|| Failure::internal("only copies have places"))?;
-        let found = loop {
+        let (found, is_last) = loop {
             let Some(page) = self.page(engine, task, &turn).await? else {
                 return Ok(true);
             };
             match page.wants.filter(|_| page.found.is_empty()) {
                 Some(record) => turn.grow(record, task).await,
-                None => break page.found,
+                None => break (page.found, page.is_last),
             }
         };
         // What is read to its end is not held while writes wait for memory.
-        drop(views);
+        let _views = (!is_last).then_some(views);
         if found.is_empty() {
             return Ok(false);
         }
