@@ -479,8 +479,10 @@ impl<M: Machine> Inner<M> {
         let edit = match slot.tree.compact(compaction, &stop) {
             Ok(Some(edit)) => edit,
             Ok(None) => return Ok(false),
-            // It is built anew, so there is nothing to compact.
+            // It is built anew, so there is nothing to compact. Until it is emptied, which a disk
+            // that fails may put off, it would be picked again at once.
             Err(error) if seen.used() != TreeUse::Applied && is_damage(&error) => {
+                self.compaction_failed.store(true, Ordering::Release);
                 self.rebuild_derived(slot.id, seen, &error.to_string());
                 return Ok(false);
             }

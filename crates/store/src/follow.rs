@@ -386,6 +386,9 @@ impl<M: Machine> Inner<M> {
             group.broken = false;
             group.cursor = Some(Vec::new());
         }
+        drop(deriver);
+        // One that met their damage has put compactions off.
+        self.schedule_compaction();
         Ok(())
     }
 }
