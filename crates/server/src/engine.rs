@@ -44,9 +44,9 @@ pub(crate) struct SearchTurn {
 }
 
 /// The turn of a write.
-pub(crate) struct WriteTurn(
-    #[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit,
-);
+pub(crate) struct WriteTurn {
+    _slot: OwnedSemaphorePermit,
+}
 
 struct Inner {
     served: RwLock<Database>,
@@ -132,7 +132,8 @@ impl Engine {
         &self,
         work: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> Outcome<T> {
-        self.run(&self.0.reads, "read", work).await
+        let slot = self.slot(&self.0.reads, "read").await?;
+        self.run_in(slot, "read", work).await
     }
 
     /// Waits until a search of the present request may run. What the search needs beside a thread
@@ -195,7 +196,8 @@ impl Engine {
         &self,
         work: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> Outcome<T> {
-        self.run(&self.0.writes, "write", work).await
+        let turn = self.write_turn().await?;
+        self.write_in(turn, work).await
     }
 
     /// Waits until a write of the present request may run.
@@ -203,7 +205,8 @@ impl Engine {
     /// # Errors
     /// 429 if no thread was free within the request timeout.
     pub(crate) async fn write_turn(&self) -> Outcome<WriteTurn> {
-        self.slot(&self.0.writes, "write").await.map(WriteTurn)
+        let slot = self.slot(&self.0.writes, "write").await?;
+        Ok(WriteTurn { _slot: slot })
     }
 
     /// Runs a write, whose turn it is, as [`Engine::write`] does.
@@ -233,16 +236,6 @@ impl Engine {
     pub(crate) fn rejected(&self, kind: &str) -> u64 {
         let count = self.rejections(kind);
         count.map_or(0, |count| count.load(Ordering::Relaxed))
-    }
-
-    async fn run<T: Send + 'static>(
-        &self,
-        slots: &Arc<Semaphore>,
-        what: &'static str,
-        work: impl FnOnce(&Engine) -> T + Send + 'static,
-    ) -> Outcome<T> {
-        let slot = self.slot(slots, what).await?;
-        self.run_in(slot, what, work).await
     }
 
     /// Waits for a thread.

@@ -598,15 +598,6 @@ impl<M: Machine> Inner<M> {
             };
             inner.flush_due.store(false, Ordering::Release);
             inner.shared.flush_ended();
-            if result.is_ok() {
-                // Another may be due: of what was written meanwhile, or of another store.
-                inner.shared.relieve();
-            }
-            // A derived tree may have been completed while the flush was under way: no flush was
-            // scheduled for it then.
-            if result.is_ok() && inner.may_compact() && inner.has_unflushed_group() {
-                inner.schedule_flush(Duration::ZERO);
-            }
             if let Err(error) = result {
                 tracing::error!(
                     partition = %inner.dir.display(),
@@ -616,6 +607,14 @@ impl<M: Machine> Inner<M> {
                 if !inner.read_only.load(Ordering::Acquire) {
                     inner.schedule_flush(RETRY);
                 }
+                return;
+            }
+            // Another may be due: of what was written meanwhile, or of another store.
+            inner.shared.relieve();
+            // A derived tree may have been completed while the flush was under way: no flush was
+            // scheduled for it then.
+            if inner.may_compact() && inner.has_unflushed_group() {
+                inner.schedule_flush(Duration::ZERO);
             }
         };
         self.shared

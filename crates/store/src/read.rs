@@ -4,7 +4,7 @@ use crate::store::{Inner, Store};
 use crate::trees::{Slot, TreeUse};
 use crate::view::{DerivedSnapshot, Readers};
 use crate::{BaseView, Error, Machine, PointView, Result, TreeId, TreeSnapshots, View};
-use quire_lsm::{TreeReader, TreeSnapshot, wall_clock_micros};
+use quire_lsm::{Tree, TreeReader, TreeSnapshot, wall_clock_micros};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use smallvec::SmallVec;
@@ -44,7 +44,8 @@ impl<M: Machine> Store<M> {
             let built = inner.derived_position();
             let published = inner.publisher.current();
             if let Some(base) = inner.view_of_slots(&applied, published.position, now)
-                && let Some(derived) = snapshots_of_derived(&derived, built, now)
+                && let Some(derived) =
+                    snapshots_of_derived(&derived, built, |tree| tree.snapshot_by(built, now))
             {
                 return Ok(View {
                     base,
@@ -66,39 +67,33 @@ impl<M: Machine> Store<M> {
         let (applied, derived) = inner.slots(trees)?;
         inner.flush_then(|position, summary| {
             let now = inner.wall_clock();
-            let of_runs = |slot: &Slot| {
-                let snapshot = slot.tree.snapshot_of_runs(now);
+            let of_runs = |tree: &Tree| {
+                let snapshot = tree.snapshot_of_runs(now);
                 assert!(
-                    snapshot.flushed() <= position && slot.tree.frozen_bytes() == 0,
+                    snapshot.flushed() <= position && tree.frozen_bytes() == 0,
                     "a flush leaves nothing frozen, and nothing later is in the files"
                 );
                 snapshot
             };
             // Before the trees, for the reason that views at a position have.
             let log = inner.log.view();
-            let trees = applied.iter().map(|slot| (slot.id, of_runs(slot)));
+            let trees = applied.iter().map(|slot| (slot.id, of_runs(&slot.tree)));
             let base = BaseView {
                 position,
                 time_micros: now,
                 trees: TreeSnapshots(trees.collect()),
                 log,
             };
-            let derived = derived.iter().map(|slot| {
-                let seen = slot.seen();
-                let is_read = seen.used() == TreeUse::Derived;
-                let built = is_read.then(|| (position, of_runs(slot)));
-                // Not of a tree that was given up meanwhile.
-                let built = built.filter(|_| slot.seen() == seen);
-                DerivedSnapshot {
-                    id: slot.id,
-                    seen,
-                    built,
+            let derived = loop {
+                // Again if one was given up meanwhile.
+                if let Some(derived) = snapshots_of_derived(&derived, position, of_runs) {
+                    break derived;
                 }
-            });
+            };
             View {
-                derived: derived.collect(),
                 base,
                 summary,
+                derived,
             }
         })
     }
@@ -258,18 +253,18 @@ impl<M: Machine> Inner<M> {
     }
 }
 
-/// Derived trees as they are when all are built up to `built`; `None` if that has changed
-/// meanwhile.
+/// Derived trees as they are when all are built up to `built`, each as `snapshot_of` gives it;
+/// `None` if that has changed meanwhile.
 fn snapshots_of_derived(
     slots: &[&Slot],
     built: Position,
-    now: u64,
+    snapshot_of: impl Fn(&Tree) -> TreeSnapshot,
 ) -> Option<Vec<DerivedSnapshot>> {
     let snapshot = |slot: &&Slot| {
         // After `built`: a tree that a step to that position has left broken is not used.
         let seen = slot.seen();
         let snapshot = match seen.used() {
-            TreeUse::Derived => Some((built, slot.tree.snapshot_by(built, now))),
+            TreeUse::Derived => Some((built, snapshot_of(&slot.tree))),
             _ => None,
         };
         let flushed = snapshot.as_ref().map(|(_, tree)| tree.flushed());

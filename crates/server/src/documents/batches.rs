@@ -56,7 +56,6 @@ pub(super) struct Work {
     /// What is read.
     views: Arc<Vec<View>>,
     slices: Vec<Slice>,
-    manner: Manner,
     memory: BatchMemory,
 }
 
@@ -113,7 +112,6 @@ impl Work {
             slices: division.slices(&views, memory.buffers())?,
             views: Arc::new(views),
             division: Arc::new(division),
-            manner,
             memory,
         })
     }
@@ -129,8 +127,9 @@ impl Work {
         running: Arc<Running>,
         begun: Instant,
     ) -> Outcome<Answer> {
-        if self.manner.waits {
-            running.set_rate(self.manner.rate);
+        let Manner { waits, rate, .. } = self.division.job.manner;
+        if waits {
+            running.set_rate(rate);
             let report = self.run(&engine, &running).await?;
             let status = report.failed.unwrap_or(StatusCode::OK);
             return Ok(Answer::value(
@@ -141,7 +140,7 @@ impl Work {
         let task = running.background(running.action, engine.clock());
         let id = id_of(task.id);
         // Before the caller knows the task, and may change its rate.
-        task.set_rate(self.manner.rate);
+        task.set_rate(rate);
         tokio::spawn(async move {
             let outcome = match self.run(&engine, &task).await {
                 Ok(report) => Ok(report.to_json(begun, task.rate())),
@@ -211,7 +210,8 @@ impl Work {
     /// Whether `count` documents are read at once, before any of them is written.
     fn is_one_batch(&self, count: u64, task: &Task) -> bool {
         let is_one_part = matches!(self.slices.as_slice(), [one] if one.left.len() <= 1);
-        is_one_part && count < self.manner.batch as u64 && task.rate().is_none()
+        let batch = self.division.job.manner.batch as u64;
+        is_one_part && count < batch && task.rate().is_none()
     }
 
     /// Begins anew with views of table files: they may be kept for hours, as writers don't wait for

@@ -43,6 +43,18 @@ async fn a_document_whose_encoding_can_never_have_its_memory_is_refused() {
     assert!(stats.work_peak_bytes <= stats.work_bytes_max, "{stats:?}");
 }
 
+/// A server of 16 MiB with a collection of two partitions.
+async fn listening() -> Listening {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::builder(dir.path().join("db"));
+    let database = database.memory(16 << 20).open().unwrap();
+    let site = Listening::over(database, dir, ServerOptions::default()).await;
+    let settings = r#"{"partitions":2,"durability":"none"}"#;
+    let settings = CollectionSettings::from_json(settings.as_bytes()).unwrap();
+    site.database.create_collection("c", settings).unwrap();
+    site
+}
+
 /// A bulk of a thousand documents of 21 fields.
 fn thousand(round: usize) -> String {
     let document = |id: usize| {
@@ -56,13 +68,7 @@ fn thousand(round: usize) -> String {
 /// Points in time and scrolls of different moments each hold memory that writes need.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_go_on_whatever_is_kept_open() {
-    let dir = tempfile::tempdir().unwrap();
-    let database = Database::builder(dir.path().join("db"));
-    let database = database.memory(16 << 20).open().unwrap();
-    let site = Listening::over(database, dir, ServerOptions::default()).await;
-    let settings = r#"{"partitions":2,"durability":"none"}"#;
-    let settings = CollectionSettings::from_json(settings.as_bytes()).unwrap();
-    site.database.create_collection("c", settings).unwrap();
+    let site = listening().await;
     let mut opened = Vec::new();
     for round in 0..16 {
         let answer = site.call("POST /c/_bulk", &thousand(round)).await.done(200);
@@ -95,13 +101,7 @@ async fn writes_go_on_whatever_is_kept_open() {
 /// Changes by query and copies that take long read files alone, so none is ended for its memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_go_on_beside_slow_changes_by_query() {
-    let dir = tempfile::tempdir().unwrap();
-    let database = Database::builder(dir.path().join("db"));
-    let database = database.memory(16 << 20).open().unwrap();
-    let site = Listening::over(database, dir, ServerOptions::default()).await;
-    let settings = r#"{"partitions":2,"durability":"none"}"#;
-    let settings = CollectionSettings::from_json(settings.as_bytes()).unwrap();
-    site.database.create_collection("c", settings).unwrap();
+    let site = listening().await;
     let rate = "requests_per_second=1&wait_for_completion=false";
     let by_query = format!("{rate}&scroll_size=1&conflicts=proceed");
     let mut tasks = Vec::new();
