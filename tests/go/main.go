@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -29,6 +30,12 @@ func check(ok bool, what any) error {
 	return nil
 }
 
+// isStatus tells whether the server answered with an error of this status.
+func isStatus(err error, status int) bool {
+	var failure *opensearch.StructError
+	return errors.As(err, &failure) && failure.Status == status
+}
+
 func body(text string) *strings.Reader { return strings.NewReader(text) }
 
 func main() {
@@ -45,6 +52,8 @@ func main() {
 	step("create", err)
 	_, err = client.Indices.Exists(ctx, opensearchapi.IndicesExistsReq{Indices: []string{"trucks"}})
 	step("exists", err)
+	absent, err := client.Indices.Exists(ctx, opensearchapi.IndicesExistsReq{Indices: []string{"boats"}})
+	step("does not exist", check(err != nil && absent.StatusCode == 404, absent))
 	got, err := client.Indices.Get(ctx, opensearchapi.IndicesGetReq{Indices: []string{"trucks"}})
 	step("get index", errors.Join(err, check(len(got.Indices) == 1, got)))
 	mapping, err := client.Indices.Mapping.Get(ctx, &opensearchapi.MappingGetReq{Indices: []string{"trucks"}})
@@ -77,15 +86,32 @@ func main() {
 	step("bulk mixed", errors.Join(err, check(len(bulk.Items) == 4 && bulk.Items[3]["delete"].Status == 404, bulk.Items)))
 	indexed, err := client.Index(ctx, opensearchapi.IndexReq{Index: "trucks", DocumentID: "a", Body: body(`{"n":2000,"make":"Audi"}`), Params: opensearchapi.IndexParams{Refresh: "true"}})
 	step("index", errors.Join(err, check(indexed.Result == "created", indexed)))
+	created, err := client.Document.Create(ctx, opensearchapi.DocumentCreateReq{Index: "trucks", DocumentID: "made", Body: body(`{}`)})
+	step("create document", errors.Join(err, check(created.Result == "created", created)))
+	_, err = client.Document.Delete(ctx, opensearchapi.DocumentDeleteReq{Index: "trucks", DocumentID: "made"})
+	step("delete created document", err)
 	_, err = client.Document.Create(ctx, opensearchapi.DocumentCreateReq{Index: "trucks", DocumentID: "a", Body: body(`{}`)})
-	var failure *opensearch.StructError
-	step("conflict", check(errors.As(err, &failure) && failure.Status == 409, err))
+	step("conflict", check(isStatus(err, 409), err))
+	place := opensearchapi.IndexParams{IfSeqNo: &indexed.SeqNo, IfPrimaryTerm: &indexed.PrimaryTerm}
+	indexed, err = client.Index(ctx, opensearchapi.IndexReq{Index: "trucks", DocumentID: "a", Body: body(`{"n":2001}`), Params: place})
+	step("if_seq_no", errors.Join(err, check(indexed.Result == "updated", indexed)))
+	_, err = client.Index(ctx, opensearchapi.IndexReq{Index: "trucks", DocumentID: "a", Body: body(`{"n":2002}`), Params: place})
+	step("conflict by if_seq_no", check(isStatus(err, 409), err))
+	_, err = client.Document.Delete(ctx, opensearchapi.DocumentDeleteReq{Index: "trucks", DocumentID: "a", Params: opensearchapi.DocumentDeleteParams{IfSeqNo: place.IfSeqNo, IfPrimaryTerm: place.IfPrimaryTerm}})
+	step("conflict of a delete", check(isStatus(err, 409), err))
+	external := opensearchapi.IndexParams{Version: opensearchapi.ToPointer(5), VersionType: "external"}
+	versioned, err := client.Index(ctx, opensearchapi.IndexReq{Index: "trucks", DocumentID: "v", Body: body(`{"n":1}`), Params: external})
+	step("external version", errors.Join(err, check(versioned.Version == 5, versioned)))
+	_, err = client.Index(ctx, opensearchapi.IndexReq{Index: "trucks", DocumentID: "v", Body: body(`{"n":2}`), Params: external})
+	step("conflict of external versions", check(isStatus(err, 409), err))
+	dropped, err := client.Document.Delete(ctx, opensearchapi.DocumentDeleteReq{Index: "trucks", DocumentID: "v", Params: opensearchapi.DocumentDeleteParams{Version: opensearchapi.ToPointer(6), VersionType: "external"}})
+	step("delete by external version", errors.Join(err, check(dropped.Version == 6, dropped)))
 	doc, err := client.Document.Get(ctx, opensearchapi.DocumentGetReq{Index: "trucks", DocumentID: "7"})
 	step("get", errors.Join(err, check(doc.Found && strings.Contains(string(doc.Source), `"VW"`), doc)))
 	_, err = client.Document.Exists(ctx, opensearchapi.DocumentExistsReq{Index: "trucks", DocumentID: "7"})
 	step("document exists", err)
-	_, err = client.Document.Source(ctx, opensearchapi.DocumentSourceReq{Index: "trucks", DocumentID: "7"})
-	step("source", err)
+	source, err := client.Document.Source(ctx, opensearchapi.DocumentSourceReq{Index: "trucks", DocumentID: "7"})
+	step("source", errors.Join(err, check(strings.Contains(string(source.Source), `"VW"`), string(source.Source))))
 	mget, err := client.MGet(ctx, opensearchapi.MGetReq{Index: "trucks", Body: body(`{"ids":["1","none"]}`)})
 	step("mget", errors.Join(err, check(mget.Docs[0].Found && !mget.Docs[1].Found, mget.Docs)))
 	updated, err := client.Update(ctx, opensearchapi.UpdateReq{Index: "trucks", DocumentID: "a", Body: body(`{"doc":{"price":1.5}}`)})
@@ -119,12 +145,30 @@ func main() {
 	step("scroll ends", err)
 	point, err := client.PointInTime.Create(ctx, opensearchapi.PointInTimeCreateReq{Indices: []string{"trucks"}, Params: opensearchapi.PointInTimeCreateParams{KeepAlive: time.Minute}})
 	step("point", err)
-	_, err = client.Search(ctx, &opensearchapi.SearchReq{Body: body(`{"pit":{"id":"` + point.PitID + `","keep_alive":"1m"},"size":10,"sort":["n"]}`)})
-	step("point search", err)
-	_, err = client.PointInTime.Get(ctx, nil)
-	step("points", err)
-	_, err = client.PointInTime.Delete(ctx, opensearchapi.PointInTimeDeleteReq{PitID: []string{point.PitID}})
-	step("point ends", err)
+	_, err = client.Index(ctx, opensearchapi.IndexReq{Index: "trucks", DocumentID: "later", Body: body(`{"n":-1}`)})
+	step("index after the point", err)
+	after := ""
+	for seen = 0; ; {
+		page, err := client.Search(ctx, &opensearchapi.SearchReq{Body: body(`{"pit":{"id":"` + point.PitID + `","keep_alive":"1m"},"size":300,"sort":["n"]` + after + `}`)})
+		step("point search", err)
+		for _, hit := range page.Hits.Hits {
+			step("point search in order", check(hit.ID == fmt.Sprint(seen), hit))
+			seen++
+		}
+		if len(page.Hits.Hits) == 0 {
+			break
+		}
+		last, err := json.Marshal(page.Hits.Hits[len(page.Hits.Hits)-1].Sort)
+		step("sort values", err)
+		after = `,"search_after":` + string(last)
+	}
+	step("point sees all of its time", check(seen == 1000, seen))
+	points, err := client.PointInTime.Get(ctx, nil)
+	step("points", errors.Join(err, check(len(points.Pits) == 1 && points.Pits[0].PitID == point.PitID, points)))
+	ended, err := client.PointInTime.Delete(ctx, opensearchapi.PointInTimeDeleteReq{PitID: []string{point.PitID}})
+	step("point ends", errors.Join(err, check(len(ended.Pits) == 1 && ended.Pits[0].Successful, ended)))
+	_, err = client.Document.Delete(ctx, opensearchapi.DocumentDeleteReq{Index: "trucks", DocumentID: "later"})
+	step("delete after the point", err)
 	many, err := client.MSearch(ctx, opensearchapi.MSearchReq{Indices: []string{"trucks"}, Body: body("{}\n{\"size\":1}\n{\"index\":\"none\"}\n{}\n")})
 	step("msearch", errors.Join(err, check(len(many.Responses) == 2 && many.Responses[0].Hits.Total.Value == 1000, many)))
 	copied, err := client.Reindex(ctx, opensearchapi.ReindexReq{Body: body(`{"source":{"index":"trucks"},"dest":{"index":"lorries"}}`)})
@@ -133,8 +177,17 @@ func main() {
 	step("reindex task", err)
 	for {
 		state, err := client.Tasks.Get(ctx, opensearchapi.TasksGetReq{TaskID: task.Task})
-		if err != nil || state.Completed {
-			step("task", err)
+		step("task", err)
+		if state.Completed {
+			// The client has the response of a task only as text.
+			var ended struct {
+				Response struct {
+					Created int
+					Slices  []json.RawMessage
+				}
+			}
+			err = json.NewDecoder(state.Inspect().Response.Body).Decode(&ended)
+			step("task ends", errors.Join(err, check(ended.Response.Created == 1000 && len(ended.Response.Slices) == 2, ended)))
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -147,10 +200,10 @@ func main() {
 	step("delete by query", errors.Join(err, check(removed.Deleted == 500, removed)))
 	_, err = client.Aliases(ctx, opensearchapi.AliasesReq{Body: body(`{"actions":[{"add":{"index":"trucks","alias":"tg"}}]}`)})
 	step("aliases", err)
-	_, err = client.Indices.Alias.Get(ctx, opensearchapi.AliasGetReq{Indices: []string{"trucks"}, Alias: []string{"tg"}})
-	step("alias", err)
-	_, err = client.Indices.FieldCaps(ctx, opensearchapi.IndicesFieldCapsReq{Indices: []string{"trucks"}, Params: opensearchapi.IndicesFieldCapsParams{Fields: []string{"*"}}})
-	step("field caps", err)
+	alias, err := client.Indices.Alias.Get(ctx, opensearchapi.AliasGetReq{Indices: []string{"trucks"}, Alias: []string{"tg"}})
+	step("alias", errors.Join(err, check(len(alias.Indices) == 1 && len(alias.Indices["trucks"].Aliases) == 1, alias)))
+	caps, err := client.Indices.FieldCaps(ctx, opensearchapi.IndicesFieldCapsReq{Indices: []string{"trucks"}, Params: opensearchapi.IndicesFieldCapsParams{Fields: []string{"*"}}})
+	step("field caps", errors.Join(err, check(caps.Fields["n"]["long"].Type == "long", caps)))
 	_, err = client.Indices.Analyze(ctx, opensearchapi.IndicesAnalyzeReq{Body: opensearchapi.IndicesAnalyzeBody{Analyzer: "standard", Text: []string{"Hello World"}}})
 	step("analyze", err)
 	stats, err := client.Indices.Stats(ctx, &opensearchapi.IndicesStatsReq{Indices: []string{"trucks"}})
@@ -165,8 +218,8 @@ func main() {
 	step("cluster settings", err)
 	_, err = client.Nodes.Info(ctx, nil)
 	step("nodes info", err)
-	_, err = client.Nodes.Stats(ctx, nil)
-	step("nodes stats", err)
+	nodes, err := client.Nodes.Stats(ctx, nil)
+	step("nodes stats", errors.Join(err, check(nodes.NodesInfo.Successful == 1 && len(nodes.Nodes) == 1, nodes)))
 	cat, err := client.Cat.Indices(ctx, nil)
 	step("cat indices", errors.Join(err, check(len(cat.Indices) >= 2, cat)))
 	_, err = client.Cat.Health(ctx, nil)
@@ -182,6 +235,7 @@ func main() {
 	_, err = client.Cat.Segments(ctx, nil)
 	step("cat segments", err)
 	_, err = client.Search(ctx, &opensearchapi.SearchReq{Indices: []string{"none"}})
+	var failure *opensearch.StructError
 	step("missing", check(errors.As(err, &failure) && failure.Status == 404 && failure.Err.Type == "index_not_found_exception", err))
 	_, err = client.Indices.Delete(ctx, opensearchapi.IndicesDeleteReq{Indices: []string{"trucks", "lorries", "lorries2"}})
 	step("delete indices", err)

@@ -1,5 +1,7 @@
 // The high-level REST client for Java, as its users write it, against a server on the port given: every step is
 // checked.
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.*;
 import org.apache.http.HttpHost;
 import org.opensearch.action.admin.indices.delete.DeleteIndexRequest;
@@ -29,6 +31,7 @@ import org.opensearch.search.aggregations.bucket.composite.*;
 import org.opensearch.search.aggregations.bucket.range.*;
 import org.opensearch.search.aggregations.bucket.terms.*;
 import org.opensearch.search.aggregations.metrics.*;
+import org.opensearch.search.builder.PointInTimeBuilder;
 import org.opensearch.search.builder.SearchSourceBuilder;
 import org.opensearch.search.sort.SortOrder;
 import org.opensearch.common.xcontent.XContentType;
@@ -52,6 +55,7 @@ public class HighLevelRestClient {
             for (int n = 0; n < 1000; n++) b.add(new IndexRequest("autos").id("" + n).source("n", n, "make", n % 2 == 1 ? "VW" : "Saab", "price", n * 1.5, "at", String.format("2024-%02d-%02d", n % 12 + 1, n % 28 + 1)));
             var r = c.bulk(b, o); Steps.check(!r.hasFailures() && r.getItems().length == 1000, r.buildFailureMessage());
         });
+        Steps.step("bulk processor", () -> bulkProcessor(c, o));
         Steps.step("bulk mixed", () -> { var r = c.bulk(new BulkRequest().add(new IndexRequest("autos").id("x").source("n", 1).create(true)).add(new UpdateRequest("autos", "x").doc("make", "F")).add(new DeleteRequest("autos", "x")).add(new UpdateRequest("autos", "nix").doc("make", "F")), o); Steps.check(r.getItems()[3].isFailed() && !r.getItems()[2].isFailed(), r.buildFailureMessage()); });
         Steps.step("index", () -> Steps.check(c.index(new IndexRequest("autos").id("q").source("n", 7000), o).status().getStatus() == 201, ""));
         Steps.step("get", () -> Steps.check(c.get(new GetRequest("autos", "7"), o).getSourceAsMap().get("n").equals(7), ""));
@@ -60,6 +64,12 @@ public class HighLevelRestClient {
         Steps.step("mget", () -> { var r = c.mget(new MultiGetRequest().add("autos", "1").add("autos", "none"), o); Steps.check(r.getResponses()[0].getResponse().isExists() && !r.getResponses()[1].getResponse().isExists(), ""); });
         Steps.step("update", () -> { var r = c.update(new UpdateRequest("autos", "q").doc("price", 3.5).fetchSource(true), o); Steps.check(r.getGetResult().sourceAsMap().get("price").equals(3.5), r); });
         Steps.step("conflict", () -> { try { c.index(new IndexRequest("autos").id("q").source("n", 1).create(true), o); Steps.check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 409, e); } });
+        Steps.step("if_seq_no", () -> {
+            var seen = c.get(new GetRequest("autos", "q"), o);
+            Steps.check(c.index(new IndexRequest("autos").id("q").source("n", 7001).setIfSeqNo(seen.getSeqNo()).setIfPrimaryTerm(seen.getPrimaryTerm()), o).status().getStatus() == 200, "first");
+            try { c.index(new IndexRequest("autos").id("q").source("n", 7002).setIfSeqNo(seen.getSeqNo()).setIfPrimaryTerm(seen.getPrimaryTerm()), o); Steps.check(false, "no conflict"); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 409, e); }
+            try { c.delete(new DeleteRequest("autos", "q").setIfSeqNo(seen.getSeqNo()).setIfPrimaryTerm(seen.getPrimaryTerm()), o); Steps.check(false, "no conflict"); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 409, e); }
+        });
         Steps.step("external version", () -> { c.index(new IndexRequest("autos").id("v").source("n", 1).version(5).versionType(org.opensearch.index.VersionType.EXTERNAL), o); try { c.index(new IndexRequest("autos").id("v").source("n", 1).version(5).versionType(org.opensearch.index.VersionType.EXTERNAL), o); Steps.check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 409, e); } c.delete(new DeleteRequest("autos", "v"), o); });
         Steps.step("delete", () -> Steps.check(c.delete(new DeleteRequest("autos", "q"), o).status().getStatus() == 200 && c.delete(new DeleteRequest("autos", "q"), o).status().getStatus() == 404, ""));
         Steps.step("refresh", () -> c.indices().refresh(new RefreshRequest("autos"), o));
@@ -113,9 +123,23 @@ public class HighLevelRestClient {
         });
         Steps.step("search after", () -> { var s = new SearchSourceBuilder().size(400).sort("n", SortOrder.ASC); var r = c.search(new SearchRequest("autos").source(s), o); var p = c.search(new SearchRequest("autos").source(s.searchAfter(r.getHits().getAt(399).getSortValues())), o); Steps.check(p.getHits().getAt(0).getId().equals("400"), p.getHits().getAt(0).getId()); });
         Steps.step("msearch", () -> { var m = new MultiSearchRequest().add(new SearchRequest("autos").source(new SearchSourceBuilder().size(1))).add(new SearchRequest("none")); var r = c.msearch(m, o); Steps.check(!r.getResponses()[0].isFailure() && r.getResponses()[1].isFailure(), ""); });
-        Steps.step("pit", () -> { var p = c.createPit(new CreatePitRequest(TimeValue.timeValueMinutes(1), true, "autos"), o); c.deletePit(new DeletePitRequest(p.getId()), o); });
+        Steps.step("pit", () -> {
+            var p = c.createPit(new CreatePitRequest(TimeValue.timeValueMinutes(1), true, "autos"), o);
+            c.index(new IndexRequest("autos").id("later").source("n", -1), o);
+            var s = new SearchSourceBuilder().size(400).sort("n", SortOrder.ASC).pointInTimeBuilder(new PointInTimeBuilder(p.getId()).setKeepAlive(TimeValue.timeValueMinutes(1)));
+            int seen = 0;
+            for (var hits = c.search(new SearchRequest().source(s), o).getHits().getHits(); hits.length > 0; hits = c.search(new SearchRequest().source(s), o).getHits().getHits()) {
+                for (var hit : hits) Steps.check(hit.getId().equals("" + seen++), hit);
+                s.searchAfter(hits[hits.length - 1].getSortValues());
+            }
+            Steps.check(seen == 1000, seen);
+            var points = c.getAllPits(o).getPitInfos();
+            Steps.check(points.size() == 1 && points.get(0).getPitId().equals(p.getId()), points);
+            Steps.check(c.deletePit(new DeletePitRequest(p.getId()), o).getDeletePitResults().get(0).isSuccessful(), "delete");
+            c.delete(new DeleteRequest("autos", "later"), o);
+        });
         Steps.step("reindex", () -> { var r = new ReindexRequest(); r.setSourceIndices("autos"); r.setDestIndex("copy"); Steps.check(c.reindex(r, o).getCreated() == 1000, ""); });
-        Steps.step("reindex task", () -> { var r = new ReindexRequest(); r.setSourceIndices("autos"); r.setDestIndex("copy2"); r.setSlices(2); var t = new TaskId(c.submitReindexTask(r, o).getTask()); for (int i = 0; i < 1000; i++) { var state = c.tasks().get(new GetTaskRequest(t.getNodeId(), t.getId()), o); if (state.isPresent() && state.get().isCompleted()) return; Thread.sleep(20); } Steps.check(false, "the task does not end"); });
+        Steps.step("reindex task", () -> { var r = new ReindexRequest(); r.setSourceIndices("autos"); r.setDestIndex("copy2"); r.setSlices(2); var t = new TaskId(c.submitReindexTask(r, o).getTask()); for (int i = 0; i < 1000; i++) { var state = c.tasks().get(new GetTaskRequest(t.getNodeId(), t.getId()), o); if (state.isPresent() && state.get().isCompleted()) { var status = ((org.opensearch.tasks.RawTaskStatus) state.get().getTaskInfo().getStatus()).toMap(); Steps.check(status.get("created").equals(1000) && ((List<?>) status.get("slices")).size() == 2, status); return; } Thread.sleep(20); } Steps.check(false, "the task does not end"); });
         Steps.step("updateByQuery", () -> { var r = new UpdateByQueryRequest("copy"); r.setQuery(QueryBuilders.termQuery("make", "VW")); Steps.check(c.updateByQuery(r, o).getUpdated() == 500, ""); });
         Steps.step("deleteByQuery", () -> { var r = new DeleteByQueryRequest("copy"); r.setQuery(QueryBuilders.termQuery("make", "VW")); Steps.check(c.deleteByQuery(r, o).getDeleted() == 500, ""); });
         Steps.step("aliases", () -> { Steps.check(c.indices().updateAliases(new IndicesAliasesRequest().addAliasAction(IndicesAliasesRequest.AliasActions.add().index("autos").alias("al")), o).isAcknowledged(), ""); Steps.check(c.indices().getAlias(new GetAliasesRequest("al"), o).getAliases().containsKey("autos"), ""); Steps.check(c.indices().existsAlias(new GetAliasesRequest("al"), o), ""); });
@@ -125,12 +149,46 @@ public class HighLevelRestClient {
         Steps.step("health", () -> Steps.check(c.cluster().health(new org.opensearch.action.admin.cluster.health.ClusterHealthRequest("autos"), o).getStatus() != null, ""));
         Steps.step("cluster settings", () -> c.cluster().getSettings(new org.opensearch.action.admin.cluster.settings.ClusterGetSettingsRequest(), o));
         Steps.step("tasks", () -> c.tasks().list(new org.opensearch.action.admin.cluster.node.tasks.list.ListTasksRequest(), o));
+        // What the client has no calls for, it sends as requests of its low-level client.
+        Steps.step("cat indices", () -> { var rows = lowLevel(c, "/_cat/indices/autos?format=json"); Steps.check(rows.size() == 1 && rows.at("/0/index").asText().equals("autos") && rows.at("/0/docs.count").asText().equals("1000"), rows); });
+        Steps.step("index stats", () -> { var stats = lowLevel(c, "/autos/_stats"); Steps.check(stats.at("/indices/autos/primaries/docs/count").asInt() == 1000, stats); });
+        Steps.step("nodes stats", () -> { var stats = lowLevel(c, "/_nodes/stats"); Steps.check(stats.at("/_nodes/successful").asInt() == 1 && stats.at("/nodes").size() == 1, stats); });
         Steps.step("composable template", () -> { var t = new PutComposableIndexTemplateRequest().name("ct").indexTemplate(new org.opensearch.cluster.metadata.ComposableIndexTemplate(List.of("qq-*"), null, null, null, null, null)); Steps.check(c.indices().putIndexTemplate(t, o).isAcknowledged(), ""); Steps.check(c.indices().getIndexTemplate(new GetComposableIndexTemplateRequest("ct"), o).getIndexTemplates().size() == 1, "ct"); c.indices().deleteIndexTemplate(new DeleteComposableIndexTemplateRequest("ct"), o); });
         Steps.step("sink of Kafka", () -> sink(c, o));
         Steps.step("flush/forcemerge", () -> { c.indices().flush(new org.opensearch.action.admin.indices.flush.FlushRequest("autos"), o); c.indices().forcemerge(new org.opensearch.action.admin.indices.forcemerge.ForceMergeRequest("autos"), o); });
         Steps.step("missing index", () -> { try { c.search(new SearchRequest("none"), o); Steps.check(false, ""); } catch (org.opensearch.OpenSearchStatusException e) { Steps.check(e.status().getStatus() == 404 && e.getDetailedMessage().contains("index_not_found"), e); } });
         Steps.step("delete index", () -> { for (var i : List.of("autos", "copy", "copy2")) Steps.check(c.indices().delete(new DeleteIndexRequest(i), o).isAcknowledged(), ""); });
         c.close();
+    }
+
+    /** The answer to a request that the client has no call for. */
+    static JsonNode lowLevel(RestHighLevelClient c, String path) throws Exception {
+        var answer = c.getLowLevelClient().performRequest(new Request("GET", path));
+        return new ObjectMapper().readTree(answer.getEntity().getContent());
+    }
+
+    /** Documents in bulks that the client's helper forms. */
+    static void bulkProcessor(RestHighLevelClient c, RequestOptions o) throws Exception {
+        var items = new java.util.concurrent.ConcurrentLinkedQueue<BulkItemResponse>();
+        var errors = new java.util.concurrent.ConcurrentLinkedQueue<Throwable>();
+        var listener = new BulkProcessor.Listener() {
+            public void beforeBulk(long id, BulkRequest request) {}
+
+            public void afterBulk(long id, BulkRequest request, BulkResponse response) {
+                items.addAll(List.of(response.getItems()));
+            }
+
+            public void afterBulk(long id, BulkRequest request, Throwable failure) {
+                errors.add(failure);
+            }
+        };
+        var processor = BulkProcessor.builder((request, done) -> c.bulkAsync(request, o, done), listener).setBulkActions(100).build();
+        for (int n = 0; n < 250; n++) processor.add(new IndexRequest("processed").id("" + n).source("n", n));
+        processor.add(new IndexRequest("processed").id("0").source("n", 0).create(true));
+        Steps.check(processor.awaitClose(30, java.util.concurrent.TimeUnit.SECONDS) && errors.isEmpty(), errors);
+        Steps.check(items.size() == 251 && items.stream().filter(BulkItemResponse::isFailed).map(item -> item.getFailure().getStatus()).toList().equals(List.of(org.opensearch.core.rest.RestStatus.CONFLICT)), items.size());
+        Steps.check(c.count(new CountRequest("processed"), o).getCount() == 250, "count");
+        c.indices().delete(new DeleteIndexRequest("processed"), o);
     }
 
     /**

@@ -9,6 +9,7 @@ const client = new Client({ node: `http://127.0.0.1:${process.argv[2]}` });
 
 const info = await client.info();
 assert.equal(info.body.version.distribution, "opensearch");
+assert.equal((await client.ping()).body, true);
 
 // A template, and a collection that it applies to.
 const template = { index_patterns: ["cars*"], template: { mappings: { properties: { n: { type: "long" } } } } };
@@ -54,7 +55,9 @@ assert.equal((await client.index({ index: "cars", id: "new", body: { n: 5001 }, 
 await assert.rejects(client.index({ index: "cars", id: "new", body: { n: 0 }, ...place }), (error) => error.statusCode === 409);
 await assert.rejects(client.create({ index: "cars", id: "new", body: {} }), (error) => error.statusCode === 409);
 assert.equal((await client.create({ index: "cars", id: "newer", body: { n: 1 } })).body.result, "created");
-assert.equal((await client.index({ index: "cars", id: "old", body: { n: 1 }, version: 9, version_type: "external" })).body._version, 9);
+const external = { index: "cars", id: "old", body: { n: 1 }, version: 9, version_type: "external" };
+assert.equal((await client.index(external)).body._version, 9);
+await assert.rejects(client.index(external), (error) => error.statusCode === 409);
 assert.equal((await client.exists({ index: "cars", id: "new" })).body, true);
 assert.deepEqual((await client.getSource({ index: "cars", id: "new" })).body, { n: 5001 });
 const several = await client.mget({ index: "cars", body: { ids: ["new", "none"] } });
@@ -82,7 +85,7 @@ let task;
 do {
   task = (await client.tasks.get({ task_id: copied.body.task })).body;
 } while (!task.completed);
-assert.equal(task.response.created, 1001);
+assert.deepEqual([task.response.created, task.response.slices.length], [1001, 2]);
 await client.indices.putAlias({ index: "copy", name: "vehicles" });
 assert.deepEqual(Object.keys((await client.indices.getAlias({ name: "vehicles" })).body), ["copy"]);
 assert.equal((await client.updateByQuery({ index: "vehicles", body: { query: { term: { make: "VW" } } } })).body.updated, 499);

@@ -30,7 +30,8 @@ created = client.indices.create(index="cars", **(body if major == 8 else {"body"
 assert created["acknowledged"], created
 assert client.indices.exists(index="cars") and not client.indices.exists(index="boats")
 assert client.indices.get_mapping(index="cars")["cars"]["mappings"] == {**mappings, "properties": dict(sorted(mappings["properties"].items()))}
-refused = expect(elasticsearch.BadRequestError if major == 8 else elasticsearch.RequestError, lambda: client.index(index="cars", id="x", **({"document": {"n": "many"}} if major == 8 else {"body": {"n": "many"}})))
+bad_request = elasticsearch.BadRequestError if major == 8 else elasticsearch.RequestError
+refused = expect(bad_request, lambda: client.index(index="cars", id="x", **({"document": {"n": "many"}} if major == 8 else {"body": {"n": "many"}})))
 assert "failed to parse field [n] of type [long]" in str(refused), refused
 
 # Many documents, read back page by page.
@@ -75,13 +76,33 @@ assert client.index(index="cars", id="new", **document({"n": 5001}), **place)["r
 expect(elasticsearch.ConflictError, lambda: client.index(index="cars", id="new", **document({}), **place))
 external = {"version": 7, "version_type": "external"}
 assert client.index(index="cars", id="old", **document({"n": 1}), **external)["_version"] == 7
+expect(elasticsearch.ConflictError, lambda: client.index(index="cars", id="old", **document({"n": 2}), **external))
 several = client.mget(index="cars", **with_body({"ids": ["new", "none"]}))["docs"]
 assert [one["found"] for one in several] == [True, False], several
 
-# Searches together, fields, tables, templates, aliases.
+# Searches together, and one page by page.
 searches = [{"index": "cars"}, {"size": 0}, {"index": "copies"}, {"query": {"term": {"n": 70}}}]
 both = client.msearch(**({"searches": searches} if major == 8 else {"body": searches}))["responses"]
 assert [one["hits"]["total"]["value"] for one in both] == [2001, 2], both
+seen, after = [], {}
+while hits := client.search(index="cars", **with_body({"size": 900, "sort": [{"_id": "asc"}], **after}))["hits"]["hits"]:
+    seen += [hit["_id"] for hit in hits]
+    after = {"search_after": hits[-1]["sort"]}
+assert len(seen) == 2001 and seen == sorted(set(seen)), len(seen)
+
+# A point in time: pages of equal documents, each document once, and nothing that is written later.
+point = client.open_point_in_time(index="cars", keep_alive="1m")["id"]
+client.index(index="cars", id="late", **document({"n": 1}))
+seen, after, query = [], {}, {"size": 300, "sort": [{"make": "asc"}], "query": {"exists": {"field": "make"}}}
+while hits := client.search(**with_body({**query, "pit": {"id": point, "keep_alive": "1m"}, **after}))["hits"]["hits"]:
+    seen += [hit["_id"] for hit in hits]
+    after = {"search_after": hits[-1]["sort"]}
+assert len(seen) == len(set(seen)) == client.count(index="cars", **with_body({"query": query["query"]}))["count"], len(seen)
+closed = client.close_point_in_time(**({"id": point} if major == 8 else {"body": {"id": point}}))
+assert closed["succeeded"] and closed["num_freed"] == 1, closed
+client.delete(index="cars", id="late")
+
+# Fields, tables, templates, aliases.
 assert list(client.field_caps(index="cars", fields="make")["fields"]["make"]) == ["keyword"]
 assert [row["index"] for row in client.cat.indices(format="json", s="index")] == ["cars", "copies"]
 template = {"index_patterns": ["boats-*"], "template": {"mappings": mappings}}

@@ -12,7 +12,7 @@ use crate::types::with_key;
 use crate::{Error, PartitionView, Result};
 use bytes::Bytes;
 use quire_model::{DocId, Document, Key, Position};
-use quire_query::Prepared;
+use quire_query::{Path, Prepared};
 use quire_seeded::{Bug, seeded};
 use quire_store::{TreeId, TreeState, WeakStore};
 use std::collections::BTreeMap;
@@ -27,14 +27,17 @@ const READ_BYTES: u64 = 1 << 20;
 
 impl PartitionView {
     /// The view as a shard of a query, which finds documents by the search index; `None` if there
-    /// is no index of all fields of the query that is complete.
+    /// is no index of all fields of the query that is complete. The field `apart` is known without
+    /// an index, if there is one.
     ///
     /// # Errors
     /// Damage on disk, by file and offset.
-    pub fn search(&self, query: &Prepared) -> Result<Option<LiveShard<'_>>> {
+    pub fn search(&self, query: &Prepared, apart: Option<&Path>) -> Result<Option<LiveShard<'_>>> {
         let has_all = |tree: &&SearchTree| {
             let mut has_all = true;
-            query.each_use(&mut |path, _| has_all &= tree.fields.includes(path.as_str()));
+            query.each_use(&mut |path, _| {
+                has_all &= Some(path) == apart || tree.fields.includes(path.as_str());
+            });
             has_all || seeded(Bug::LeftOutFieldSearched)
         };
         let trees = self.search_trees().iter().rev().filter(has_all);
@@ -42,7 +45,7 @@ impl PartitionView {
         let Some((tree, built)) = built.take(1).next() else {
             return Ok(None);
         };
-        let shard = match self.has_fields(tree, built, query) {
+        let shard = match self.has_fields(tree, built, (query, apart)) {
             Ok(false) => return Ok(None),
             Ok(true) => self.shard(tree, built, query.is_about(ID)),
             Err(error) => Err(error),
@@ -56,15 +59,21 @@ impl PartitionView {
         }
     }
 
-    /// Whether a tree has all fields of a query that documents have: it may have refused some.
-    fn has_fields(&self, tree: &SearchTree, built: Position, query: &Prepared) -> Result<bool> {
+    /// Whether a tree has all fields of a query but the one apart that documents have: it may have
+    /// refused some.
+    fn has_fields(
+        &self,
+        tree: &SearchTree,
+        built: Position,
+        (query, apart): (&Prepared, Option<&Path>),
+    ) -> Result<bool> {
         let shown = self.store_view().tree(tree.id)?;
         if !self.exceptions(tree, built)?.refused || seeded(Bug::RefusedFieldSearched) {
             return Ok(true);
         }
         let mut has_all = Ok(true);
         query.each_use(&mut |path, _| {
-            if matches!(has_all, Ok(true)) {
+            if matches!(has_all, Ok(true)) && Some(path) != apart {
                 has_all = is_listed(shown, path.as_str());
             }
         });

@@ -11,13 +11,14 @@
 
 use crate::collection::Collection;
 use crate::query_scan::{SCAN_NANOS, check_bytes, scan};
-use crate::view::{PartView, View};
+use crate::view::{PartView, QueriedPart, View};
 use crate::{Error, Result};
 use quire_collection::{Found, LiveShard, PartitionView, Within};
 use quire_frozen::FrozenFile;
 use quire_model::DocId;
 use quire_query::{
-    Access, Aggregated, Answer, Explain, Hit, Options, Prepared, Query, Shard, Workers,
+    Access, Aggregated, Answer, Constant, Explain, Hit, Options, Prepared, Query, Shard,
+    WithConstant, Workers,
 };
 
 /// Documents of a page that are read at a time.
@@ -209,10 +210,10 @@ enum Indexed<'v> {
 
 impl<'v> Indexed<'v> {
     /// None for a partition that has no index for the query.
-    fn new(part: PartView<'v>, query: &Prepared) -> Result<Option<Indexed<'v>>> {
+    fn new((part, constant): QueriedPart<'v>, query: &Prepared) -> Result<Option<Indexed<'v>>> {
         Ok(match part {
             PartView::Plain(partition) => {
-                let shard = partition.search(query)?;
+                let shard = partition.search(query, constant.map(Constant::path))?;
                 shard.map(|shard| Indexed::Live(partition, Box::new(shard)))
             }
             PartView::Wide(..) => None,
@@ -248,20 +249,33 @@ fn answer_by_indexes(
     }
     if let [view] = views
         && let Some(files) = view.frozen()
+        && view.name_in(query).is_none()
     {
         return match files.query(query, options) {
             Err(Error::Query(error)) if is_unsupported(&error) => Ok(None),
             answer => answer.map(Some),
         };
     }
-    let mut indexed = Vec::new();
-    for part in View::parts_of(views) {
-        match Indexed::new(part, query)? {
+    let parts = View::parts_for(views, query);
+    let mut indexed = Vec::with_capacity(parts.len());
+    for part in &parts {
+        match Indexed::new(*part, query)? {
             Some(one) => indexed.push(one),
             None => return Ok(None),
         }
     }
-    let shards: Vec<_> = indexed.iter().map(Indexed::shard).collect();
+    let with_constant: Vec<Option<WithConstant<'_>>> = indexed
+        .iter()
+        .zip(&parts)
+        .map(|(one, (_, constant))| Some(WithConstant::new(one.shard(), (*constant)?)))
+        .collect();
+    let shards = indexed.iter().zip(&with_constant);
+    let shards: Vec<&dyn Shard> = shards
+        .map(|(one, with)| match with {
+            Some(with) => with,
+            None => one.shard(),
+        })
+        .collect();
     let live: Vec<_> = indexed.iter().filter_map(Indexed::live).collect();
     if live.len() < indexed.len() {
         // A field that was not frozen has no values by an index, and may have some in documents:

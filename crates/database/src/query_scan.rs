@@ -3,7 +3,7 @@
 //! Threads share the partitions where that is much work, and the answer does not depend on which
 //! documents are read first.
 
-use crate::view::{PartView, View};
+use crate::view::{QueriedPart, View};
 use crate::{Error, Result};
 use quire_collection::ID;
 use quire_query::{Answer, Hit, Options, Prepared, Scan, Workers};
@@ -29,7 +29,7 @@ pub(crate) fn scan(
     options: &Options<'_>,
     documents_max: u64,
 ) -> Result<Option<Answer>> {
-    let parts = View::parts_of(views);
+    let parts = View::parts_for(views, query);
     if let Some(workers) = options.workers
         && documents_max == u64::MAX
         && parts.len() > 1
@@ -74,7 +74,7 @@ pub(crate) fn scan(
 /// The answer from threads that share the partitions; `None` if what they hold together would be
 /// more than a query may.
 fn share(
-    parts: &[PartView<'_>],
+    parts: &[QueriedPart<'_>],
     query: &Prepared,
     options: &Options<'_>,
     workers: Workers<'_>,
@@ -116,7 +116,7 @@ fn share(
 /// Shows the documents of a partition to a scan, and the hits of a query that is paged in place to
 /// `hit`. `left` documents may be read.
 fn read(
-    part: PartView<'_>,
+    (part, constant): QueriedPart<'_>,
     shard: u32,
     query: &Prepared,
     options: &Options<'_>,
@@ -144,6 +144,10 @@ fn read(
             let document = match is_about_id {
                 true => found.document_with_key()?,
                 false => found.document,
+            };
+            let document = match constant {
+                Some(constant) => constant.added_to(&document)?,
+                None => document,
             };
             if scan.see(Hit { shard, doc }, &document)? {
                 hit(Hit { shard, doc })?;

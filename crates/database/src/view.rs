@@ -9,13 +9,25 @@ use crate::{Error, Result};
 use quire_collection::{Found, PartitionView};
 use quire_env::Env;
 use quire_model::{Key, Position};
+use quire_query::{Constant, Prepared};
 use quire_wide::WideView;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
 /// A consistent read: each partition as of one position. It pins memory and files while it is held.
 #[derive(Debug, Clone)]
-pub struct View(Kind);
+pub struct View {
+    kind: Kind,
+    /// Where queries see the name of the collection, if they do.
+    name: Option<Arc<NameField>>,
+}
+
+/// A field in which queries see the name of the collection.
+#[derive(Debug)]
+struct NameField {
+    field: String,
+    constant: Constant,
+}
 
 #[derive(Debug, Clone)]
 enum Kind {
@@ -51,10 +63,13 @@ pub(crate) enum PartView<'v> {
     Frozen(&'v FrozenView, usize),
 }
 
+/// A partition, and the field that a query sees beside those of its documents.
+pub(crate) type QueriedPart<'v> = (PartView<'v>, Option<&'v Constant>);
+
 impl FrozenCollection {
     /// A view of the files as of the last refresh, which keeps them open.
     pub fn view(&self) -> View {
-        View(Kind::Frozen {
+        View::of(Kind::Frozen {
             collection: Arc::clone(self.state()),
             files: self.files(),
         })
@@ -62,13 +77,17 @@ impl FrozenCollection {
 }
 
 impl View {
+    fn of(kind: Kind) -> View {
+        View { kind, name: None }
+    }
+
     pub(crate) fn new(collection: Arc<CollectionState>, partitions: Vec<PartitionView>) -> View {
         assert_eq!(
             partitions.len(),
             collection.partitions.len(),
             "a view has each partition of its collection"
         );
-        View(Kind::Plain {
+        View::of(Kind::Plain {
             collection,
             partitions,
         })
@@ -76,12 +95,49 @@ impl View {
 
     pub(crate) fn of_wide(views: WideViews) -> View {
         assert!(!views.partitions.is_empty(), "a collection has a partition");
-        View(Kind::Wide(views))
+        View::of(Kind::Wide(views))
+    }
+
+    /// The view, of which queries see the name of the collection in a field of each document: a
+    /// name without dots, which no document has itself.
+    ///
+    /// ```
+    /// use quiredb::query::{Options, field, find};
+    /// use quiredb::{Database, Document, View};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = Database::open(dir.path())?;
+    /// let mut views = Vec::new();
+    /// for name in ["cars", "vans"] {
+    ///     let collection = database.create_collection(name, Default::default())?;
+    ///     collection.put(&Document::from_json(br#"{"_id":"a"}"#)?)?;
+    ///     views.push(collection.view()?.with_name_in("in")?);
+    /// }
+    /// let vans = find(field("in").eq("vans")).with_count().prepare()?;
+    /// let answer = View::query_all(&views, &vans, &Options::default())?;
+    /// assert_eq!(answer.count, Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` for a name that a field can't have.
+    pub fn with_name_in(self, field: &str) -> Result<View> {
+        let constant = Constant::new(field, self.collection_name())?;
+        let field = field.to_string();
+        Ok(View {
+            kind: self.kind,
+            name: Some(Arc::new(NameField { field, constant })),
+        })
+    }
+
+    /// The name of the collection as a field of each document, if a query is about that.
+    pub fn name_in(&self, query: &Prepared) -> Option<&Constant> {
+        let name = self.name.as_ref()?;
+        query.is_about(&name.field).then_some(&name.constant)
     }
 
     /// The files of a frozen collection.
     pub(crate) fn frozen(&self) -> Option<&FrozenView> {
-        match &self.0 {
+        match &self.kind {
             Kind::Frozen { files, .. } => Some(files),
             Kind::Plain { .. } | Kind::Wide(_) => None,
         }
@@ -94,7 +150,7 @@ impl View {
 
     /// The partitions, in the order of their numbers.
     pub(crate) fn parts(&self) -> Vec<PartView<'_>> {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain { partitions, .. } => partitions.iter().map(PartView::Plain).collect(),
             Kind::Wide(wide) => {
                 let part = |view| PartView::Wide(view, &wide.key_field);
@@ -112,12 +168,23 @@ impl View {
         views.iter().flat_map(View::parts).collect()
     }
 
+    /// As [`parts_of`](View::parts_of), each with the field that a query sees beside those of its
+    /// documents, if there is one.
+    pub(crate) fn parts_for<'v>(views: &'v [View], query: &Prepared) -> Vec<QueriedPart<'v>> {
+        let parts = |view: &'v View| {
+            let constant = view.name_in(query);
+            let parts = view.parts().into_iter();
+            parts.map(move |part| (part, constant))
+        };
+        views.iter().flat_map(parts).collect()
+    }
+
     /// The partitions of a plain collection.
     ///
     /// # Errors
     /// `Invalid` of a wide one, and of a frozen one.
     pub(crate) fn partitions(&self) -> Result<&[PartitionView]> {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain { partitions, .. } => Ok(partitions),
             Kind::Wide(wide) => Err(Error::IsWide {
                 name: wide.name.clone(),
@@ -131,7 +198,7 @@ impl View {
     /// Bytes of memtables that views alone hold still, because they were flushed. Once memtables
     /// hold all they may, writers wait until views that hold much are dropped.
     pub fn held_memtable_bytes(&self) -> u64 {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain { partitions, .. } => partitions
                 .iter()
                 .map(PartitionView::held_memtable_bytes)
@@ -145,7 +212,7 @@ impl View {
     }
 
     pub(crate) fn env(&self) -> &Arc<dyn Env> {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain { collection, .. } => collection.env(),
             Kind::Wide(wide) => &wide.env,
             Kind::Frozen { collection, .. } => &collection.env,
@@ -154,7 +221,7 @@ impl View {
 
     /// The name of the collection.
     pub fn collection_name(&self) -> &str {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain { collection, .. } => &collection.name,
             Kind::Wide(wide) => &wide.name,
             Kind::Frozen { collection, .. } => &collection.name,
@@ -163,7 +230,7 @@ impl View {
 
     /// What was done with the collection since it was opened, as those that serve it count.
     pub fn usage(&self) -> &Usage {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain { collection, .. } => &collection.usage,
             Kind::Wide(wide) => &wide.usage,
             Kind::Frozen { collection, .. } => &collection.usage,
@@ -188,7 +255,7 @@ impl View {
 
     /// How many documents there are.
     pub fn count(&self) -> u64 {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain { partitions, .. } => partitions.iter().map(PartitionView::count).sum(),
             Kind::Wide(wide) => wide.partitions.iter().map(WideView::count).sum(),
             Kind::Frozen { files, .. } => files.count(),
@@ -200,7 +267,7 @@ impl View {
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain { partitions, .. } => {
                 let number = partition_of(key, partitions.len()) as usize;
                 Ok(partitions[number].get(key)?)
@@ -220,7 +287,7 @@ impl View {
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged.
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain {
                 collection,
                 partitions,
@@ -253,14 +320,17 @@ impl View {
     /// # Panics
     /// If there is no such partition.
     pub fn partition(&self, number: u32) -> Result<View> {
-        match &self.0 {
+        match &self.kind {
             Kind::Plain {
                 collection,
                 partitions,
-            } => Ok(View(Kind::Plain {
-                collection: Arc::clone(collection),
-                partitions: vec![partitions[number as usize].clone()],
-            })),
+            } => Ok(View {
+                kind: Kind::Plain {
+                    collection: Arc::clone(collection),
+                    partitions: vec![partitions[number as usize].clone()],
+                },
+                name: self.name.clone(),
+            }),
             Kind::Wide(_) | Kind::Frozen { .. } => self.partitions().map(|_| self.clone()),
         }
     }

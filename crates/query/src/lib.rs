@@ -6,6 +6,7 @@
 //! - [`Shard`]: documents with indexes. A shard answers predicates on one field ([`Leaf`]); and,
 //!   or, not, orders, pages and aggregates are computed here.
 //! - [`Shards`]: many shards that are queried together, some of which can be skipped.
+//! - [`WithConstant`]: a shard with one more field, which has the same value in all its documents.
 //! - [`Scan`]: the same answers from documents that have no index.
 //! - [`ModelShard`]: a shard in memory without any index, which others are tested against.
 //!
@@ -41,6 +42,7 @@ mod batches;
 mod cast;
 mod column;
 mod computed;
+mod constant;
 mod dates;
 mod element;
 mod error;
@@ -105,6 +107,7 @@ pub use aggregated::{Aggregated, Group};
 pub use answer::Answer;
 pub use cast::Cast;
 pub use column::{Column, End, NO_ORDINAL, Ordinals};
+pub use constant::{Constant, WithConstant};
 pub use dates::{DateFormat, DateFormats, DateGrain};
 pub use error::{Error, ErrorKind, Result};
 pub use explain::{Explain, Trace};

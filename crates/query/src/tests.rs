@@ -2,8 +2,8 @@
 
 use crate::testing::{Case, naive};
 use crate::{
-    Answer, ErrorKind, Filter, Hit, ModelShard, Options, Order, Prepared, Query, Shard,
-    UnknownFields, Workers, field, find, find_all,
+    Answer, Constant, ErrorKind, Filter, Hit, ModelShard, Options, Order, Prepared, Query, Shard,
+    UnknownFields, WithConstant, Workers, field, find, find_all,
 };
 use proptest::prelude::*;
 use quire_model::Document;
@@ -51,6 +51,42 @@ fn split(documents: &[Document], sizes: &[usize]) -> Vec<Vec<Document>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn shards_with_a_constant_answer_as_documents_that_have_it(
+        seed: u64,
+        sizes in proptest::collection::vec(0_usize..30, 1..4),
+        // One that documents have too, which it hides, and one that none has.
+        name in proptest::sample::select(vec!["mark", "nowhere"]),
+    ) {
+        let case = Case::from_seed(seed);
+        let texts = ["a", "abc", "b", "10", "2026-02-01"];
+        let constants: Vec<Constant> = texts
+            .iter()
+            .map(|text| Constant::new(name, text).unwrap())
+            .collect();
+        let parts = split(&case.documents, &sizes);
+        let shards: Vec<ModelShard> = parts
+            .iter()
+            .map(|part| part.iter().cloned().collect())
+            .collect();
+        let with_it = parts.iter().zip(&constants).map(|(part, constant)| {
+            let documents = part.iter().map(|document| constant.added_to(document).unwrap());
+            documents.collect::<Vec<Document>>()
+        });
+        let with_it: Vec<Vec<Document>> = with_it.collect();
+        let with_it: Vec<&[Document]> = with_it.iter().map(Vec::as_slice).collect();
+        let shards = shards.iter().zip(&constants);
+        let shards: Vec<WithConstant<'_>> = shards
+            .map(|(shard, constant)| WithConstant::new(shard, constant))
+            .collect();
+        let shards: Vec<&dyn Shard> = shards.iter().map(|shard| shard as &dyn Shard).collect();
+        for query in &case.queries {
+            let found = prepared(query).answer(&shards, &Options::default()).unwrap();
+            let right = naive::answer(&with_it, query);
+            prop_assert_eq!(&found, &right, "{} {:?}", case, query);
+        }
+    }
 
     #[test] // some 5,000 queries
     fn shards_of_any_size_answer_as_the_definition_says(

@@ -449,6 +449,10 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Release a scroll, or with _all those of the caller";
     Named(Read), POST, "/{collection}/_search/point_in_time", POINT, point::open,
         "Keep collections as they are now for searches";
+    Named(Read), POST, "/{collection}/_pit", POINT, point::open_pit,
+        "Keep collections as they are now for searches, as Elasticsearch's clients do";
+    Any, DELETES, "/_pit", &[], point::close_pit,
+        "Release a point in time before its time is over";
     Any, DELETES, "/_search/point_in_time", &[], point::close,
         "Release points in time before their time is over";
     Whole(Read), GET, "/_search/point_in_time/_all", &[], point::list,

@@ -23,6 +23,7 @@ pub(crate) mod limit;
 pub(crate) mod multi;
 pub(crate) mod objects;
 pub(crate) mod point;
+mod point_id;
 pub(crate) mod query_string;
 mod range;
 pub(crate) mod request;

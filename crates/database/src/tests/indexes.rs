@@ -183,7 +183,7 @@ fn with_key(key: &Key, document: &Document) -> Document {
 
 fn is_indexed(view: &View, query: &Prepared) -> bool {
     let mut partitions = view.partitions().unwrap().iter();
-    partitions.all(|partition| partition.search(query).unwrap().is_some())
+    partitions.all(|partition| partition.search(query, None).unwrap().is_some())
 }
 
 fn open(env: &Arc<SimEnv>) -> crate::Result<Database> {

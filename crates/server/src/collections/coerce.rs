@@ -6,18 +6,19 @@
 pub(crate) mod dates;
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use quiredb::query::{
     BucketKey, Cast, DateFormat, DateFormats, Facet, FacetKind, Filter, Measure, Metric, Order,
     OrderedAs, Path, Query, TextFilter, Value,
 };
-use quiredb::{Collection, FieldKind, ID, Mapping, View};
+use quiredb::{Aliases, Collection, FieldKind, ID, Mapping, View};
 
 use super::search_limits::SearchLimits;
 use super::selection::Searched;
 use crate::engine::Engine;
 use crate::http::failure::Outcome;
-use crate::search::filter::unsupported;
+use crate::search::filter::{INDEX, unsupported};
 
 /// The mappings of the collections that a request is about, and the limits that their settings set
 /// to a search. By default there are none.
@@ -31,6 +32,7 @@ pub(crate) struct Mappings {
     now: i64,
     /// The most buckets of an answer.
     buckets_max: u64,
+    aliases: Arc<Aliases>,
 }
 
 impl Mappings {
@@ -60,6 +62,7 @@ impl Mappings {
             limits,
             now: engine.now_millis(),
             buckets_max: engine.buckets_max(),
+            aliases: engine.database().aliases(),
         }
     }
 
@@ -147,12 +150,21 @@ impl Mappings {
         }
     }
 
+    /// The collections that a name stands for: those of the alias, or the one.
+    fn collections(&self, name: &Value) -> Vec<Value> {
+        let alias = name.as_str().and_then(|name| self.aliases.get(&*name));
+        match alias {
+            Some(collections) => collections.keys().map(|one| one.as_str().into()).collect(),
+            None => vec![name.clone()],
+        }
+    }
+
     fn converted(&self, filter: Filter) -> Outcome<Filter> {
         let all = |filters: Vec<Filter>| -> Outcome<Vec<Filter>> {
             filters.into_iter().map(|one| self.converted(one)).collect()
         };
         if let Filter::In(path, values) = &filter
-            && path.as_str() != ID
+            && !matches!(path.as_str(), ID | INDEX)
         {
             self.limits.check_terms(values.len())?;
         }
@@ -164,6 +176,10 @@ impl Mappings {
             Filter::Or(filters) => Filter::Or(all(filters)?),
             Filter::Not(one) => !self.converted(*one)?,
             Filter::Eq(path, value) => self.converted(Filter::In(path, vec![value]))?,
+            Filter::In(path, values) if path.as_str() == INDEX => {
+                let names = values.iter().flat_map(|name| self.collections(name));
+                Filter::In(path, names.collect())
+            }
             Filter::In(path, values) => match self.kind(&path) {
                 Some(FieldKind::Date) => {
                     let on = |value: &Value| {

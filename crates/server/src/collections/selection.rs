@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use axum::http::StatusCode;
-use quiredb::query::Filter;
+use quiredb::query::{Filter, field};
 use quiredb::wide::WideCollection;
 use quiredb::{
     Collection, CollectionFields, CollectionStats, FrozenCollection, Mapping, Usage, View,
@@ -18,7 +18,7 @@ use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 use crate::http::names::{Named, named};
-use crate::search::filter::filter;
+use crate::search::filter::{INDEX, filter};
 use crate::wide;
 
 /// The collections that a request names: names and patterns between commas, of which `-NAME` behind
@@ -136,17 +136,10 @@ impl Selection {
     /// that is searched must match it.
     ///
     /// # Errors
-    /// As [`collections`](Selection::collections); 400 if the collections have different filters.
+    /// As [`collections`](Selection::collections).
     pub(crate) fn searched(&self, engine: &Engine) -> Outcome<(Vec<Searched>, Filter)> {
         let chosen = self.chosen(engine)?;
-        let mut filters = chosen.values();
-        let first = filters.next().cloned().unwrap_or_default();
-        if filters.any(|other| *other != first) {
-            return Err(Failure::illegal_argument(
-                "aliases with different filters can't be searched together: search them one by one",
-            ));
-        }
-        let filter = filter_of(&first, engine.now_millis())?;
+        let filter = filter_of_all(&chosen, engine.now_millis())?;
         Ok((self.open(engine, chosen)?, filter))
     }
 
@@ -352,25 +345,28 @@ impl Searched {
         }
     }
 
-    /// A view of it as it is now.
+    /// A view of it as it is now, in which queries see its name.
     pub(crate) fn view(&self) -> Outcome<View> {
-        let view = match self {
+        self.named(match self {
             Searched::Plain(collection) => collection.view(),
             Searched::Wide(collection) => collection.view(),
             Searched::Frozen(collection) => Ok(collection.view()),
-        };
-        view.map_err(|error| Failure::engine(&error, Some(self.name())))
+        })
+    }
+
+    fn named(&self, view: quiredb::Result<View>) -> Outcome<View> {
+        let named = view.and_then(|view| view.with_name_in(INDEX));
+        named.map_err(|error| Failure::engine(&error, Some(self.name())))
     }
 
     /// A view of its files, once what it has in memory has been written to them: for work that
     /// takes long. Blocks.
     pub(crate) fn flushed_view(&self) -> Outcome<View> {
-        let view = match self {
+        self.named(match self {
             Searched::Plain(collection) => collection.flushed_view(),
             Searched::Wide(collection) => collection.flushed_view(),
             Searched::Frozen(collection) => Ok(collection.view()),
-        };
-        view.map_err(|error| Failure::engine(&error, Some(self.name())))
+        })
     }
 
     /// How many documents it has.
@@ -452,6 +448,30 @@ impl Searched {
 /// A view of each collection.
 pub(crate) fn views(collections: &[Searched]) -> Outcome<Vec<View>> {
     collections.iter().map(Searched::view).collect()
+}
+
+/// What is searched of collections, each by one of its filters.
+fn filter_of_all(chosen: &BTreeMap<String, Vec<Value>>, now: i64) -> Outcome<Filter> {
+    // Collections that are searched by the same filters, together.
+    let mut by_filters: Vec<(&Vec<Value>, Vec<&str>)> = Vec::new();
+    for (name, filters) in chosen {
+        match by_filters.iter_mut().find(|(other, _)| *other == filters) {
+            Some((_, names)) => names.push(name),
+            None => by_filters.push((filters, vec![name])),
+        }
+    }
+    if let [] | [_] = by_filters.as_slice() {
+        let filters = by_filters.first().map(|(filters, _)| filters.as_slice());
+        return filter_of(filters.unwrap_or_default(), now);
+    }
+    let any = by_filters.into_iter().map(|(filters, names)| {
+        let of_collections = field(INDEX).is_in(names);
+        Ok(match filter_of(filters, now)? {
+            Filter::All => of_collections,
+            filter => of_collections.and(filter),
+        })
+    });
+    Ok(Filter::Or(any.collect::<Outcome<_>>()?))
 }
 
 /// What matches one of the filters; everything if there is none.

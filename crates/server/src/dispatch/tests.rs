@@ -268,6 +268,7 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
                 "_refresh",
                 "scroll",
                 "point_in_time",
+                "_pit",
             ];
             let is_known = of_documents.iter().any(|part| what.contains(part));
             assert!(is_noted || is_look || is_known, "{method} {what}");

@@ -3,6 +3,7 @@
 
 use quiredb::query::Prepared;
 use quiredb::{Found, ID, Key, View};
+use std::borrow::Cow;
 use std::ops::Bound;
 
 use super::execute::failed;
@@ -59,6 +60,7 @@ pub(crate) fn page_by_key(
         read: 0,
     };
     let (mut bytes, is_about_id) = (0, query.is_about(ID));
+    let name = view.name_in(query);
     let range = (from, Bound::Unbounded);
     let mut scan = view.scan(range).map_err(failed)?;
     for read in 1_u64.. {
@@ -79,13 +81,21 @@ pub(crate) fn page_by_key(
         };
         let found = found.map_err(failed)?;
         page.read = read;
-        let is_match = match is_about_id {
-            true => {
-                let seen = found.clone().document_with_key();
-                query.accepts(&seen.map_err(|error| failed(error.into()))?)
-            }
-            false => query.accepts(&found.document),
+        let seen = match is_about_id {
+            true => Cow::Owned(
+                found
+                    .clone()
+                    .document_with_key()
+                    .map_err(|error| failed(error.into()))?,
+            ),
+            false => Cow::Borrowed(&found.document),
         };
+        let seen = match name {
+            Some(name) => Cow::Owned(name.added_to(&seen).map_err(|error| failed(error.into()))?),
+            None => seen,
+        };
+        let is_match = query.accepts(&seen);
+        drop(seen);
         if is_match {
             let length = found.document.as_bytes().len();
             // One that does not fit begins the next page.

@@ -8,12 +8,14 @@ use crate::http::failure::{Failure, Outcome};
 
 pub(super) type Object = Map<String, Json>;
 
+/// The field in which queries see the name of a document's collection.
+pub(crate) const INDEX: &str = "_index";
+
 /// Names that OpenSearch has for what is not in a document, and that no query here can be about.
-/// `_id` is the key, and can.
-const METADATA: [&str; 9] = [
+/// `_id` is the key, and can; so can [`INDEX`].
+const METADATA: [&str; 8] = [
     "_field_names",
     "_ignored",
-    "_index",
     "_primary_term",
     "_routing",
     "_seq_no",
@@ -48,7 +50,7 @@ struct WholeText {
 impl WholeTexts {
     /// Adds a text of a clause about a field, unless it is whole by what it is.
     pub(super) fn add(&mut self, clause: &str, at: &str) {
-        if at != ID && whole_text(at).is_none() {
+        if at != ID && at != INDEX && whole_text(at).is_none() {
             self.0.push(WholeText {
                 clause: clause.to_owned(),
                 field: at.to_owned(),
@@ -97,8 +99,8 @@ pub(crate) fn whole_text(path: &str) -> Option<&str> {
 pub(crate) fn check_field(path: &str) -> Outcome<()> {
     match METADATA.contains(&path) {
         true => Err(unsupported(format!(
-            "field [{path}] can't be queried, sorted or aggregated: collections are named in the \
-             path, and documents by [_id]"
+            "field [{path}] can't be queried, sorted or aggregated: documents are named by [_id], \
+             and their collections by [_index]"
         ))),
         false => Ok(()),
     }
@@ -116,6 +118,17 @@ pub(super) fn like(
         false => pattern,
     };
     on(at, |field| field.is_like(pattern.clone()))
+}
+
+/// Refuses a field that no document has itself, for what shows fields of documents.
+pub(crate) fn check_own_field(path: &str) -> Outcome<()> {
+    check_field(path)?;
+    match path == INDEX {
+        true => Err(unsupported(format!(
+            "field [{path}] is shown in each hit, and can only be queried, sorted and aggregated"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// The values that a field may equal. An id is text, also where the document has it as a number.

@@ -12,7 +12,7 @@ use quiredb::{FieldKind, Found, View};
 use serde_json::{Map, Value as Json};
 
 use super::execute::failed;
-use super::filter::{check_field, known, object, text, unsupported};
+use super::filter::{check_own_field, known, object, text, unsupported};
 use super::hit_writer::Shown;
 use super::inner_hits::{self, InnerHits};
 use crate::collections::coerce::Mappings;
@@ -53,7 +53,7 @@ impl Collapse {
         let names = ["field", "inner_hits", "max_concurrent_group_searches"];
         known(collapse, "collapse", &names)?;
         let name = text(collapse.get("field"), "[collapse] needs a [field]")?;
-        check_field(name)?;
+        check_own_field(name)?;
         Ok(Some(Collapse {
             path: Path::new(name),
             name: name.to_owned(),

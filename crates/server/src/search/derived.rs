@@ -16,7 +16,7 @@ use quiredb::{Found, ID, View};
 
 use super::dates::is_date_math;
 use super::execute::{failed, options};
-use super::filter::unsupported;
+use super::filter::{INDEX, unsupported};
 use crate::collections::coerce::Mappings;
 use crate::collections::coerce::dates::between;
 use crate::http::failure::{Failure, Outcome};
@@ -135,7 +135,7 @@ impl Derive<'_> {
 
     /// The values of a field without a type; none if it has one, or no values.
     fn values(&mut self, path: &Path) -> Outcome<Option<Values>> {
-        if path.as_str() == ID || self.mappings.kind(path).is_some() {
+        if matches!(path.as_str(), ID | INDEX) || self.mappings.kind(path).is_some() {
             return Ok(None);
         }
         if let Some(known) = self.known.get(path.as_str()) {

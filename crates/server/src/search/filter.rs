@@ -8,10 +8,11 @@ use quiredb::ID;
 use quiredb::query::{Filter, Pattern, field};
 use serde_json::Value as Json;
 
-use super::clause::{Object, known_query, like, on, only_field, values};
 pub(crate) use super::clause::{
-    WholeTexts, check_field, known, object, only_entry, scalar, text, unsupported, whole_text,
+    INDEX, WholeTexts, check_field, check_own_field, known, object, only_entry, scalar, text,
+    unsupported, whole_text,
 };
+use super::clause::{Object, known_query, like, on, only_field, values};
 use super::query_string::{query_string, simple_query_string};
 use super::range::range;
 use crate::http::failure::Outcome;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::after::place_text;
 use super::execute::failed;
+use super::filter::INDEX;
 use super::shown_fields::ShownFields;
 use crate::documents::source::Source;
 use crate::http::answer::write_string;
@@ -115,6 +116,10 @@ impl HitWriter {
                     false => found.key.to_string(),
                 };
                 write_string(&text, out);
+                continue;
+            }
+            if order.path.as_str() == INDEX {
+                write_string(index, out);
                 continue;
             }
             let value = order.value_of(&found.document);

@@ -2,14 +2,15 @@
 
 use quiredb::query::Filter;
 use quiredb::{Use, View};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::contexts::{Context, Contexts, missing};
 use super::lease::lease;
+use super::point_id::PointKind;
 use super::request::parse;
-use super::scroll_calls::{Closer, ids};
+use super::scroll_calls::{Closer, freed, ids};
 use super::searching::Searching;
 use super::state::SearchState;
 use crate::collections::selection::{Selection, searched_shards, views};
@@ -18,8 +19,33 @@ use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 
+/// A point in time that was just opened.
+struct Opened {
+    id: String,
+    /// Its shards, as an answer has them.
+    shards: Value,
+    /// Microseconds since 1970 UTC.
+    micros: i64,
+}
+
 /// `POST /{collection}/_search/point_in_time`
 pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
+    let opened = opened(call, PointKind::OpenSearch).await?;
+    Ok(Answer::ok(&json!({
+        "pit_id": opened.id,
+        "_shards": opened.shards,
+        "creation_time": opened.micros / 1000,
+    })))
+}
+
+/// `POST /{collection}/_pit`, as Elasticsearch has it.
+pub(crate) async fn open_pit(call: Call<SearchState>) -> Outcome<Answer> {
+    let opened = opened(call, PointKind::Elasticsearch).await?;
+    let answer = json!({"id": opened.id, "_shards": opened.shards});
+    Ok(Answer::ok(&answer))
+}
+
+async fn opened(call: Call<SearchState>, kind: PointKind) -> Outcome<Opened> {
     let selection = Selection::of(&call)?;
     let opener = call.running.request.client();
     let SearchState {
@@ -36,13 +62,9 @@ pub(crate) async fn open(call: Call<SearchState>) -> Outcome<Answer> {
     };
     let (views, filter, shards, micros) = engine.read(work).await??;
     Searching::begin(&views, Use::Point).end(1);
-    let id = format!("point-{}", engine.new_id());
+    let id = kind.id(&engine.new_id());
     contexts.open(&id, Context::Point(Arc::new(views), filter), lease, opener)?;
-    Ok(Answer::ok(&json!({
-        "pit_id": id,
-        "_shards": shards,
-        "creation_time": micros / 1000,
-    })))
+    Ok(Opened { id, shards, micros })
 }
 
 /// `DELETE /_search/point_in_time`
@@ -54,6 +76,14 @@ pub(crate) async fn close(call: Call<SearchState>) -> Outcome<Answer> {
     let state = |id: &String| json!({"successful": closed.contains(id), "pit_id": id});
     let pits: Vec<_> = ids.iter().map(state).collect();
     Ok(Answer::ok(&json!({"pits": pits})))
+}
+
+/// `DELETE /_pit`, as Elasticsearch has it.
+pub(crate) async fn close_pit(call: Call<SearchState>) -> Outcome<Answer> {
+    let closer = Closer::of(&call);
+    let body = call.take_small_body().await?;
+    let ids = ids(&parse(&body.bytes)?, "id")?;
+    Ok(freed(&closer.close(&ids, Context::is_point)))
 }
 
 /// `DELETE /_search/point_in_time/_all`

@@ -12,6 +12,7 @@ use super::execute::{Limits, SEARCH_BYTES_MAX};
 use super::filter::{WholeTexts, filter_with, known, object, text, unsupported};
 use super::lease::lease;
 use super::limit::limit_to;
+use super::point_id::PointKind;
 use super::shown_fields::ShownFields;
 use super::sort::{ends_in_shard_doc, formatted_orders, orders_of_text};
 use crate::collections::coerce::Mappings;
@@ -152,7 +153,12 @@ impl Request {
             }
             (None, None) => Vec::new(),
         };
-        let by_place = ends_in_shard_doc(body.get("sort"), params.text("sort"));
+        let mut by_place = ends_in_shard_doc(body.get("sort"), params.text("sort"));
+        let kind = point.as_ref().map(|(id, _)| PointKind::of(id));
+        if kind == Some(PointKind::Elasticsearch) && !by_place && !query.order.is_empty() {
+            query.order.push(field(ID).ascending());
+            by_place = true;
+        }
         query.skip = number(&body, params, "from", 0)?;
         if query.skip > 0 && (scroll.is_some() || search_after.is_some()) {
             return Err(Failure::validation(

@@ -174,12 +174,23 @@ pub(crate) async fn close(call: Call<SearchState>) -> Outcome<Answer> {
         _ => ids(&body, "scroll_id")?,
     };
     let closed = closer.close(&ids, Context::is_scroll);
-    let status = match closed.is_empty() && ids != ["_all"] {
+    Ok(match ids == ["_all"] {
+        true => Answer::ok(&freed_json(closed.len())),
+        false => freed(&closed),
+    })
+}
+
+/// What is answered once these were closed: 404 if there was none of them.
+pub(super) fn freed(closed: &[String]) -> Answer {
+    let status = match closed.is_empty() {
         true => StatusCode::NOT_FOUND,
         false => StatusCode::OK,
     };
-    let answer = json!({"succeeded": true, "num_freed": closed.len()});
-    Ok(Answer::value(status, &answer))
+    Answer::value(status, &freed_json(closed.len()))
+}
+
+fn freed_json(closed: usize) -> Json {
+    json!({"succeeded": true, "num_freed": closed})
 }
 
 /// The ids of a body: one, or a list.

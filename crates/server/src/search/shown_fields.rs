@@ -8,7 +8,7 @@ use quiredb::query::{Cast, DateFormat, Path, Value};
 use quiredb::{Document, ID, ValueRef};
 use serde_json::{Map, Value as Json, json};
 
-use super::filter::{check_field, known, text, unsupported, whole_text};
+use super::filter::{check_own_field, known, text, unsupported, whole_text};
 use crate::collections::coerce::{Mappings, text_of};
 use crate::http::failure::Outcome;
 use crate::http::fields::glob;
@@ -179,7 +179,7 @@ fn entry(one: &Json, member: &str) -> Outcome<Entry> {
         }
         _ => return Err(unsupported(format!("[{member}] must have names of fields"))),
     };
-    check_field(name)?;
+    check_own_field(name)?;
     let format = format.filter(|format| *format != "use_field_mapping");
     let format = format.map(DateFormat::parse).transpose();
     let format = format.map_err(|part| {

@@ -145,6 +145,61 @@ async fn a_pattern_searches_live_and_frozen_documents_together() {
 }
 
 #[tokio::test]
+async fn queries_see_the_name_of_a_collection_of_any_kind() {
+    let dealer = Dealer::new().await;
+    let site = &dealer.site;
+    // One without an index, whose documents are read, and a wide one.
+    let unindexed = r#"{"quire":{"index":{"default":"none"}}}"#;
+    site.call("PUT /unindexed", unindexed).await.done(200);
+    let wide = r#"{"quire":{"wide":{"properties":{"mark":{"type":"string"}}}}}"#;
+    site.call("PUT /wide", wide).await.done(200);
+    for name in ["unindexed", "wide"] {
+        let line = format!("PUT /{name}/_doc/u1");
+        site.call(&line, r#"{"mark":"audi"}"#).await.done(201);
+    }
+    let audis = |others: Value| {
+        let audi = json!({"term": {"mark": "audi"}});
+        json!({"query": {"bool": {"filter": [audi, others]}}})
+    };
+    for (names, found) in [
+        (json!(["old"]), vec!["a1", "a2"]),
+        (json!(["cars", "unindexed"]), vec!["a1", "a2", "u1"]),
+        (json!(["wide", "old"]), vec!["a1", "a2", "u1"]),
+        (json!(["wide"]), vec!["u1"]),
+        (json!(["absent"]), vec![]),
+    ] {
+        let body = audis(json!({"terms": {"_index": names}}));
+        for searched in ["*,old", "cars,old,unindexed,wide"] {
+            let answer = dealer.search(searched, &body).await;
+            let mut ids = ids(&answer);
+            ids.sort_unstable();
+            assert_eq!(ids, found, "{searched} {body}");
+        }
+    }
+    // Each alone, by its name and by another.
+    for name in ["cars", "old", "unindexed", "wide"] {
+        for (of, count) in [(name, 1), ("absent", 0)] {
+            let body = json!({"size": 0, "query": {"term": {"_index": of}},
+                "aggs": {"names": {"terms": {"field": "_index"}}}});
+            let answer = dealer.search(name, &body).await;
+            let buckets = answer["aggregations"]["names"]["buckets"].as_array();
+            assert_eq!(buckets.map(Vec::len), Some(count), "{name} {of}");
+        }
+    }
+    let body = json!({"size": 20, "sort": [{"_index": "desc"}, {"_id": "asc"}]});
+    let answer = dealer.search("cars,old,unindexed,wide", &body).await;
+    let hits = answer["hits"]["hits"].as_array().unwrap().iter();
+    let names = hits.map(|hit| (hit["_index"].as_str(), hit["sort"][0].as_str()));
+    let names: Vec<_> = names.collect();
+    assert!(
+        names.iter().all(|(name, sorted)| name == sorted),
+        "{names:?}"
+    );
+    assert!(names.is_sorted_by(|one, next| one >= next), "{names:?}");
+    assert_eq!(names.len(), 10);
+}
+
+#[tokio::test]
 async fn a_frozen_document_is_read_by_its_id() {
     let dealer = Dealer::new().await;
     let site = &dealer.site;

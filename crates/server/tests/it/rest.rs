@@ -105,6 +105,7 @@ folders! {
     search_dates: "search.dates";
     search_collapse: "search.collapse";
     search_formats: "search.formats";
+    search_index: "search.index";
     search_lines: "search.lines";
     search_pages: "search.pages";
     search_sort: "search.sort";
