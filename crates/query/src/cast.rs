@@ -40,6 +40,8 @@ pub enum Cast {
     Text,
     /// A boolean, or the string `"true"` or `"false"`.
     Boolean,
+    /// The number 1 for what is true as a `Boolean`, and 0 for what is false: to be measured.
+    Flag,
 }
 
 /// What shards look for, and which of it is tested.
@@ -56,7 +58,7 @@ impl Cast {
     /// Its name, as a function of filters.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Cast::Number | Cast::Half => "NUMBER",
+            Cast::Number | Cast::Half | Cast::Flag => "NUMBER",
             Cast::Date | Cast::DateAs(_) | Cast::Nanos => "DATE",
             Cast::Address => "ADDRESS",
             Cast::Text => "TEXT",
@@ -80,13 +82,20 @@ impl Cast {
             (Cast::DateAs(formats), value) => formats.millis_of_ordered(value).map(Value::from),
             (Cast::Nanos, value) => nanos_of(value).map(Value::from),
             (Cast::Half, value) => Cast::Number.of(value).and_then(|number| half(&number)),
+            (Cast::Flag, value) => {
+                let flag = Cast::Boolean.of(value)?;
+                Some(Value::from(i64::from(flag == Value::from(true))))
+            }
             (_, OrderedValue::String(text)) => match self {
                 Cast::Number => Value::from_numeral(text),
                 Cast::Address => address(text).map(of_address),
                 Cast::Boolean => text.parse::<bool>().ok().map(Value::from),
-                Cast::Text | Cast::Half | Cast::Date | Cast::DateAs(_) | Cast::Nanos => {
-                    Some(Value::from(text.as_ref()))
-                }
+                Cast::Text
+                | Cast::Half
+                | Cast::Date
+                | Cast::DateAs(_)
+                | Cast::Nanos
+                | Cast::Flag => Some(Value::from(text.as_ref())),
             },
             (Cast::Text, OrderedValue::Bool(value)) => Some(Value::from(value.to_string())),
             (Cast::Text, value) => {
@@ -110,7 +119,12 @@ impl Cast {
             Cast::Number => Value::from(0),
             Cast::Text => Value::from(""),
             Cast::Boolean => Value::from(true),
-            Cast::Half | Cast::Date | Cast::DateAs(_) | Cast::Nanos | Cast::Address => return None,
+            Cast::Half
+            | Cast::Date
+            | Cast::DateAs(_)
+            | Cast::Nanos
+            | Cast::Address
+            | Cast::Flag => return None,
         };
         Some(term::type_range(one.term()))
     }
@@ -148,6 +162,14 @@ impl Cast {
             Cast::Address => addresses(bounds),
             Cast::Text => of_type(bounds, strings, TermRange::of_booleans_and_numbers()),
             Cast::Boolean => of_type(bounds, TermRange::of_booleans(), strings),
+            Cast::Flag => {
+                let range = TermRange::of_numbers(bounds.0.as_ref(), bounds.1.as_ref())?;
+                Ok(range.map(|range| Target {
+                    range,
+                    plain: None,
+                    others: TermRange::of_booleans_to_strings(),
+                }))
+            }
         }
     }
 }

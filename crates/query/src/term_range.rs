@@ -138,6 +138,14 @@ impl TermRange {
         }
     }
 
+    /// All values but null.
+    pub(crate) fn of_booleans_to_strings() -> TermRange {
+        TermRange {
+            upper: TermRange::of_prefix("").upper,
+            ..TermRange::of_booleans()
+        }
+    }
+
     /// All values but null and booleans.
     pub(crate) fn of_numbers_and_strings() -> TermRange {
         TermRange {

@@ -82,6 +82,25 @@ impl TextFilter {
         Ok(self)
     }
 
+    /// With each value of its lists replaced by those that `forms` gives.
+    ///
+    /// # Errors
+    /// The first of `forms`.
+    pub fn with_values<E>(
+        mut self,
+        mut forms: impl FnMut(&Value) -> std::result::Result<Vec<Value>, E>,
+    ) -> std::result::Result<TextFilter, E> {
+        let matchers = self.include.iter_mut().chain(&mut self.exclude);
+        for matcher in matchers {
+            if let Matcher::Values(values) = matcher {
+                let replaced = values.iter().map(&mut forms);
+                let replaced = replaced.collect::<std::result::Result<Vec<_>, E>>()?;
+                *values = replaced.into_iter().flatten().collect();
+            }
+        }
+        Ok(self)
+    }
+
     /// Whether a pattern says what is wanted.
     #[must_use]
     pub fn has_pattern(&self) -> bool {

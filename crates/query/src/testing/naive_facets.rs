@@ -142,6 +142,10 @@ fn said(cast: Option<&Cast>, value: Value) -> Option<Value> {
                 booleans.find(|it| *it == value)
             }
         },
+        Some(Cast::Flag) => {
+            let flag = said(Some(&Cast::Boolean), value)?;
+            Some(Value::from(i64::from(flag == Value::from(true))))
+        }
         Some(cast) => unreachable!("{cast} is tested on its own"),
     }
 }

@@ -50,6 +50,16 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
             };
             number.is_some_and(|number| (lower.clone(), upper.clone()).contains(&number))
         }),
+        Filter::Cast(Cast::Flag, path, lower, upper) => any(path, &|value| {
+            let is =
+                |flag: bool| *value == Value::from(flag) || *value == Value::from(flag.to_string());
+            let number = match (is(true), is(false)) {
+                (true, _) => Value::from(1),
+                (_, true) => Value::from(0),
+                _ => return false,
+            };
+            (lower.clone(), upper.clone()).contains(&number)
+        }),
         Filter::Cast(Cast::Text, path, lower, upper) => any(path, &|value| {
             let text = match value.as_str() {
                 Some(_) => Some(value.clone()),

@@ -4,14 +4,12 @@
 //! about all forms in which a document may have the value: 5 and "5" for a `keyword`.
 
 pub(crate) mod dates;
+pub(crate) mod facets;
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use quiredb::query::{
-    BucketKey, Cast, DateFormat, DateFormats, Facet, FacetKind, Filter, Measure, Metric, Order,
-    OrderedAs, Path, Query, TextFilter, Value,
-};
+use quiredb::query::{Cast, DateFormat, DateFormats, Filter, Order, OrderedAs, Path, Query, Value};
 use quiredb::{Aliases, Collection, FieldKind, ID, Mapping, View};
 
 use super::search_limits::SearchLimits;
@@ -170,6 +168,7 @@ impl Mappings {
         }
         if let Filter::In(path, _) | Filter::Range(path, ..) | Filter::Cast(_, path, ..) = &filter {
             self.check_formats(path)?;
+            self.check_leaf(&filter, path)?;
         }
         Ok(match filter {
             Filter::And(filters) => Filter::And(all(filters)?),
@@ -267,6 +266,7 @@ impl Mappings {
             },
             Filter::Prefix(path, prefix) => {
                 self.check_searchable(&path)?;
+                self.check_texts("prefix", &path)?;
                 let strings = Filter::Prefix(path.clone(), prefix.clone());
                 match self.kind(&path) {
                     // Numbers and booleans are in this range of texts if they begin so.
@@ -285,6 +285,7 @@ impl Mappings {
             }
             Filter::Like(path, pattern) => {
                 self.check_searchable(&path)?;
+                self.check_texts("wildcard", &path)?;
                 Filter::Like(path, pattern)
             }
             other => other,
@@ -343,63 +344,6 @@ impl Mappings {
         self.convert_orders(&mut query.order)
     }
 
-    /// Converts the values of the filters of a facet, but not of those in it, and reads the values
-    /// of its fields by their types.
-    ///
-    /// # Errors
-    /// As [`convert_query`](Mappings::convert_query).
-    pub(crate) fn convert_facet(&self, facet: &mut Facet) -> Outcome<()> {
-        match &mut facet.kind {
-            FacetKind::Filters(filters) => {
-                let all = std::mem::take(filters).into_iter();
-                *filters = all.map(|one| self.convert(one)).collect::<Outcome<_>>()?;
-            }
-            FacetKind::Buckets(buckets) => {
-                for source in &mut buckets.by {
-                    self.check_searchable(&source.path)?;
-                    // Keys of dates are moments already; addresses are texts in buckets.
-                    let is_plain =
-                        matches!(source.key, BucketKey::Value(_) | BucketKey::Interval { .. });
-                    let cast = self.cast(&source.path);
-                    source.cast = cast.filter(|cast| match cast {
-                        Cast::Number | Cast::Half | Cast::Text | Cast::Boolean => is_plain,
-                        Cast::DateAs(_) => true,
-                        _ => false,
-                    });
-                    if let (Some(Cast::DateAs(_)), BucketKey::Value(wanted)) =
-                        (&source.cast, &source.key)
-                        && *wanted != TextFilter::default()
-                    {
-                        return Err(unsupported(format!(
-                            "[include] and [exclude] are not supported for [{}], whose dates have \
-                             a format of their own",
-                            source.path
-                        )));
-                    }
-                }
-            }
-            FacetKind::Hits { order, .. } => self.convert_orders(order)?,
-            FacetKind::Metric { metric, cast, .. } => {
-                if let Some(path) = metric.path() {
-                    self.check_formats(path)?;
-                }
-                let kind = metric.path().and_then(|path| self.cast(path));
-                let is_extreme =
-                    matches!(metric, Metric::Measure(Measure::Min(_) | Measure::Max(_)));
-                *cast = match kind {
-                    Some(Cast::Address) => None,
-                    // A moment of an answer is milliseconds.
-                    Some(Cast::Nanos) if is_extreme => Some(Cast::Date),
-                    kind => kind,
-                };
-            }
-        }
-        facet.each_path_mut(&mut |path| {
-            self.rename(path);
-            Ok(())
-        })
-    }
-
     pub(crate) fn convert_orders(&self, orders: &mut [Order]) -> Outcome<()> {
         for order in orders {
             self.check_searchable(&order.path)?;
@@ -428,6 +372,30 @@ impl Mappings {
             kind if kind.is_number() => Some(number_cast(kind)),
             kind if kind.is_text() => Some(Cast::Text),
             _ => None,
+        }
+    }
+
+    /// Refuses to compare a whole object with a value: there is none.
+    fn check_leaf(&self, filter: &Filter, path: &Path) -> Outcome<()> {
+        let is_exists = matches!(filter, Filter::Range(_, Bound::Unbounded, Bound::Unbounded));
+        match self.kind(path) {
+            Some(kind @ FieldKind::FlatObject) if !is_exists => Err(unsupported(format!(
+                "field [{path}] is a {}: name the field in it, as in [{path}.FIELD]",
+                kind.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a query of the beginnings or the letters of values that are no texts.
+    fn check_texts(&self, query: &str, path: &Path) -> Outcome<()> {
+        match self.kind(path) {
+            Some(kind) if !kind.is_text() => Err(unsupported(format!(
+                "Can only use {query} queries on keyword, text and wildcard fields - not on \
+                 [{path}] which is of type [{}]",
+                kind.name()
+            ))),
+            _ => Ok(()),
         }
     }
 
@@ -528,8 +496,12 @@ pub(crate) fn text_of(value: &Value) -> Value {
 fn missing(order: &Order, value: Value) -> Outcome<Value> {
     let text: Option<String> = value.as_str().map(Into::into);
     let converted = match (&order.by, text.as_deref()) {
-        (OrderedAs::Cast(Cast::Number | Cast::Half), Some(text)) => Value::from_numeral(text),
-        (OrderedAs::Cast(Cast::Number | Cast::Half), None) => value.as_f64().map(|_| value.clone()),
+        (OrderedAs::Cast(Cast::Number | Cast::Half | Cast::Flag), Some(text)) => {
+            Value::from_numeral(text)
+        }
+        (OrderedAs::Cast(Cast::Number | Cast::Half | Cast::Flag), None) => {
+            value.as_f64().map(|_| value.clone())
+        }
         (OrderedAs::Cast(Cast::Date), _) => value.as_date_millis().map(Value::from),
         (OrderedAs::Cast(Cast::DateAs(formats)), Some(_)) => {
             formats.millis_of(&value).map(Value::from)

@@ -197,7 +197,14 @@ fn value_of(
             boolean.map(Value::from).map_err(|_| wrong("boolean"))
         }
         (OrderedAs::Cast(Cast::Boolean), None) if value.as_f64().is_some() => Err(wrong("boolean")),
-        (OrderedAs::Cast(Cast::Date), _) if value.as_date_millis().is_none() => Err(wrong("date")),
+        (OrderedAs::Cast(Cast::Date), Some(text)) if value.as_date_millis().is_none() => {
+            // Milliseconds, as a hit has them in `sort`.
+            let millis = text.parse::<i64>();
+            millis.map(Value::from).map_err(|_| wrong("date"))
+        }
+        (OrderedAs::Cast(Cast::Date), None) if value.as_date_millis().is_none() => {
+            Err(wrong("date"))
+        }
         // A number is what a hit has in `sort`, and a text a date as the field has it.
         (OrderedAs::Cast(Cast::DateAs(formats)), Some(text)) => {
             let millis = formats.millis_of(&value).or_else(|| text.parse().ok());

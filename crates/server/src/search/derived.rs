@@ -8,6 +8,8 @@
 //! The kind is that of the least and the greatest value of the field, which an index finds at
 //! once. They are looked up as of the views that are searched.
 
+mod facets;
+
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
@@ -43,10 +45,11 @@ enum Values {
 }
 
 /// Has the filters of a query, those of its facets too, compare the values of fields without a type
-/// by what the documents have.
+/// by what the documents have, and its facets measure them so.
 ///
 /// # Errors
-/// 400 for a bound that can't be compared with the values of its field; those of looking them up.
+/// 400 for a bound that can't be compared with the values of its field, and for a measure of
+/// texts; those of looking them up.
 pub(crate) fn derive_types(
     query: &mut Query,
     mappings: &Mappings,
@@ -61,6 +64,9 @@ pub(crate) fn derive_types(
     };
     for order in &mut query.order {
         derive.order(order)?;
+    }
+    for (_, facet) in &mut query.facets {
+        derive.facet(facet)?;
     }
     let mut filters = filters_of(query).into_iter();
     filters.try_for_each(|filter| derive.filter(filter))

@@ -767,7 +767,7 @@ async fn buckets_past_the_memory_of_a_search_are_an_error_that_says_so() {
     }
     site.call("POST /many/_bulk", bulk).await.done(200);
     let aggs = json!({"size": 0, "aggs": {"a": {
-        "terms": {"field": "v"}, "aggs": {"b": {"stats": {"field": "v"}}},
+        "terms": {"field": "v"}, "aggs": {"b": {"stats": {"field": "n"}}},
     }}});
     let reply = site.call("POST /many/_search", aggs.to_string()).await;
     assert!(

@@ -1,8 +1,9 @@
 //! Cases of the REST API, by folder as OpenSearch has them: requests, and what their answers hold.
 //!
 //! A file of `tests/rest` is a list of cases, each with a database of its own:
-//! `{"case": what it shows, "steps": [{"call": "GET /a", "body": …, "lines": […], "status": 200,
-//! "match": {POINTER: VALUE}, "text": a whole text, "has": a part of the text}]}`.
+//! `{"case": what it shows, "steps": [{"call": "GET /a", "body": …, "lines": […], "raw": a body as
+//! text, "status": 200, "match": {POINTER: VALUE}, "text": a whole text, "has": a part of the
+//! text}]}`.
 //! The status is 200 where none is given. A pointer is one of RFC 6901; a value of null is also
 //! what an answer lacks.
 
@@ -27,6 +28,9 @@ struct Step {
     /// A body of lines.
     #[serde(default)]
     lines: Vec<Value>,
+    /// A body as it is sent.
+    #[serde(default)]
+    raw: Option<String>,
     #[serde(default = "ok")]
     status: u16,
     #[serde(default)]
@@ -43,9 +47,10 @@ fn ok() -> u16 {
 
 impl Step {
     fn body(&self) -> String {
-        match &self.body {
-            Some(body) => body.to_string(),
-            None => self.lines.iter().map(|line| format!("{line}\n")).collect(),
+        match (&self.raw, &self.body) {
+            (Some(raw), _) => raw.clone(),
+            (None, Some(body)) => body.to_string(),
+            (None, None) => self.lines.iter().map(|line| format!("{line}\n")).collect(),
         }
     }
 
@@ -101,6 +106,7 @@ folders! {
     search_names: "search.names";
     search_exists: "search.exists";
     search_match: "search.match";
+    search_measures: "search.measures";
     search_types: "search.types";
     search_dates: "search.dates";
     search_collapse: "search.collapse";

@@ -575,7 +575,7 @@ async fn a_dotted_name_is_a_path_and_keyword_is_the_field() {
 #[tokio::test]
 async fn fields_that_no_document_has_are_refused_by_name() {
     let site = cars().await;
-    for name in ["_index", "_seq_no", "_version"] {
+    for name in ["_primary_term", "_seq_no", "_version"] {
         for search in [
             json!({"query": {"term": {name: 1}}}),
             json!({"query": {"terms": {name: [1]}}}),

@@ -130,12 +130,20 @@ fn after_value(value: &Json, shape: &CompositeSource, source: &Source) -> Option
     }
     match &source.key {
         BucketKey::Value(_) | BucketKey::DateRanges(_) => scalar(value, "after").ok(),
-        BucketKey::Interval { .. } => value.as_f64().map(Value::from),
-        BucketKey::Date(_) => match value {
-            Json::Number(number) => number.as_i64().map(Value::from),
-            Json::String(text) => {
-                let dates = shape.dates.as_ref()?;
+        BucketKey::Interval { .. } => {
+            let number = value.as_f64().map(Value::from);
+            number.or_else(|| Value::from_numeral(value.as_str()?))
+        }
+        BucketKey::Date(_) => match (value, &shape.dates) {
+            (Json::Number(number), _) => number.as_i64().map(Value::from),
+            (Json::String(text), Some(dates)) => {
                 dates.format.read(text, &dates.zone).map(Value::from)
+            }
+            // Milliseconds, as the key is shown.
+            (Json::String(text), None) => {
+                let millis = text.parse::<i64>().ok();
+                let millis = millis.or_else(|| Value::from(text.as_str()).as_date_millis());
+                millis.map(Value::from)
             }
             _ => None,
         },

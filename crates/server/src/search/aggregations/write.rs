@@ -144,11 +144,16 @@ fn write_metric(
     Ok(())
 }
 
-/// The least or the greatest value: a number, that of a date, or what it is.
+/// The least or the greatest value: a number, that of a date or of a boolean, or what it is.
 fn write_value(value: Option<&Value>, one: &Aggregation, out: &mut Vec<u8>) {
     let Some(value) = value else {
         return push_member("value", &Json::Null, out);
     };
+    if let OrderedValue::Bool(flag) = value.get() {
+        push_member("value", &json!(f64::from(u8::from(flag))), out);
+        out.push(b',');
+        return push_member("value_as_string", &json!(flag.to_string()), out);
+    }
     let millis = value.as_date_millis();
     match (
         value.as_f64(),
@@ -224,7 +229,7 @@ fn write_hits(
         fields: Arc::default(),
         with_id: true,
         orders: shape.orders.clone(),
-        sort_formats: Arc::default(),
+        sort_shown: Arc::default(),
         inner: Arc::default(),
         with_version: shape.with_version,
         with_seq_no: shape.with_seq_no,
