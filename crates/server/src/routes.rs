@@ -319,6 +319,8 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Delete a legacy template";
     Items(Manage), POST, "/_aliases", ADMIN, aliases::actions,
         "Add and remove aliases, and drop collections, all at one moment";
+    Whole(Read), GET, "/_aliases", LOOKUP, aliases::get,
+        "The aliases of all collections";
     Whole(Read), GET, "/_alias", LOOKUP, aliases::get,
         "The aliases of all collections";
     Whole(Read), GET, "/_alias/{name}", LOOKUP, aliases::get,

@@ -219,9 +219,10 @@ async fn delete(call: Call<Engine>, kind: Kind) -> Outcome<Answer> {
     let named = call.path_param("name").unwrap_or_default().to_owned();
     let work = move |engine: &Engine| {
         engine.database().change_templates(|templates| {
-            let mut patterns = named.split(',');
-            let mut matches =
-                |name: &str| patterns.any(|one| glob(one.as_bytes(), name.as_bytes()));
+            let matches = |name: &str| {
+                let mut patterns = named.split(',');
+                patterns.any(|one| glob(one.as_bytes(), name.as_bytes()))
+            };
             let found: Vec<String> = of_kind(templates, kind)
                 .filter(|(name, _)| matches(name))
                 .map(|(name, _)| name.to_owned())

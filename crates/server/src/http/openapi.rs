@@ -1,5 +1,20 @@
 //! `/openapi.json`: the table of routes as OpenAPI 3.0.
 
+mod kinds;
+mod of_cluster;
+mod of_collections;
+mod of_command;
+mod of_documents;
+mod of_fields;
+mod of_figures;
+mod of_jobs;
+mod of_nodes;
+mod of_partitions;
+mod of_searches;
+mod of_server;
+mod of_state;
+mod of_templates;
+mod of_wide;
 mod schemas;
 mod shape;
 mod types;
@@ -38,6 +53,9 @@ const REFUSALS: [(&str, &str); 7] = [
         "Too many requests, or no memory is free: try again later",
     ),
 ];
+
+/// The path of a cell, whose answer is the cell itself.
+const CELL: &str = "/{collection}/_cell/{id}/{column}";
 
 /// All routes of the server, as callers see them.
 pub(crate) struct Endpoints(pub(crate) Vec<&'static Endpoint>);
@@ -91,33 +109,55 @@ fn operation(endpoint: &Endpoint, method: &Method) -> Value {
         let schema = type_of(endpoint.path, name);
         json!({"name": name, "in": "query", "schema": schema})
     }));
-    let shape = shape(endpoint.path, method);
+    let is_head = *method == Method::HEAD;
+    let shape = shape(endpoint.path, if is_head { &Method::GET } else { method });
     let done = match *method {
         Method::HEAD => json!({"description": "It is there"}),
         _ => json!({"description": "Done", "content": answer_content(endpoint.path, shape.answer)}),
     };
-    let mut responses = json!({"200": done, "201": done});
+    let mut responses = match is_begun(endpoint.path, method) {
+        true => json!({"202": done}),
+        false => json!({"200": done, "201": done}),
+    };
     let error = content(("application/json", Some("Error")));
+    let refused = |why: &str| match is_head {
+        true => json!({"description": why}),
+        false => json!({"description": why, "content": error}),
+    };
     for (status, why) in REFUSALS {
-        responses[status] = json!({"description": why, "content": error});
+        responses[status] = refused(why);
     }
-    // A document that there is not is answered in the way of one that there is.
-    if let (_, Some("Found")) | (_, Some("Written")) = shape.answer
-        && matches!(*method, Method::GET | Method::DELETE)
-    {
+    if answers_absent(endpoint.path, method) {
         responses["404"]["content"] = content(shape.answer);
     }
-    responses["default"] = json!({"description": "Not done, and why", "content": error});
+    responses["default"] = refused("Not done, and why");
     let mut operation = json!({
         "operationId": operation_id(endpoint.path, method),
         "summary": endpoint.summary,
         "parameters": parameters,
         "responses": responses,
     });
-    if let (Some(request), false) = (shape.request, *method == Method::HEAD) {
+    if let (Some(request), false) = (shape.request, is_head) {
         operation["requestBody"] = json!({"content": content(request)});
     }
     operation
+}
+
+/// Whether the answer comes before the work is done.
+fn is_begun(path: &str, method: &Method) -> bool {
+    *method == Method::POST && matches!(path, "/_backup/{name}" | "/_verify")
+}
+
+/// Whether what is not there is answered in the way of what is there.
+fn answers_absent(path: &str, method: &Method) -> bool {
+    match *method {
+        Method::GET => matches!(path, "/{collection}/_doc/{id}" | "/_template/{name}"),
+        Method::DELETE => {
+            matches!(path, "/{collection}/_doc/{id}" | "/_pit")
+                || path.starts_with("/_search/scroll")
+        }
+        _ => false,
+    }
 }
 
 /// `get_collection_doc_id` of `GET /{collection}/_doc/{id}`: no two operations have the same.
@@ -129,14 +169,22 @@ fn operation_id(path: &str, method: &Method) -> String {
     words.join("_")
 }
 
-/// The content of what is done; tables are text or JSON.
+/// The content of what is done; tables are text or JSON, and cells what they are.
 fn answer_content(path: &str, answer: Content) -> Value {
+    let also: &[Content] = match path {
+        _ if path.starts_with("/_cat/") => &[json_of("Table")],
+        CELL if answer.1.is_none() => &[json_of("Cell"), ("text/plain", Some("Lines"))],
+        _ => &[],
+    };
     let mut all = content(answer);
-    if path.starts_with("/_cat/") {
-        all["application/json"] =
-            content(("application/json", Some("Table")))["application/json"].take();
+    for &(media, schema) in also {
+        all[media] = content((media, schema))[media].take();
     }
     all
+}
+
+const fn json_of(schema: &'static str) -> Content {
+    ("application/json", Some(schema))
 }
 
 fn content((media, schema): Content) -> Value {
@@ -149,7 +197,11 @@ fn content((media, schema): Content) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
     use super::*;
+    use crate::follow::status::FollowStatus;
     use crate::routes::ROUTES;
 
     fn described() -> Value {
@@ -187,6 +239,30 @@ mod tests {
         for (name, schema) in schemas {
             assert!(used.contains(name), "{name} is not used");
             assert!(!schema["example"].is_null(), "{name} has no example");
+        }
+    }
+
+    #[test]
+    fn figures_of_a_follower_have_the_members_that_are_named() {
+        let schemas = schemas();
+        let named = &schemas["DatabaseStats"]["properties"]["following"]["properties"];
+        let status = FollowStatus::new("http://leader".to_owned());
+        let names = |value: &Value| -> BTreeSet<String> {
+            value.as_object().unwrap().keys().cloned().collect()
+        };
+        assert_eq!(names(&status.describe(Duration::ZERO)), names(named));
+    }
+
+    #[test]
+    fn only_tables_and_metrics_are_text() {
+        let described = described();
+        for (path, operations) in described["paths"].as_object().unwrap() {
+            for (method, operation) in operations.as_object().unwrap() {
+                let content = operation["responses"]["200"]["content"].as_object();
+                let is_text = content.is_some_and(|content| content.contains_key("text/plain"));
+                let may_be = path == "/metrics" || path.starts_with("/_cat") || path == CELL;
+                assert!(may_be || !is_text, "{method} {path} has no schema");
+            }
         }
     }
 

@@ -34,5 +34,6 @@ pub(crate) use complete::complete;
 pub(crate) use empty::add_empty;
 pub(crate) use kind::Aggregation;
 pub(crate) use mapped::adapt;
+pub(crate) use metric_kinds::name_of;
 pub(crate) use parse::{KINDS, aggregations};
 pub(crate) use write::{Answers, write};

@@ -34,6 +34,8 @@ mod memory;
 #[cfg(test)]
 mod mget;
 #[cfg(test)]
+mod openapi;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod reindex;

@@ -87,6 +87,23 @@ pub(super) fn metric_kind(name: &str, kind: &str, body: &Json) -> Outcome<Option
     )))
 }
 
+/// The aggregation that a metric is of.
+pub(crate) fn name_of(metric: &Metric) -> &'static str {
+    match metric {
+        Metric::Measure(Measure::Min(_)) => "min",
+        Metric::Measure(Measure::Max(_)) => "max",
+        Metric::Measure(Measure::Sum(_)) => "sum",
+        Metric::Measure(Measure::Avg(_)) => "avg",
+        Metric::Measure(_) => "cardinality",
+        Metric::Values(_) => "value_count",
+        Metric::Stats(_) => "stats",
+        Metric::Percentiles(..) => "percentiles",
+        Metric::PercentsBelow(..) => "percentile_ranks",
+        Metric::MedianDeviation(_) => "median_absolute_deviation",
+        Metric::WeightedAvg { .. } => "weighted_avg",
+    }
+}
+
 fn top_hits(body: &Json) -> Outcome<(Kind, Facet)> {
     let names = [
         "size",

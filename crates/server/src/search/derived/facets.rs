@@ -9,6 +9,7 @@ use super::{Derive, Values};
 use crate::collections::coerce::facets::is_of_numbers;
 use crate::collections::coerce::number_or_boolean;
 use crate::http::failure::{Failure, Outcome};
+use crate::search::aggregations::name_of;
 
 impl Derive<'_> {
     /// Recursion is as deep as the aggregations of a request, which parsing bounds.
@@ -57,22 +58,12 @@ impl Derive<'_> {
 
     /// As what a metric measures the values of a field.
     fn measured(&mut self, path: &Path, metric: &Metric) -> Outcome<Option<Cast>> {
-        let name = match metric {
-            // The least and the greatest may be of any kind.
-            Metric::Measure(Measure::Min(_) | Measure::Max(_)) => {
-                let is_of_numerals = self.values(path)? == Some(Values::Numerals);
-                return Ok(is_of_numerals.then_some(Cast::Number));
-            }
-            Metric::Measure(Measure::Sum(_)) => "sum",
-            Metric::Measure(Measure::Avg(_)) => "avg",
-            Metric::Stats(_) => "stats",
-            Metric::Percentiles(..) => "percentiles",
-            Metric::PercentsBelow(..) => "percentile_ranks",
-            Metric::MedianDeviation(_) => "median_absolute_deviation",
-            Metric::WeightedAvg { .. } => "weighted_avg",
-            Metric::Measure(_) | Metric::Values(_) => return Ok(None),
-        };
-        self.numbers(path, name)
+        // The least and the greatest may be of any kind.
+        if let Metric::Measure(Measure::Min(_) | Measure::Max(_)) = metric {
+            let is_of_numerals = self.values(path)? == Some(Values::Numerals);
+            return Ok(is_of_numerals.then_some(Cast::Number));
+        }
+        self.numbers(path, name_of(metric))
     }
 
     /// As what values are numbers for an aggregation of this name.

@@ -1,0 +1,122 @@
+//! The other paths and methods of what `calls.rs` calls, so that each operation is called.
+
+/// Requests that succeed, in this order: lines, and bodies if they have any.
+pub(super) const SPELLINGS: &[(&str, &str)] = &[
+    ("POST /tracks/_doc/t4", r#"{"seconds":1}"#),
+    ("POST /tracks/_create/t5", r#"{"seconds":2}"#),
+    ("GET /tracks/_source/t4", ""),
+    ("PUT /tracks/_bulk", "{\"delete\":{\"_id\":\"t4\"}}\n"),
+    (
+        "POST /_bulk",
+        "{\"delete\":{\"_index\":\"tracks\",\"_id\":\"t5\"}}\n",
+    ),
+    (
+        "PUT /_bulk",
+        "{\"delete\":{\"_index\":\"tracks\",\"_id\":\"t6\"}}\n",
+    ),
+    (
+        "POST /tracks/_delete_by_query",
+        r#"{"query":{"ids":{"values":["t7"]}}}"#,
+    ),
+    (
+        "POST /tracks/_quire/write?durability=none",
+        "{\"key\":\"t8\",\"document\":{}}\n",
+    ),
+    ("PUT /_alias", r#"{"index":"tracks","alias":"a1"}"#),
+    ("POST /_alias", r#"{"index":"tracks","alias":"a1"}"#),
+    ("PUT /_alias/a2", r#"{"index":"tracks"}"#),
+    ("POST /_alias/a2", r#"{"index":"tracks"}"#),
+    ("PUT /tracks/_alias", r#"{"alias":"a3"}"#),
+    ("POST /tracks/_alias", r#"{"alias":"a3"}"#),
+    ("POST /tracks/_alias/a4", ""),
+    ("GET /tracks/_alias/a4", ""),
+    ("DELETE /tracks/_alias/a1,a2,a3,a4", ""),
+    ("POST /_component_template/a-part", r#"{"template":{}}"#),
+    (
+        "POST /_index_template/a-other",
+        r#"{"index_patterns":["other-*"]}"#,
+    ),
+    (
+        "POST /_index_template/_simulate",
+        r#"{"index_patterns":["new-*"]}"#,
+    ),
+    ("POST /_template/other", r#"{"index_patterns":["other-*"]}"#),
+    ("DELETE /_component_template/a-part", ""),
+    ("DELETE /_index_template/a-other", ""),
+    (
+        "POST /tracks/_mapping",
+        r#"{"properties":{"a":{"type":"long"}}}"#,
+    ),
+    (
+        "POST /tracks/_mappings",
+        r#"{"properties":{"a":{"type":"long"}}}"#,
+    ),
+    (
+        "PUT /tracks/_mappings",
+        r#"{"properties":{"a":{"type":"long"}}}"#,
+    ),
+    ("GET /_mapping/field/seconds", ""),
+    ("POST /tracks/_field_caps", r#"{"fields":"*"}"#),
+    ("PUT /_settings", r#"{"index":{"refresh_interval":"1s"}}"#),
+    ("GET /_settings/index.*", ""),
+    ("GET /_stats/docs", ""),
+    ("GET /tracks/_stats/docs,store", ""),
+    ("GET /_cat/aliases/long", ""),
+    ("GET /_cat/allocation/quire", ""),
+    ("GET /_cat/snapshots/all", ""),
+    ("GET /_cat/templates/logs", ""),
+    ("GET /_cat/thread_pool/search", ""),
+    ("GET /_nodes/stats/indices/docs", ""),
+    ("GET /_nodes/quire/stats/os", ""),
+    ("POST /_refresh", ""),
+    ("POST /tracks/_refresh", ""),
+    ("POST /tracks/_flush", ""),
+    ("POST /tracks/_forcemerge", ""),
+    ("POST /tracks/_cache/clear", ""),
+    ("POST /tracks/_upgrade", ""),
+    ("POST /_count", r#"{"query":{"match_all":{}}}"#),
+    ("POST /_validate/query", r#"{"query":{"match_all":{}}}"#),
+    ("POST /_search_shards", ""),
+    ("POST /tracks/_analyze", r#"{"text":"So What"}"#),
+    ("POST /tracks/_msearch", "{}\n{}\n"),
+    ("POST /rolled/_rollover/rolled-new", r#"{"conditions":{}}"#),
+    ("PUT /tracks/_block/write", ""),
+    ("PUT /tracks/_clone/c1", ""),
+    ("POST /tracks/_clone/c2", r#"{"aliases":{"c":{}}}"#),
+    ("PUT /tracks/_shrink/c3", ""),
+    ("POST /tracks/_shrink/c4", ""),
+    (
+        "PUT /tracks/_split/c5",
+        r#"{"settings":{"index.number_of_shards":4}}"#,
+    ),
+    (
+        "POST /tracks/_split/c6",
+        r#"{"settings":{"index.number_of_shards":4}}"#,
+    ),
+    ("DELETE /c1,c2,c3,c4,c5,c6", ""),
+    ("POST /_close", ""),
+    ("POST /tracks/_open", ""),
+    ("POST /_open", ""),
+    ("DELETE /_quire/coprocessors/all", ""),
+];
+
+/// Requests that are refused: what they name is not there.
+pub(super) const REFUSED: &[(&str, &str)] = &[
+    ("GET /_search/scroll", r#"{"scroll_id":"none"}"#),
+    ("GET /_search/scroll/none", ""),
+    ("POST /_search/scroll/none", r#"{"scroll":"1m"}"#),
+    ("POST /_tasks/quire:9999/_cancel", ""),
+    (
+        "POST /_reindex/quire:9999/_rethrottle?requests_per_second=1",
+        "",
+    ),
+    (
+        "POST /_delete_by_query/quire:9999/_rethrottle?requests_per_second=1",
+        "",
+    ),
+    (
+        "POST /_update_by_query/quire:9999/_rethrottle?requests_per_second=1",
+        "",
+    ),
+    ("DELETE /_template/none", ""),
+];
