@@ -106,12 +106,19 @@ pub(crate) fn require_directory(context: &Context, path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses the address of a server, which is no directory.
+/// Refuses the address of a server, which is no directory. `HOST:PORT` is one where there is no
+/// such directory.
 ///
 /// # Errors
 /// With what a server understands.
 pub(crate) fn refuse_server(path: &Path) -> Result<()> {
     let text = path.to_string_lossy();
+    if is_host_and_port(&text) && !files::is_directory(path) && !files::is_file(path) {
+        return Err(Error::Usage(format!(
+            "{text} looks like the address of a server: write http://{text}, or ./{text} for a \
+             directory of that name"
+        )));
+    }
     let is_url = text.starts_with("http://") || text.starts_with("https://");
     match is_url || text.starts_with("http:/") || text.starts_with("https:/") {
         true => Err(Error::Usage(format!(
@@ -121,6 +128,14 @@ pub(crate) fn refuse_server(path: &Path) -> Result<()> {
         ))),
         false => Ok(()),
     }
+}
+
+/// Whether a text is `HOST:PORT`.
+fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return false;
+    };
+    !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok()
 }
 
 /// Says what a file at `path` is, where a directory is needed.

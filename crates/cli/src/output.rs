@@ -2,7 +2,7 @@
 
 use crate::documents::{DocumentFormat, Documents};
 use crate::error::{Error, Result};
-use quire_pipeline::{Beside, write_line};
+use quire_pipeline::{Beside, KEY, write_line};
 use quiredb::operations::Origin;
 use quiredb::{Document, Key, Written};
 use serde::Serialize;
@@ -87,7 +87,8 @@ impl Output {
     }
 
     /// Prints a document and its key as a line that `quire load` reads as both; with `--json`, in
-    /// an object with key and version.
+    /// an object with key and version. A row has the columns of the document, and before them its
+    /// key if the document does not have it.
     pub(crate) fn keyed(
         &mut self,
         key_field: &str,
@@ -96,6 +97,9 @@ impl Output {
     ) -> Result<()> {
         if self.json {
             return self.found_as(origin, &document.to_json());
+        }
+        if let Some(Documents::Rows(_)) = self.documents {
+            return self.document(&row_json(key_field, &origin.key, document));
         }
         let is_line = matches!(self.documents, None | Some(Documents::Lines));
         let beside = match is_line {
@@ -171,6 +175,24 @@ fn effect(written: &Written) -> &'static str {
         quiredb::Effect::Deleted => "deleted",
         quiredb::Effect::Unchanged => "unchanged",
     }
+}
+
+/// A document as JSON, and before its fields its key if the key field does not have it: as `_key`,
+/// or where the document has a field of that name, under the name of the key field.
+fn row_json(key_field: &str, key: &Key, document: &Document) -> String {
+    let json = document.to_json();
+    let named = document.get(key_field);
+    if named.is_some_and(|named| Key::from_value(named).is_ok_and(|is| is == *key)) {
+        return json;
+    }
+    let column = match document.get(KEY) {
+        None => KEY,
+        Some(_) => key_field,
+    };
+    let column = serde_json::Value::from(column);
+    let comma = if document.is_empty() { "" } else { "," };
+    let rest = json.strip_prefix('{').unwrap_or_default();
+    format!("{{{column}:{}{comma}{rest}", key_json(key))
 }
 
 /// A key as JSON: a string or an integer.

@@ -101,11 +101,16 @@ impl Source {
         let answer = match self {
             Source::Live {
                 view, key_field, ..
-            } => {
-                let unknown = || unknown::of_view(view, query, key_field, options);
-                answer_live(view, query, options, unknown)
-            }
-            Source::Frozen(frozen) => answer_frozen(frozen, query, options),
+            } => answer(
+                || view.query(query, options),
+                |hits| unknown::of_view(view, query, hits, key_field, options),
+                options,
+            ),
+            Source::Frozen(frozen) => answer(
+                || frozen.query(query, options),
+                |hits| unknown::of_frozen(frozen, query, hits),
+                options,
+            ),
         };
         answer.map_err(Error::engine("cannot query"))
     }
@@ -139,19 +144,19 @@ impl Source {
     }
 }
 
-fn answer_live(
-    view: &View,
-    query: &Prepared,
+/// The answer of a query. Reports the fields that are `unknown`, or refuses them by option.
+fn answer(
+    query: impl Fn() -> quiredb::Result<Answer>,
+    unknown: impl Fn(&[Hit]) -> quiredb::Result<Vec<String>>,
     options: &Options<'_>,
-    unknown: impl Fn() -> quiredb::Result<Vec<String>>,
 ) -> quiredb::Result<Answer> {
-    let answer = view.query(query, options);
+    let answer = query();
     let is_unknown = matches!(
         &answer,
         Err(quiredb::Error::Query(QueryError::UnknownField { .. }))
     );
     if is_unknown {
-        let why = unknown()?;
+        let why = unknown(&[])?;
         return match why.is_empty() {
             true => answer,
             false => Err(quiredb::Error::Invalid(why.join("; "))),
@@ -159,7 +164,7 @@ fn answer_live(
     }
     let answer = answer?;
     // This may come to no end within the time that the query has.
-    let unknown = unknown().unwrap_or_default();
+    let unknown = unknown(&answer.hits).unwrap_or_default();
     if options.unknown_fields == UnknownFields::Refuse && !unknown.is_empty() {
         return Err(quiredb::Error::Invalid(unknown.join("; ")));
     }
@@ -167,40 +172,6 @@ fn answer_live(
         print_message(format_args!("quire: {why}"));
     }
     Ok(answer)
-}
-
-fn answer_frozen(
-    frozen: &FrozenView,
-    query: &Prepared,
-    options: &Options<'_>,
-) -> quiredb::Result<Answer> {
-    let strict = Options {
-        unknown_fields: UnknownFields::Refuse,
-        ..*options
-    };
-    match frozen.query(query, &strict) {
-        Err(quiredb::Error::Query(QueryError::UnknownField { path })) => {
-            let why = why_unknown(frozen, &path);
-            if options.unknown_fields == UnknownFields::Refuse {
-                return Err(quiredb::Error::Invalid(why));
-            }
-            print_message(format_args!("quire: {why}: it has no values here"));
-            frozen.query(query, options)
-        }
-        answer => answer,
-    }
-}
-
-/// Why no file has a value at a path.
-fn why_unknown(frozen: &FrozenView, path: &str) -> String {
-    let fields = names_of_files(frozen);
-    match fields.contains(path) {
-        true => format!("no document has a value in the field {path:?}"),
-        false => {
-            let otherwise = "no document has, or it was not frozen: the field";
-            unknown::why(path, fields.iter().map(String::as_str), otherwise)
-        }
-    }
 }
 
 /// The fields that were frozen and that a document has.

@@ -267,8 +267,11 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
             (Condition::Always, _)
             | (Condition::IfAbsent, State::Absent { .. } | State::Expired { .. }) => Ok(()),
             (Condition::IfAbsent, State::Present { docid, row, .. }) => {
-                let version = self.row(*docid, *row)?.position;
-                conflict(format!("it exists already (version {version})"))
+                let row = self.row(*docid, *row)?;
+                conflict(match row.external {
+                    Some(version) => format!("it exists already (external version {version})"),
+                    None => format!("it exists already (version {})", row.position),
+                })
             }
             (Condition::IfVersion(required), State::Absent { .. } | State::Expired { .. }) => {
                 conflict(format!(

@@ -11,11 +11,17 @@ use quire_collection::{Found, ID};
 use quire_env::Env;
 use quire_frozen::{FolderOptions, FrozenFile, FrozenFolder, OpenOptions, Snapshot};
 use quire_model::{Document, Key, Position, ValueRef};
-use quire_query::{Answer, Hit, Options, Path as FieldPath, Prepared, Shard, field, find};
+use quire_query::{
+    Answer, Hit, Options, Path as FieldPath, Prepared, Shard, field, find, write_fields,
+};
 use std::path::Path;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 4] = b"LIVE";
+
+/// Documents that are read to see whether one has a field, and their bytes.
+const READ_MAX: usize = 10_000;
+const READ_BYTES_MAX: usize = 64 << 20;
 
 /// Frozen partitions that are open, as one.
 #[derive(Debug, Clone)]
@@ -174,6 +180,37 @@ impl FrozenView {
     pub fn documents(&self, hits: &[Hit]) -> Result<Vec<FrozenDocument>> {
         let of = |hit: &Hit| document(self.file(hit.shard as usize)?, hit.doc);
         hits.iter().map(of).collect()
+    }
+
+    /// Whether a document has a field, frozen or not: one that `hits` name, or another. None if
+    /// that is not known: the files keep no documents, or none of the first 10,000 documents and
+    /// 64 MiB has it, and more follow.
+    ///
+    /// # Errors
+    /// `Corrupt` for damage; `Invalid` for a hit that is none of this view.
+    pub fn has_field(&self, path: &FieldPath, hits: &[Hit]) -> Result<Option<bool>> {
+        let first = hits.iter().take(READ_MAX);
+        let first = first.map(|hit| Ok::<_, Error>((self.file(hit.shard as usize)?, hit.doc)));
+        let all = self.files().into_iter();
+        let all = all.flat_map(|file| (0..file.documents()).map(move |doc| Ok((file, doc))));
+        let (mut read, mut bytes, mut json) = (0, 0, Vec::new());
+        for place in first.chain(all) {
+            if read == READ_MAX + hits.len().min(READ_MAX) || bytes > READ_BYTES_MAX {
+                return Ok(None);
+            }
+            let (file, doc) = place?;
+            let Some(document) = file.document(doc)? else {
+                return Ok(None);
+            };
+            json.clear();
+            write_fields(document.root(), std::slice::from_ref(path), &mut json);
+            if json != b"{}" {
+                return Ok(Some(true));
+            }
+            read += 1;
+            bytes += document.as_bytes().len();
+        }
+        Ok(Some(false))
     }
 }
 

@@ -135,8 +135,8 @@ impl View {
         query.is_about(&name.field).then_some(&name.constant)
     }
 
-    /// The files of a frozen collection.
-    pub(crate) fn frozen(&self) -> Option<&FrozenView> {
+    /// The files of a frozen collection; none of another.
+    pub fn frozen(&self) -> Option<&FrozenView> {
         match &self.kind {
             Kind::Frozen { files, .. } => Some(files),
             Kind::Plain { .. } | Kind::Wide(_) => None,

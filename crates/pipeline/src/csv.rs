@@ -14,9 +14,13 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Types are inferred from the rows in this much of the input.
 const SAMPLE_BYTES: usize = 1 << 20;
 
+/// What the csv crate reads after the input: a row of its own, unless a quote is open, which has
+/// it in its cell. The crate itself takes the end of the input for the end of the quote.
+const END: &[u8] = b"\nx";
+
 /// Turns rows into JSON objects.
 pub(crate) struct CsvSource<R> {
-    reader: csv::Reader<Bounded<Chain<Cursor<Vec<u8>>, R>>>,
+    reader: csv::Reader<Ended<Chain<Cursor<Vec<u8>>, R>>>,
     columns: Vec<CsvColumn>,
     /// The names of the columns, each as JSON with its colon: `"name":`.
     names: Vec<String>,
@@ -30,8 +34,8 @@ impl<R: Read> CsvSource<R> {
     /// byte `start` of the input. The keys of documents are in the column `key_field`.
     ///
     /// # Errors
-    /// Of reading, if a column is named twice or not in UTF-8, and if a type is given for a column
-    /// that is not there. An empty file has no columns and no rows.
+    /// Of reading, if the header row has an open quote, names a column twice or not in UTF-8, and
+    /// if a type is given for a column that is not there. An empty file has no columns and no rows.
     pub(crate) fn new(
         mut reader: R,
         start: u64,
@@ -44,12 +48,19 @@ impl<R: Read> CsvSource<R> {
             reader.by_ref().take(most).read_to_end(&mut sample)?;
         }
         let mut types = inferred_types(&sample, options.delimiter).into_iter();
-        let mut reader = builder(options.delimiter).from_reader(Bounded {
+        let mut reader = builder(options.delimiter).from_reader(Ended {
             reader: Cursor::new(sample).chain(reader),
+            length: 0,
+            end: END,
             left: TEXT_BYTES_MAX,
+            is_too_long: false,
         });
         let mut record = ByteRecord::new();
-        reader.read_byte_record(&mut record).map_err(into_io)?;
+        match read_row(&mut reader, &mut record)? {
+            Row::Whole => {}
+            Row::Open(why) => return Err(io::Error::other(why)),
+            Row::None => record.clear(),
+        }
         let mut columns: Vec<CsvColumn> = Vec::with_capacity(record.len());
         for cell in &record {
             let name = std::str::from_utf8(cell)
@@ -167,17 +178,19 @@ impl<R: Read> Source for CsvSource<R> {
         // Blank lines before a row count as its first.
         let line = self.reader.position().line();
         let before = self.start + self.reader.position().byte();
-        let more = self
-            .reader
-            .read_byte_record(&mut self.record)
-            .map_err(into_io)?;
-        let bytes = before..self.start + self.reader.position().byte();
-        if !more {
-            batch.end.byte = bytes.end;
-            return Ok(false);
-        }
+        let row = read_row(&mut self.reader, &mut self.record)?;
+        let after = self.reader.position().byte();
+        let bytes = before..self.start + after.min(self.reader.get_ref().length);
         let start = batch.text.len();
-        let json = match self.encode(&mut batch.text) {
+        let encoded = match row {
+            Row::Whole => self.encode(&mut batch.text),
+            Row::Open(why) => Err(why),
+            Row::None => {
+                batch.end.byte = bytes.end;
+                return Ok(false);
+            }
+        };
+        let json = match encoded {
             Ok(()) => Ok(start..batch.text.len()),
             Err(reason) => {
                 batch.text.truncate(start);
@@ -204,23 +217,73 @@ fn into_io(error: csv::Error) -> io::Error {
     }
 }
 
-/// Fails a record without an end, such as one whose quote is never closed.
-struct Bounded<R> {
-    reader: R,
-    /// Bytes that may still be read for this record.
-    left: usize,
+/// What there is where a row is read.
+enum Row {
+    Whole,
+    /// The input ends within a quote: what is wrong.
+    Open(String),
+    None,
 }
 
-impl<R: Read> Read for Bounded<R> {
+fn read_row<R: Read>(
+    reader: &mut csv::Reader<Ended<R>>,
+    record: &mut ByteRecord,
+) -> io::Result<Row> {
+    let line = reader.position().line();
+    match reader.read_byte_record(record) {
+        Ok(true) => {}
+        Ok(false) => return Ok(Row::None),
+        Err(_) if reader.get_ref().is_too_long => {
+            return Err(io::Error::other(format!(
+                "the row that begins in line {line} is longer than {} MiB; is a quote not closed?",
+                TEXT_BYTES_MAX >> 20
+            )));
+        }
+        Err(error) => return Err(into_io(error)),
+    }
+    // The line end before the last byte of `END` may end a row of the input.
+    if reader.position().byte() <= reader.get_ref().length + 1 {
+        return Ok(Row::Whole);
+    }
+    let cell = record.iter().next_back().unwrap_or_default();
+    if record.len() == 1 && cell == &END[1..] {
+        return Ok(Row::None);
+    }
+    let lines = cell.iter().filter(|byte| **byte == b'\n').count() as u64;
+    Ok(Row::Open(format!(
+        "a quote that begins in line {} is not closed",
+        reader.position().line() - lines
+    )))
+}
+
+/// An input and [`END`] after it. Fails a record that is too long, such as one whose quote is
+/// never closed.
+struct Ended<R> {
+    reader: R,
+    /// Bytes of the input that were read.
+    length: u64,
+    /// What is left of [`END`]; the input has ended once it is begun.
+    end: &'static [u8],
+    /// Bytes that may still be read for this record.
+    left: usize,
+    is_too_long: bool,
+}
+
+impl<R: Read> Read for Ended<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buffer)?;
+        let mut read = 0;
+        if self.end.len() == END.len() {
+            read = self.reader.read(buffer)?;
+            self.length += read as u64;
+        }
+        if read == 0 {
+            return self.end.read(buffer);
+        }
         match self.left.checked_sub(read) {
             Some(left) => self.left = left,
             None => {
-                return Err(io::Error::other(format!(
-                    "a row is longer than {} MiB; is a quote not closed?",
-                    TEXT_BYTES_MAX >> 20
-                )));
+                self.is_too_long = true;
+                return Err(io::Error::other("the row is too long"));
             }
         }
         Ok(read)
@@ -299,7 +362,47 @@ mod tests {
     fn a_quote_that_is_never_closed_is_an_error_and_not_endless_memory() {
         let endless = (&b"id\n\""[..]).chain(io::repeat(b'x'));
         let message = documents(endless).unwrap_err().to_string();
-        assert!(message.contains("longer than 17 MiB"), "{message}");
+        let expected = "the row that begins in line 2 is longer than 17 MiB";
+        assert!(message.contains(expected), "{message}");
+    }
+
+    #[test]
+    fn a_quote_that_is_open_at_the_end_makes_its_row_bad() {
+        let open = |line: u64| Err(format!("a quote that begins in line {line} is not closed"));
+        let good = |a: &str, b: &str| Ok(format!(r#"{{"a":"{a}","b":"{b}"}}"#));
+        for (input, expected) in [
+            ("a,b\n1,\"x\n2,y\n3,z\n", vec![(2, open(2))]),
+            (
+                "a,b\n1,2\n\n\"p\nq\",\"x",
+                vec![(2, good("1", "2")), (3, open(5))],
+            ),
+            ("a,b\n1,\"x\"\"", vec![(2, open(2))]),
+            ("a,b\n1,\"x\n", vec![(2, open(2))]),
+            ("a,b\n1,\"", vec![(2, open(2))]),
+            // Closed, and no quotes.
+            ("a,b\n1,\"x\"", vec![(2, good("1", "x"))]),
+            (
+                "a,b\n1,\"x\\n\"\"\"\r\n\n",
+                vec![(2, good("1", r#"x\\n\""#))],
+            ),
+            ("a,b\r1,5\"\r", vec![(2, good("1", "5\\\""))]),
+            ("a,b\n1,x\n\n\n", vec![(2, good("1", "x"))]),
+            ("\n\n", vec![]),
+        ] {
+            let found = documents(input.as_bytes()).unwrap();
+            let lines = |rows: &[(u64, Result<String, String>)]| {
+                let rows = rows.iter().map(|(_, row)| row.clone());
+                rows.collect::<Vec<_>>()
+            };
+            assert_eq!(lines(&found), lines(&expected), "{input:?}");
+        }
+        let header = documents(&b"id,\"a\n1,2\n"[..]).unwrap_err().to_string();
+        assert_eq!(header, open(1).unwrap_err());
+        // A row of the input that looks as the end does.
+        assert_eq!(
+            documents(&b"a\nx"[..]).unwrap(),
+            [(2, Ok(r#"{"a":"x"}"#.to_owned()))]
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Fields that a query names and no document has, and what was perhaps meant.
 
 use quiredb::View;
-use quiredb::query::{Options, Path, Prepared, UnknownFields, field, find};
+use quiredb::operations::FrozenView;
+use quiredb::query::{Hit, Options, Path, Prepared, UnknownFields, field, find};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// Documents that are read for the names of their fields, where no index has them.
@@ -10,21 +12,25 @@ const READ_MAX: u64 = 10_000;
 /// Names that are alike by this much or more, of 1, are suggested.
 const ALIKE_MIN: f64 = 0.75;
 
-/// Why each field that a query names, and no document of a live collection has, is unknown.
+/// Why each field that a query with these hits names, and no document of a collection has, is
+/// unknown.
 ///
 /// # Errors
 /// Of the queries that look for documents.
 pub fn of_view(
     view: &View,
     query: &Prepared,
+    hits: &[Hit],
     key_field: &str,
     options: &Options<'_>,
 ) -> quiredb::Result<Vec<String>> {
+    if let Some(files) = view.frozen() {
+        return of_frozen(files, query, hits);
+    }
     if view.count() == 0 {
         return Ok(Vec::new());
     }
-    let mut paths: Vec<&Path> = Vec::new();
-    query.each_use(&mut |path, _| paths.push(path));
+    let mut paths = used(query);
     paths.extend(query.fields().unwrap_or_default());
     paths.retain(|path| path.as_str() != key_field && path.as_str() != quiredb::ID);
     paths.sort_by_key(|path| path.as_str());
@@ -51,24 +57,79 @@ pub fn of_view(
     let whys = unknown.into_iter().filter_map(|path| {
         match names().any(|name| is_below(name, path.as_str())) && is_printed(path) {
             true => None,
-            false => Some(why(path.as_str(), names(), "no document has the field")),
+            false => Some(why(path.as_str(), names(), "")),
         }
     });
     Ok(whys.collect())
 }
 
-/// Why a field is unknown: it is an object, or `otherwise`, with the name that is most like it.
-pub fn why<'n>(
-    path: &str,
-    names: impl Iterator<Item = &'n str> + Clone,
-    otherwise: &str,
-) -> String {
+/// As [`of_view`], of frozen files. What is printed is looked for in the documents too: they may
+/// have fields that were not frozen.
+///
+/// # Errors
+/// Of damage.
+pub fn of_frozen(
+    frozen: &FrozenView,
+    query: &Prepared,
+    hits: &[Hit],
+) -> quiredb::Result<Vec<String>> {
+    if frozen.count() == 0 {
+        return Ok(Vec::new());
+    }
+    let files = frozen.files();
+    let mut documents_of: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, documents) in files.iter().flat_map(|file| file.fields()) {
+        *documents_of.entry(name).or_default() += u64::from(documents);
+    }
+    let names = || documents_of.keys().copied();
+    let used = used(query);
+    let mut paths = used.clone();
+    paths.extend(query.fields().unwrap_or_default());
+    paths.retain(|path| path.as_str() != quiredb::ID);
+    paths.sort_by_key(|path| path.as_str());
+    paths.dedup();
+    let mut whys = Vec::new();
+    for path in paths {
+        let (name, is_used) = (path.as_str(), used.contains(&path));
+        match documents_of.get(name) {
+            Some(0) => whys.push(format!("no document has a value in the field {name:?}")),
+            Some(_) => {}
+            None if names().any(|one| is_below(one, name)) => {
+                if is_used {
+                    whys.push(why(name, names(), ""));
+                }
+            }
+            None => match frozen.has_field(path, hits)? {
+                Some(true) if is_used => whys.push(format!(
+                    "the field {name:?} was not frozen: it has no values here"
+                )),
+                Some(true) => {}
+                Some(false) => whys.push(why(name, names(), "")),
+                None => whys.push(why(name, names(), ", or it was not frozen")),
+            },
+        }
+    }
+    Ok(whys)
+}
+
+/// The paths that a query is about, but for those that it prints.
+fn used(query: &Prepared) -> Vec<&Path> {
+    let mut paths: Vec<&Path> = Vec::new();
+    query.each_use(&mut |path, _| paths.push(path));
+    paths
+}
+
+/// Why a field is unknown: it is an object, or no document has it, `or` what else may be, with the
+/// name that is most like it.
+fn why<'n>(path: &str, names: impl Iterator<Item = &'n str> + Clone, or: &str) -> String {
     if let Some(name) = names.clone().find(|name| is_below(name, path)) {
         return format!("{path:?} is an object; name a field in it, as {name:?}");
     }
     match nearest(path, names) {
-        Some(name) => format!("{otherwise} {path:?}; did you mean {name:?}?"),
-        None => format!("{otherwise} {path:?}"),
+        Some(name) => {
+            format!("no document has the field {path:?}{or}; did you mean {name:?}?")
+        }
+        None => format!("no document has the field {path:?}{or}"),
     }
 }
 

@@ -69,18 +69,27 @@ impl FileRows {
     }
 }
 
-/// A file from an offset on. A row has no more bytes than may be read for it.
+/// What the csv crate reads after the file: a row of its own, unless a quote is open, which has it
+/// in its cell. The crate itself takes the end of the file for the end of the quote.
+const END: &[u8] = b"\nx";
+
+/// A file from an offset on, and [`END`] after it. A row has no more bytes than may be read for it.
 struct From {
     file: Arc<dyn ReadFile>,
     at: u64,
     length: u64,
     left: u64,
+    /// What is left of [`END`].
+    end: &'static [u8],
 }
 
 impl Read for From {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let rest = self.length.saturating_sub(self.at);
-        if rest > 0 && self.left == 0 {
+        if rest == 0 {
+            return self.end.read(buffer);
+        }
+        if self.left == 0 {
             return Err(io::Error::other("the row is longer than 64 MiB"));
         }
         let count = rest.min(self.left).min(buffer.len() as u64);
@@ -120,12 +129,14 @@ impl CsvRows {
                     at,
                     length,
                     left: ROW_BYTES_MAX,
+                    end: END,
                 })
         };
         let mut reader = from(0);
         let mut record = ByteRecord::new();
-        let read = reader.read_byte_record(&mut record);
-        read.map_err(|error| error.to_string())?;
+        if !read_row(&mut reader, length, &mut record)? {
+            record.clear();
+        }
         let mut names: Vec<Vec<u8>> = Vec::with_capacity(record.len());
         for (number, cell) in record.iter().enumerate() {
             let name = std::str::from_utf8(cell);
@@ -141,7 +152,7 @@ impl CsvRows {
             }
             names.push(json);
         }
-        let start = match offset > reader.position().byte() {
+        let start = match offset > reader.position().byte().min(length) {
             true => offset,
             false => 0,
         };
@@ -157,13 +168,15 @@ impl CsvRows {
     }
 
     fn offset(&self) -> u64 {
-        self.start + self.reader.position().byte()
+        let read = self.start + self.reader.position().byte();
+        read.min(self.reader.get_ref().length)
     }
 
     fn next(&mut self, out: &mut Vec<u8>) -> Result<bool, String> {
-        self.reader.get_mut().left = ROW_BYTES_MAX;
-        let more = self.reader.read_byte_record(&mut self.record);
-        if !more.map_err(|error| error.to_string())? {
+        let from = self.reader.get_mut();
+        from.left = ROW_BYTES_MAX;
+        let length = from.length - self.start;
+        if !read_row(&mut self.reader, length, &mut self.record)? {
             return Ok(false);
         }
         if self.record.len() != self.names.len() {
@@ -188,6 +201,26 @@ impl CsvRows {
         }
         out.push(b'}');
         Ok(true)
+    }
+}
+
+/// Reads the next row of a reader that has `length` bytes of a file; false if there is none.
+fn read_row(
+    reader: &mut csv::Reader<From>,
+    length: u64,
+    record: &mut ByteRecord,
+) -> Result<bool, String> {
+    let more = reader.read_byte_record(record);
+    if !more.map_err(|error| error.to_string())? {
+        return Ok(false);
+    }
+    // The line end before the last byte of `END` may end a row of the file.
+    if reader.position().byte() <= length + 1 {
+        return Ok(true);
+    }
+    match record.len() == 1 && record.get(0) == Some(&END[1..]) {
+        true => Ok(false),
+        false => Err("a quote of this row is not closed".to_owned()),
     }
 }
 

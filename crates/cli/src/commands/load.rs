@@ -118,9 +118,17 @@ impl Load {
             bad_report,
         };
         if let Some(link) = self.place.server(context)? {
-            let collection = self.remote_collection(&link)?;
-            let summary = self.load(context, &collection, loading)?;
-            return report(context, &self.collection, &summary);
+            let (collection, is_new) = self.remote_collection(&link)?;
+            let loaded = self.load(context, &collection, loading);
+            // Another client may be about to write to it: this command drops nothing there.
+            if is_new && has_failed(&loaded) && is_unwritten(&collection) {
+                print_message(format_args!(
+                    "quire: the new collection {0} is empty; `quire drop {1} {0}` removes it",
+                    self.collection,
+                    link.url()
+                ));
+            }
+            return report(context, &self.collection, &loaded?);
         }
         let database = database::open_or_create(context, self.place.path(), self.memory)?;
         let summary = match wide::find(&database, &self.collection)? {
@@ -128,16 +136,32 @@ impl Load {
                 self.check(&wide.settings())?;
                 self.load(context, &wide, loading)?
             }
-            None => {
-                let collection = self.collection(&database)?;
-                self.load(context, &collection, loading)?
-            }
+            None => self.load_plain(context, &database, loading)?,
         };
         let closed = database
             .close()
             .map_err(Error::engine("cannot close the database"));
         let result = report(context, &self.collection, &summary);
         result.and(closed)
+    }
+
+    /// Loads into a plain collection of this command's database. A load that fails before its first
+    /// document leaves no new collection behind: the next one may name another key field.
+    fn load_plain(
+        &self,
+        context: &Context,
+        database: &Database,
+        loading: Loading,
+    ) -> Result<Summary> {
+        let existing = database.collection(&self.collection);
+        let is_new = existing.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let collection = self.collection(database)?;
+        let loaded = self.load(context, &collection, loading);
+        if is_new && has_failed(&loaded) && is_unwritten(&collection) {
+            let dropped = database.drop_collection(&self.collection);
+            dropped.map_err(Error::engine("cannot drop the new collection"))?;
+        }
+        loaded
     }
 
     fn load(
@@ -255,8 +279,8 @@ impl Load {
         Ok(collection)
     }
 
-    /// As [`collection`](Load::collection), of a server.
-    fn remote_collection(&self, link: &Link) -> Result<RemoteCollection> {
+    /// As [`collection`](Load::collection), of a server; and whether it was created.
+    fn remote_collection(&self, link: &Link) -> Result<(RemoteCollection, bool)> {
         if self.memory.is_some() {
             return Err(Error::Usage(
                 "--memory is of this command's own database; that of a server has the --memory of \
@@ -266,6 +290,7 @@ impl Load {
         }
         let name = &self.collection;
         let given = settings::of_new(&self.settings(), self.partitions);
+        let mut is_new = false;
         let opened = match RemoteCollection::open(link, name) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match RemoteCollection::create(link, name, &given) {
@@ -273,7 +298,10 @@ impl Load {
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                         RemoteCollection::open(link, name)
                     }
-                    created => created,
+                    created => {
+                        is_new = true;
+                        created
+                    }
                 }
             }
             opened => opened,
@@ -282,7 +310,7 @@ impl Load {
             "cannot open the collection `{name}`"
         )))?;
         self.check(&collection.settings())?;
-        Ok(collection)
+        Ok((collection, is_new))
     }
 
     /// Whether documents without a key get one.
@@ -329,6 +357,20 @@ impl Load {
             ))),
         }
     }
+}
+
+/// Whether a load has stopped, or met bad documents.
+fn has_failed(loaded: &Result<Summary>) -> bool {
+    match loaded {
+        Ok(summary) => summary.stopped.is_some() || summary.progress.bad > 0,
+        Err(_) => true,
+    }
+}
+
+/// Whether nothing was ever written to a collection, as far as that is known.
+fn is_unwritten(collection: &impl Target) -> bool {
+    let positions = collection.positions();
+    positions.is_ok_and(|positions| positions.iter().all(|position| position.0 == 0))
 }
 
 /// What a load is of, and how it is to go.
@@ -385,6 +427,15 @@ impl<C: Target> Watcher<'_, C> {
                 }
             }
             Event::Opened { input, columns } => {
+                if let [column] = columns
+                    && let Some(delimiter) = delimiter_in(&column.name)
+                {
+                    self.progress.print(format_args!(
+                        "quire: {input} has one column, {:?}: --delimiter {delimiter} reads \
+                         several",
+                        column.name
+                    ));
+                }
                 if let Some(shown) = shown_types(columns) {
                     self.progress
                         .print(format_args!("quire: the columns of {input}: {shown}"));
@@ -413,6 +464,15 @@ impl<C: Target> Watcher<'_, C> {
             ));
         }
     }
+}
+
+/// What a name of a column has that is a delimiter of other tables, as `--delimiter` takes it.
+fn delimiter_in(name: &str) -> Option<&'static str> {
+    let delimiters = [(';', "';'"), ('\t', "tab"), ('|', "'|'")];
+    let mut found = delimiters
+        .into_iter()
+        .filter(|(byte, _)| name.contains(*byte));
+    found.next().map(|(_, shown)| shown)
 }
 
 /// Columns shown in a message.

@@ -274,6 +274,28 @@ fn an_address_of_a_server_is_no_directory() {
         assert!(done.stderr.contains("address of a server"), "{done:?}");
     }
     assert!(!quire.path("http:").exists() && !quire.path("https:").exists());
+    for arguments in [
+        &["load", "localhost:9377", "c", "c.ndjson"][..],
+        &["count", "localhost:9377", "c"],
+        &["collections", "[::1]:9200"],
+        &["query", "localhost:9377", "c"],
+        &["freeze", "localhost:9377", "c", "c.quire"],
+    ] {
+        let hint = format!("write http://{0}, or ./{0} for a directory", arguments[1]);
+        quire.fails(arguments, 2, &[&hint]);
+    }
+    assert!(!quire.path("localhost:9377").exists());
+    quire.ok(&["load", "./localhost:9377", "c", "c.ndjson"]);
+    assert_eq!(quire.ok(&["count", "localhost:9377", "c"]), "1\n");
+}
+
+#[test]
+fn a_conflict_names_the_external_version_where_there_is_one() {
+    let quire = Quire::new();
+    let line = "{\"_key\":\"k\",\"_version\":6,\"a\":1}\n";
+    assert_eq!(quire.pipe(&["load", "db", "c"], line).code, 0);
+    let put = ["put", "db", "c", "k", "{}", "--if-absent"];
+    quire.fails(&put, 1, &["it exists already (external version 6)"]);
 }
 
 #[test]

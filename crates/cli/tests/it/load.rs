@@ -346,7 +346,7 @@ fn each_kind_of_bad_line_has_its_reason() {
         );
         assert!(done.stderr.contains(reason), "{shown}: {}", done.stderr);
     }
-    assert_eq!(quire.ok(&["count", "db", "c"]), "0\n");
+    assert_eq!(quire.ok(&["collections", "db"]), "");
 }
 
 #[test]
@@ -524,6 +524,67 @@ fn csv_rows_are_documents_of_strings() {
             .code,
         1
     );
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_a_bad_row_and_not_the_end_of_the_file() {
+    let quire = Quire::new();
+    quire.file("f.csv", "id,a\n0,ok\n1,\"x\n2,y\n3,z\n");
+    let load = ["load", "db", "t", "f.csv", "--key", "id"];
+    let why = "f.csv:3: a quote that begins in line 3 is not closed";
+    quire.fails(&load, 1, &[why]);
+    let done = quire.run(&[&load[..], &["--on-error", "skip", "--json"]].concat());
+    let summary = lines(&done.stdout).1;
+    assert_eq!(
+        (done.code, &summary["documents"], &summary["skipped"]),
+        (0, &json!(1), &json!(1)),
+        "{done:?}"
+    );
+    let header = ["load", "db", "t", "--format", "csv", "--key", "id"];
+    let done = quire.pipe(&header, "id,\"a\n1,2\n");
+    assert_eq!(done.code, 1, "{done:?}");
+    let why = "standard input: a quote that begins in line 1 is not closed";
+    assert!(done.stderr.contains(why), "{done:?}");
+    // A last row without a line end counts its own bytes alone.
+    let text = "id,a\n5,\"x\"";
+    let summary = lines(
+        &quire
+            .pipe(&[&header[..], &["--json"]].concat(), text)
+            .stdout,
+    )
+    .1;
+    assert_eq!(summary["bytes"], text.len());
+    assert_eq!(quire.ok(&["count", "db", "t"]), "2\n");
+}
+
+#[test]
+fn a_load_that_fails_before_its_first_document_leaves_no_new_collection() {
+    let quire = Quire::new();
+    quire.file("t.csv", "id,a\n1,2\n");
+    let load = ["load", "db", "t", "t.csv"];
+    quire.fails(&load, 1, &["--key id takes it from the field"]);
+    quire.run(&[&load[..], &["--on-error", "skip"]].concat());
+    assert_eq!(quire.ok(&["collections", "db"]), "");
+    quire.ok(&[&load[..], &["--key", "id"]].concat());
+    // One that was there stays, and so does one that has documents.
+    quire.ok(&["create", "db", "made"]);
+    quire.fails(&["load", "db", "made", "t.csv"], 1, &["--key id"]);
+    assert_eq!(quire.ok(&["count", "db", "made"]), "0\n");
+    let done = quire.pipe(&["load", "db", "some"], "{\"_id\":1}\n{}\n");
+    assert_eq!(done.code, 1, "{done:?}");
+    assert_eq!(quire.ok(&["count", "db", "some"]), "1\n");
+}
+
+#[test]
+fn a_table_with_another_delimiter_is_told_of_the_option() {
+    let quire = Quire::new();
+    quire.file("t.csv", "id;zip\n1;01067\n");
+    let hint = "t.csv has one column, \"id;zip\": --delimiter ';' reads several";
+    let load = ["load", "db", "t", "t.csv", "--key", "id"];
+    quire.fails(&load, 1, &[hint]);
+    let done = quire.run(&[&load[..], &["--delimiter", ";"]].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(!done.stderr.contains("--delimiter"), "{done:?}");
 }
 
 #[test]

@@ -333,8 +333,21 @@ fn a_field_without_values_is_said_to_be_one_and_why() {
             "{told:?}"
         );
     };
-    why("a.quire", "price", &["it was not frozen", "\"price\""]);
-    why("c.quire", "prise", &["did you mean \"price\"?"]);
+    why("a.quire", "price", &["the field \"price\" was not frozen"]);
+    let absent = "no document has the field \"prise\"; did you mean \"price\"?";
+    why("c.quire", "prise", &[absent]);
+    why("frozen", "prise", &[absent]);
+    quire.ok(&[
+        "freeze",
+        "db",
+        "c",
+        "bare.quire",
+        "--filter",
+        "mark",
+        "--no-documents",
+    ]);
+    let either = "the field \"marc\", or it was not frozen; did you mean \"mark\"?";
+    why("bare.quire", "marc", &[either]);
     why("a.quire", "nosuch", &["no document has a value", "nosuch"]);
     why("c.quire", "at", &["\"at\" is an object", "\"at.city\""]);
     why("frozen", "at", &["\"at\" is an object", "\"at.city\""]);
@@ -552,6 +565,39 @@ fn documents_are_printed_as_a_table_as_csv_and_as_json() {
 }
 
 #[test]
+fn rows_have_the_columns_of_the_documents_whatever_the_names_of_their_fields() {
+    let quire = Quire::new();
+    quire.ok(&["create", "db", "c"]);
+    let csv = |document: &str| {
+        quire.ok(&["put", "db", "c", "k", document]);
+        quire.ok(&["query", "db", "c", "--format", "csv"])
+    };
+    assert_eq!(csv(r#"{"_version":7,"a":1}"#), "_key,_version,a\nk,7,1\n");
+    assert_eq!(
+        csv(r#"{"_key":"z","_id":"k","a":1}"#),
+        "_key,_id,a\nz,k,1\n"
+    );
+    // The key has a column of its own: `load` reads it as the key.
+    let own = csv(r#"{"_key":"z","a":1}"#);
+    assert_eq!(own, "_id,_key,a\nk,z,1\n");
+    assert_eq!(
+        quire
+            .pipe(&["load", "db", "d", "--format", "csv"], &own)
+            .code,
+        0
+    );
+    assert_eq!(
+        quire.ok(&["get", "db", "d", "k"]),
+        "{\"_id\":\"k\",\"_key\":\"z\",\"a\":1}\n"
+    );
+    assert_eq!(csv("{}"), "_key\nk\n");
+    assert_eq!(
+        quire.ok(&["scan", "db", "c", "--format", "table"]),
+        "_key\nk\n"
+    );
+}
+
+#[test]
 fn a_sample_is_some_of_what_matches_and_a_seed_decides_it() {
     let quire = Quire::new();
     let lines =
@@ -680,6 +726,18 @@ fn a_printed_field_that_no_document_has_is_refused_if_that_is_wanted() {
     assert!(printed.stderr.contains("\"mark\""), "{printed:?}");
     let strict = [&query[..], &["--strict"]].concat();
     quire.fails(&strict, 1, &["\"marc\"", "\"mark\""]);
+    // Of what is frozen too. There documents may have fields that were not frozen.
+    quire.ok(&["freeze", "db", "c", "mark.quire", "--filter", "mark"]);
+    for frozen in ["c.quire", "frozen", "mark.quire"] {
+        let query = |fields| ["query", frozen, "--limit", "1", "--fields", fields];
+        let said = "no document has the field \"marc\"; did you mean \"mark\"?";
+        let told = quire.run(&query("marc,at,sold"));
+        assert_eq!(
+            (told.code, told.stderr.trim()),
+            (0, &*format!("quire: {said}"))
+        );
+        quire.fails(&[&query("marc")[..], &["--strict"]].concat(), 1, &[said]);
+    }
 }
 
 #[test]
@@ -715,7 +773,7 @@ fn long_text_that_nobody_names_is_left_out_of_the_indexes_and_said_to_be() {
         assert_eq!(quire.ok(&arguments), found, "{file}: {condition}");
     }
     let condition = "abstract = 'x'";
-    let words = ["it was not frozen", "\"abstract\""];
+    let words = ["the field \"abstract\" was not frozen"];
     quire.fails(
         &["query", "a.quire", "--where", condition, "--strict"],
         1,

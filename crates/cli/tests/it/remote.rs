@@ -283,6 +283,47 @@ fn a_copy_from_a_server_to_another_is_byte_for_byte_the_same() {
 }
 
 #[test]
+fn what_is_frozen_is_read_on_a_server_as_its_file_is() {
+    let quire = Quire::with_documents(CARS);
+    quire.ok(&["freeze", "db", "c", "f.quire"]);
+    let server = Server::start_of(&quire, "served", &["--frozen", "f=f.quire"]);
+    let url = format!("http://{}", server.address);
+    for arguments in [
+        &["--where", "mark = 'audi'", "--count"][..],
+        &["--all"],
+        &["--all", "--format", "csv"],
+        &["--fields", "_id,mark", "--json", "--limit", "2"],
+        &["--fields", "marc"],
+        &["--fields", "marc", "--strict"],
+        &["--where", "marc = 1", "--strict"],
+    ] {
+        let of_file = quire.run(&[&["query", "f.quire"], arguments].concat());
+        let of_server = quire.run(&[&["query", &url, "f"], arguments].concat());
+        let all = |done: &Done| (done.code, done.stdout.clone(), done.stderr.clone());
+        assert_eq!(all(&of_file), all(&of_server), "{arguments:?}");
+    }
+    for (command, rest) in [
+        ("get", &["a", "42", "d"][..]),
+        ("get", &["a", "--json"]),
+        ("count", &[]),
+    ] {
+        let of_file = quire.ok(&[&[command, "db", "c"], rest].concat());
+        let of_server = quire.ok(&[&[command, &url, "f"], rest].concat());
+        assert_eq!(of_file, of_server, "{command}");
+    }
+    quire.fails(
+        &["get", &url, "f", "absent"],
+        1,
+        &["no document absent in f"],
+    );
+    assert!(quire.ok(&["fields", &url, "f"]).contains("mark"));
+    // Its documents have no order of keys, and nothing is written.
+    quire.fails(&["scan", &url, "f"], 1, &["quire query URL f --all"]);
+    quire.fails(&["put", &url, "f", "k", "{}"], 1, &["is frozen"]);
+    server.stop("TERM");
+}
+
+#[test]
 fn explain_and_timeouts_work_on_a_server() {
     let quire = Quire::with_documents(CARS);
     let server = Server::start_of(&quire, "db", &[]);

@@ -3,7 +3,7 @@
 use super::generate_parts::{cast, filter, measure, order};
 use super::seeded::Seeded;
 use crate::{
-    BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Facet, FacetKind, Metric,
+    BucketKey, BucketOrder, BucketOrderBy, Buckets, CalendarUnit, Cast, Facet, FacetKind, Metric,
     Missing, Quantiles, Rounding, Source, Statistic, TextFilter,
 };
 use quire_model::ordered::Direction;
@@ -32,7 +32,7 @@ pub(super) fn facet(words: &mut Seeded, depth: u64) -> Facet {
                 .one_in(4)
                 .then(|| words.value())
                 .filter(|v| *v != crate::Value::null()),
-            cast: cast(words),
+            cast: facet_cast(words),
         }
         .into(),
         4 => Facet::from(FacetKind::Filters(
@@ -124,7 +124,7 @@ fn source(words: &mut Seeded) -> Source {
             _ => Missing::LeftOut,
         },
         direction: direction(words),
-        cast: cast(words),
+        cast: facet_cast(words),
         ..Source::new(words.path(), key)
     }
 }
@@ -152,4 +152,12 @@ fn rounding(words: &mut Seeded) -> Rounding {
         || unreachable!("UTC is a zone"),
         |rounding| rounding.later_by(0),
     )
+}
+
+/// Facets are no part of a query's text, so they may have a cast that has none.
+fn facet_cast(words: &mut Seeded) -> Option<Cast> {
+    match words.one_in(12) {
+        true => Some(Cast::Flag),
+        false => cast(words),
+    }
 }

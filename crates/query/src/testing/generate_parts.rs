@@ -224,7 +224,6 @@ pub(super) fn cast(words: &mut Seeded) -> Option<Cast> {
         0 => Some(Cast::Number),
         1 => Some(Cast::Text),
         2 => Some(Cast::Boolean),
-        3 => Some(Cast::Flag),
         _ => None,
     }
 }

@@ -44,12 +44,17 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     let held = state.buffers.hold(memory_of(&text), state.memory_timeout);
     let mut held = held.await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let collection = engine.collection(&name)?;
-        let view = collection.view();
-        let view = view.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        let (view, key_field) = match engine.frozen(&name) {
+            Some(frozen) => (frozen.view(), quiredb::ID.to_owned()),
+            None => {
+                let collection = engine.collection(&name)?;
+                let view = collection.view();
+                let view = view.map_err(|error| Failure::engine(&error, Some(&name)))?;
+                (view, collection.settings().key_field.clone())
+            }
+        };
         let views = Arc::new(vec![view.clone()]);
         running.set_views(&views);
-        let key_field = collection.settings().key_field.clone();
         let explains = text.explain || noted.is_some();
         let mut query = query;
         find_objects(&mut query, std::slice::from_ref(&view), stop)?;
@@ -109,10 +114,10 @@ fn execute(
         memory_bytes_max: memory_of(text),
         ..options(&is_over)
     };
-    let unknown = || unknown_fields::of_view(view, query, key_field, &options);
+    let unknown = |hits: &[Hit]| unknown_fields::of_view(view, query, hits, key_field, &options);
     match view.query(query, &options) {
         Err(error @ quiredb::Error::Query(QueryError::UnknownField { .. })) => {
-            let why = unknown().map_err(failed)?;
+            let why = unknown(&[]).map_err(failed)?;
             Err(match why.is_empty() {
                 true => failed(error),
                 false => Failure::illegal_argument(why.join("; ")),
@@ -120,7 +125,7 @@ fn execute(
         }
         Ok(found) => {
             // This may come to no end within the time that the query has.
-            let why = unknown().unwrap_or_default();
+            let why = unknown(&found.hits).unwrap_or_default();
             match options.unknown_fields == UnknownFields::Refuse && !why.is_empty() {
                 true => Err(Failure::illegal_argument(why.join("; "))),
                 false => Ok((found, why)),

@@ -4,12 +4,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::vec;
 
-use quiredb::{Collection, Found, Key, Scan, View, Within, Write};
+use quiredb::{Collection, Found, FrozenCollection, Key, Scan, View, Within, Write};
 use serde::Deserialize;
 
 use super::end::End;
 use super::row::{write_row, write_text};
 use super::stream::{self, Next, PIECE_BYTES, Producer};
+use crate::documents::lookup::get_frozen;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::LARGE_BYTES;
@@ -33,10 +34,20 @@ pub(crate) async fn get(call: Call<SearchState>) -> Outcome<Answer> {
     drop(body);
     let keys = keys.keys.iter().map(|key| parse(key));
     let keys = keys.collect::<Outcome<Vec<Key>>>()?;
+    let keys = keys.into_iter();
+    if let Some(collection) = state.engine.frozen(&name) {
+        let get = GetFrozen {
+            collection,
+            keys,
+            large: None,
+            documents: 0,
+        };
+        return stream::answer(state, get).await;
+    }
     let opened = state.engine.read(move |engine| engine.collection(&name));
     let get = Get {
         collection: opened.await??,
-        keys: keys.into_iter(),
+        keys,
         large: None,
         documents: 0,
     };
@@ -103,6 +114,46 @@ impl Producer for Get {
     }
 }
 
+/// Documents of a frozen collection by key, in the order of the keys.
+struct GetFrozen {
+    collection: FrozenCollection,
+    keys: vec::IntoIter<Key>,
+    /// A document that needs memory of its own.
+    large: Option<Found>,
+    documents: u64,
+}
+
+impl Producer for GetFrozen {
+    fn produce(&mut self, out: &mut Vec<u8>) -> Outcome<Next> {
+        if let Some(found) = self.large.take() {
+            write_row(&found, None, out);
+            self.documents += 1;
+            return Ok(Next::More);
+        }
+        while out.len() < PIECE_BYTES {
+            let Some(key) = self.keys.next() else {
+                End {
+                    documents: self.documents,
+                }
+                .write(out);
+                return Ok(Next::End);
+            };
+            let Some(found) = get_frozen(&self.collection, &key)? else {
+                write_text("absent", &key.to_string(), out);
+                continue;
+            };
+            let bytes = found.document.as_bytes().len() as u64;
+            if bytes > LARGE_BYTES {
+                self.large = Some(found);
+                return Ok(Next::Large(bytes));
+            }
+            write_row(&found, None, out);
+            self.documents += 1;
+        }
+        Ok(Next::More)
+    }
+}
+
 /// `GET /{collection}/_quire/scan`
 pub(crate) async fn scan(call: Call<SearchState>) -> Outcome<Answer> {
     let name = call.collection();
@@ -116,6 +167,12 @@ pub(crate) async fn scan(call: Call<SearchState>) -> Outcome<Answer> {
     );
     let running = Arc::clone(&call.running);
     let work = move |engine: &Engine| {
+        if engine.frozen(&name).is_some() {
+            return Err(Failure::illegal_argument(format!(
+                "{name} is frozen: its documents are not in the order of their keys; `quire query \
+                 URL {name} --all` prints them"
+            )));
+        }
         let collection = engine.collection(&name)?;
         let failed = |error: &_| Failure::engine(error, Some(&name));
         let view = collection.view().map_err(|error| failed(&error))?;

@@ -155,6 +155,12 @@ fn files_that_come_while_it_runs_are_shipped_and_wrong_ones_are_named() {
             "id,a\n1,2\n3\n",
             "x.csv, line at byte 9: the row has 1 cells",
         ),
+        (
+            "x.csv",
+            "id,a\n0,0\n1,\"2\n3,4\n",
+            "x.csv, line at byte 9: a quote of this row is not closed",
+        ),
+        ("x.csv", "id,\"a\n1,2\n", "quote of this row is not closed"),
         ("x.csv", "id,id\n1,2\n", "names the field \"id\" twice"),
         ("x.csv", "a\n1\n", "no field \"id\""),
         ("x.parquet", "PAR1", "x.parquet"),
