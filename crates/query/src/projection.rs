@@ -4,9 +4,9 @@ use crate::Path;
 use quire_model::{ObjectRef, ValueRef};
 
 /// Appends `object` as JSON with the fields at `paths` alone, in the document's order. A field that
-/// is an object is written whole. Of an array on a path, the objects in it are written, each with
-/// the fields that the path names. An object without such fields is left out, except the document
-/// itself.
+/// is an object is written whole. Dots in names are parts of paths: `a` is also about `a.b`. Of an
+/// array on a path, the objects in it are written, each with the fields that the path names. An
+/// object without such fields is left out, except the document itself.
 ///
 /// ```
 /// use quire_model::Document;
@@ -43,7 +43,8 @@ fn write_object(object: ObjectRef<'_>, paths: &[&str], out: &mut Vec<u8>) -> boo
             match path.strip_prefix(name) {
                 Some("") => is_whole = true,
                 Some(rest) => below.extend(rest.strip_prefix('.')),
-                None => {}
+                // Dots in a name are parts of the path: `a` is also about `a.b`.
+                None => is_whole |= is_below(name, path),
             }
         }
         let is_written = match is_whole {
@@ -62,6 +63,12 @@ fn write_object(object: ObjectRef<'_>, paths: &[&str], out: &mut Vec<u8>) -> boo
         out.push(b'}');
     }
     is_written
+}
+
+/// Whether a name is that of a field below a path.
+fn is_below(name: &str, path: &str) -> bool {
+    let rest = name.strip_prefix(path);
+    !path.is_empty() && rest.is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn write_below(value: ValueRef<'_>, paths: &[&str], out: &mut Vec<u8>) -> bool {
@@ -115,6 +122,18 @@ mod tests {
             (&["e", "e.f", "nowhere", "a.b", "l.z"], r#"{"e":{}}"#),
             (&["nowhere"], "{}"),
             (&[], "{}"),
+        ] {
+            assert_eq!(fields(json, paths), right, "{paths:?}");
+        }
+        let json = r#"{"s.name":"web","s.p.q":1,"a.b":{"c":1,"d.e":2},"st":4}"#;
+        for (paths, right) in [
+            (&["s"][..], r#"{"s.name":"web","s.p.q":1}"#),
+            (&["s.p"], r#"{"s.p.q":1}"#),
+            (&["s.p.q", "st"], r#"{"s.p.q":1,"st":4}"#),
+            (&["a"], r#"{"a.b":{"c":1,"d.e":2}}"#),
+            (&["a.b.c"], r#"{"a.b":{"c":1}}"#),
+            (&["a.b.d"], r#"{"a.b":{"d.e":2}}"#),
+            (&["s.name.x", "a.b.c.d", "t"], "{}"),
         ] {
             assert_eq!(fields(json, paths), right, "{paths:?}");
         }

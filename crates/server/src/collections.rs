@@ -8,6 +8,7 @@ pub(crate) mod figures;
 mod flat_settings;
 mod mapping;
 pub(crate) mod mapping_calls;
+mod mapping_check;
 pub(crate) mod on_write;
 pub(crate) mod open_close;
 pub(crate) mod resolve;

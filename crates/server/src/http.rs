@@ -20,3 +20,4 @@ mod pretty;
 pub(crate) mod product;
 pub(crate) mod table;
 pub(crate) mod tables;
+pub(crate) mod unique;

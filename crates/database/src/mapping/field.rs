@@ -138,6 +138,19 @@ impl FieldKind {
         })
     }
 
+    /// The least and the greatest number of a type of numbers.
+    pub fn bounds(self) -> Option<(Value, Value)> {
+        if let Some(most) = self.magnitude_max() {
+            return Some((Value::from(-most), Value::from(most)));
+        }
+        let range = self.whole_numbers()?;
+        let value = |number: i128| match i64::try_from(number) {
+            Ok(number) => Some(Value::from(number)),
+            Err(_) => u64::try_from(number).ok().map(Value::from),
+        };
+        Some((value(*range.start())?, value(*range.end())?))
+    }
+
     /// How far from 0 a number of a type with fractions may be.
     fn magnitude_max(self) -> Option<f64> {
         match self {

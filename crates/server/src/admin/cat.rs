@@ -177,13 +177,11 @@ pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
     let has_time = call.params.flag("ts")?.unwrap_or(true);
     let is_shown = |name: &str| has_time || !matches!(name, "epoch" | "timestamp");
     let format = TableFormat::with(&call.params, HEALTH, is_shown)?;
-    let selection = Selection::about(&call, States::ALL)?;
+    let selection = Selection::watched(&call, States::ALL)?;
     let work = move |engine: &Engine| {
-        let collections = selection.plain(engine)?;
+        let collections = selection.all(engine)?;
         let partitions = collections.iter();
-        let partitions = partitions
-            .map(|one| u64::from(one.settings().partitions))
-            .sum();
+        let partitions = partitions.map(|one| u64::from(one.partitions())).sum();
         let mut row = now(engine);
         row.extend([
             Cell::text("quire"),

@@ -288,7 +288,7 @@ pub(crate) async fn allocation(call: Call<ClusterState>) -> Outcome<Answer> {
     let ip = call.state.listen.ip().to_string();
     let (engine, selection) = (
         call.state.engine.clone(),
-        Selection::about(&call, States::ALL)?,
+        Selection::watched(&call, States::ALL)?,
     );
     let work = move |engine: &Engine| {
         let totals = totals(engine, &selection)?;

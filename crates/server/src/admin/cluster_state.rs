@@ -59,7 +59,10 @@ pub(crate) async fn cluster_state(call: Call<ClusterState>) -> Outcome<Answer> {
         None => States::ALL,
     };
     let node = node(&call.state);
-    let (engine, selection) = (call.state.engine.clone(), Selection::about(&call, states)?);
+    let (engine, selection) = (
+        call.state.engine.clone(),
+        Selection::watched(&call, states)?,
+    );
     let cluster_uuid = uuid(&engine).await?;
     let work = move |engine: &Engine| {
         let shown = state(engine, &selection, node, &cluster_uuid, &wanted, is_flat)?;

@@ -79,7 +79,7 @@ pub(super) fn totals(engine: &Engine, selection: &Selection) -> Outcome<Totals> 
 pub(crate) async fn cluster_stats(call: Call<ClusterState>) -> Outcome<Answer> {
     let (engine, selection) = (
         call.state.engine.clone(),
-        Selection::about(&call, States::ALL)?,
+        Selection::watched(&call, States::ALL)?,
     );
     let (cluster_uuid, compat) = (uuid(&engine).await?, call.state.compat);
     let work = move |engine: &Engine| {

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use quiredb::Collection;
 use serde_json::{Map, Value, json};
 
 use super::cluster::status;
-use crate::collections::selection::Selection;
+use crate::collections::selection::{Searched, Selection};
 use crate::collections::states::States;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -118,7 +117,7 @@ pub(crate) async fn health(call: Call<Engine>) -> Outcome<Answer> {
     let timeout = call.params.text("timeout").map(lease).transpose()?;
     let ends = tokio::time::Instant::now() + timeout.unwrap_or(TIMEOUT);
     loop {
-        let (selection, wanted) = (Selection::about(&call, States::ALL)?, wanted.clone());
+        let (selection, wanted) = (Selection::watched(&call, States::ALL)?, wanted.clone());
         let is_over = tokio::time::Instant::now() >= ends;
         let look = move |engine: &Engine| look(engine, &selection, &wanted, level, is_over);
         if let Some(answer) = call.state.read(look).await?? {
@@ -137,7 +136,7 @@ fn look(
     level: Level,
     is_over: bool,
 ) -> Outcome<Option<Answer>> {
-    let collections = selection.plain(engine)?;
+    let collections = selection.all(engine)?;
     let partitions: u64 = collections.iter().map(partitions).sum();
     let colour = status(engine);
     let is_worse = |worst: usize| COLOURS.iter().position(|one| *one == colour) > Some(worst);
@@ -174,8 +173,8 @@ fn look(
     Ok(Some(Answer::value(status, &shown)))
 }
 
-fn partitions(collection: &Collection) -> u64 {
-    collection.settings().partitions.into()
+fn partitions(collection: &Searched) -> u64 {
+    collection.partitions().into()
 }
 
 /// Partitions that serve, and those in states that they are never in.
@@ -187,7 +186,7 @@ fn add_counts(shown: &mut Value, partitions: u64) {
     shown["unassigned_shards"] = 0.into();
 }
 
-fn describe(collection: &Collection, colour: &str, level: Level) -> Value {
+fn describe(collection: &Searched, colour: &str, level: Level) -> Value {
     let partitions = partitions(collection);
     let mut shown = json!({
         "status": colour,

@@ -48,7 +48,7 @@ pub(crate) async fn stats(call: Call<ClusterState>) -> Outcome<Answer> {
     if !is_named(&call.state, call.path_param("id").unwrap_or("_all")) {
         return Ok(answer(None));
     }
-    let selection = Selection::about(&call, States::ALL)?;
+    let selection = Selection::watched(&call, States::ALL)?;
     let state = call.state;
     let engine = state.engine.clone();
     let work = move |engine: &Engine| {

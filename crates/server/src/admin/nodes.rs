@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::state::ClusterState;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
-use crate::http::failure::Outcome;
+use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 use crate::http::parts::Parts;
 use crate::search::aggregations::KINDS;
@@ -26,6 +26,13 @@ const PARTS: [&str; 11] = [
     "ingest",
     "aggregations",
     "indices",
+];
+
+/// What OpenSearch says of nodes at paths of their own, and Quire does not, with what to use.
+const NOT_SAID: [(&str, &str); 3] = [
+    ("hot_threads", "[/_tasks] has what runs"),
+    ("hotthreads", "[/_tasks] has what runs"),
+    ("usage", "[/_nodes/stats] and [/_stats] count requests"),
 ];
 
 /// What is said of the node in every answer.
@@ -73,6 +80,14 @@ pub(super) fn is_named(state: &ClusterState, names: &str) -> bool {
 /// one of its names is a part.
 fn named(call: &Call<ClusterState>) -> Outcome<(&str, Parts)> {
     let is_part = |name: &str| name == "_all" || PARTS.contains(&name);
+    for segment in [call.path_param("id"), call.path_param("name")] {
+        let unsaid = NOT_SAID.iter().find(|(name, _)| Some(*name) == segment);
+        if let Some((name, instead)) = unsaid {
+            return Err(Failure::illegal_argument(format!(
+                "[{name}] of nodes is not supported: {instead}"
+            )));
+        }
+    }
     match (call.path_param("id"), call.path_param("name")) {
         (None, Some(names)) if !names.split(',').any(is_part) => Ok((names, Parts::all())),
         (nodes, _) => Ok((nodes.unwrap_or("_all"), Parts::of(call, "name", &PARTS)?)),

@@ -60,7 +60,7 @@ pub(crate) async fn reroute(call: Call<ClusterState>) -> Outcome<Answer> {
         )?,
     };
     let (engine, node) = (call.state.engine.clone(), node(&call.state));
-    let selection = Selection::about(&call, States::ALL)?;
+    let selection = Selection::watched(&call, States::ALL)?;
     let cluster_uuid = uuid(&engine).await?;
     let body = call.take_small_body().await?;
     let body = parse(&body.bytes)?;

@@ -159,6 +159,8 @@ pub(crate) enum Use {
     Upkeep,
     /// Settings, mapping or aliases are looked at.
     Look,
+    /// The health and the figures of the server are looked at, which nothing refuses.
+    Watch,
     /// They are changed.
     Change,
     /// Blocks are set and lifted.
@@ -318,6 +320,7 @@ mod tests {
             Use::Write,
             Use::Upkeep,
             Use::Look,
+            Use::Watch,
             Use::Change,
             Use::Configure,
             Use::Drop,

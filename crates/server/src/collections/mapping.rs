@@ -6,7 +6,7 @@
 //! Texts are shown as `date` where queries compare them as dates.
 //! Nulls have no type.
 
-use quiredb::{CollectionFields, FieldKind, FieldStats, FieldType, Mapping};
+use quiredb::{CollectionFields, FieldStats, FieldType, Mapping};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,34 +106,6 @@ fn collect(shown: &Value, prefix: &str, found: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Why documents that are there already contradict a type that is given to their field.
-///
-/// # Errors
-/// The field, as OpenSearch says it.
-pub(super) fn check_types(fields: &CollectionFields, added: &Mapping) -> Result<(), String> {
-    for field in &fields.fields {
-        let Some(kind) = added.kind(&field.path) else {
-            continue;
-        };
-        let contradicts = |one: &FieldType| match one {
-            FieldType::Null => false,
-            FieldType::Boolean => kind.is_number() || kind.is_date(),
-            FieldType::Integer => kind == FieldKind::Boolean,
-            FieldType::Float => kind == FieldKind::Boolean || kind.is_date(),
-            FieldType::String => kind.is_number() || kind == FieldKind::Boolean,
-        };
-        if field.types.iter().any(contradicts)
-            && let Some(now) = type_name(&field.types)
-        {
-            let (path, kind) = (&field.path, kind.name());
-            return Err(format!(
-                "mapper [{path}] cannot be changed from type [{now}] to [{kind}]"
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// What the mapping does not say.
 pub(super) fn details(fields: &CollectionFields) -> Value {
     let of_field = |field: &FieldStats| {
@@ -179,7 +151,8 @@ fn add(mut properties: &mut Map<String, Value>, path: &str, type_name: &str) {
     }
 }
 
-fn type_name(types: &[FieldType]) -> Option<&'static str> {
+/// The type that a field with values of these types is shown with.
+pub(super) fn type_name(types: &[FieldType]) -> Option<&'static str> {
     let mut types = types.iter().filter(|one| **one != FieldType::Null);
     let first = types.next()?;
     let name = |one: &FieldType| match one {

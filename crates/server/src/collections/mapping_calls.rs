@@ -10,7 +10,7 @@ use super::api_settings::Use;
 use super::coerce::Mappings;
 use super::selection::{Searched, Selection};
 use super::states::States;
-use super::{mapping, settings};
+use super::{mapping, mapping_check, settings};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -96,8 +96,7 @@ pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
         for collection in &collections {
             let changed = settings::with_mapping((*collection.settings()).clone(), &added)?;
             let fields = Searched::Plain(collection.clone()).fields(stop)?;
-            let checked = mapping::check_types(&fields, &added);
-            checked.map_err(Failure::illegal_argument)?;
+            mapping_check::check(collection, &fields, &changed.mapping, stop)?;
             changes.push((collection.name(), changed));
         }
         for (name, changed) in changes {

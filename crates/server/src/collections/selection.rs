@@ -47,6 +47,11 @@ impl Selection {
         Selection::for_use(call, Use::Look, states)
     }
 
+    /// As [`about`](Selection::about), for the health and the figures of the server.
+    pub(crate) fn watched<S>(call: &Call<S>, states: States) -> Outcome<Selection> {
+        Selection::for_use(call, Use::Watch, states)
+    }
+
     /// The collections that a request uses in this way.
     pub(crate) fn for_use<S>(call: &Call<S>, what: Use, states: States) -> Outcome<Selection> {
         let ignore_missing = call.params.flag("ignore_unavailable")?.unwrap_or(false);

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -27,7 +28,7 @@ const JSON: &str = "application/json; charset=UTF-8";
 const LINES: &str = "application/x-ndjson";
 
 /// What filtering an answer holds of it: the answer, its tree, and what is shown of it.
-const FILTER_COPIES: usize = 3;
+pub(crate) const FILTER_COPIES: usize = 3;
 
 /// Bytes passed to the connection at a time.
 const PIECE_BYTES: usize = 64 << 10;
@@ -246,18 +247,29 @@ fn response(status: StatusCode, content_type: &'static str, body: Body) -> Respo
 }
 
 fn filtered(json: Vec<u8>, filter: &Fields) -> Outcome<Vec<u8>> {
+    let is_list = json.first() == Some(&b'[');
     // Only objects have fields.
-    if filter.is_all() || json.first() != Some(&b'{') {
+    if filter.is_all() || !is_list && json.first() != Some(&b'{') {
         return Ok(json);
     }
-    let document = Document::from_json(&json).map_err(|error| {
-        Failure::illegal_argument(format!(
-            "parameter [filter_path] can't be applied to this answer: {error}"
-        ))
-    })?;
+    // A document is an object: a list is a field of one.
+    let read = match is_list {
+        true => Document::from_json(&[b"{\"list\":", &json[..], b"}"].concat()),
+        false => Document::from_json(&json),
+    };
+    let document = read.map_err(|error| not_filtered(&error))?;
     let mut out = Vec::with_capacity(json.len());
-    filter.write(ValueRef::Object(document.root()), "", &mut out);
+    let whole = ValueRef::Object(document.root());
+    let shown = if is_list { document.get("list") } else { None };
+    filter.write(shown.unwrap_or(whole), "", &mut out);
     Ok(out)
+}
+
+/// The failure of an answer that can't be filtered.
+pub(crate) fn not_filtered(error: &dyn Display) -> Failure {
+    Failure::illegal_argument(format!(
+        "parameter [filter_path] can't be applied to this answer: {error}"
+    ))
 }
 
 fn formatted(parts: &[Bytes]) -> Bytes {

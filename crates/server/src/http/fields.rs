@@ -3,6 +3,10 @@
 //! A pattern is matched against the dotted path of a field; `*` stands for any characters, dots too
 //! (so `**` means the same). A field is shown if it, or an object or array around it, matches an
 //! include and neither matches an exclude. Fields keep their order and numbers their text.
+//!
+//! As in OpenSearch, dots in the names of a document's fields are parts of the path: `service` is
+//! also about `service.name`. In `filter_path` a name is one part, and a dot of it is written
+//! `\.`, or as it is.
 
 use quiredb::ValueRef;
 
@@ -16,6 +20,8 @@ const PATTERNS_MAX: usize = 256;
 pub(crate) struct Fields {
     includes: Vec<String>,
     excludes: Vec<String>,
+    /// Whether a pattern is about an object that only names with dots in them are parts of.
+    are_names_paths: bool,
 }
 
 impl Fields {
@@ -42,7 +48,12 @@ impl Fields {
             .into_iter()
             .map(|pattern| pattern.trim_start_matches('-'))
             .collect();
-        Fields::new(&includes.join(","), &excludes.join(","))
+        let unescaped = |patterns: Vec<&str>| patterns.join(",").replace("\\.", ".");
+        let fields = Fields::new(&unescaped(includes), &unescaped(excludes))?;
+        Ok(Fields {
+            are_names_paths: false,
+            ..fields
+        })
     }
 
     pub(crate) fn checked(includes: Vec<String>, excludes: Vec<String>) -> Outcome<Fields> {
@@ -51,7 +62,11 @@ impl Fields {
                 "more than {PATTERNS_MAX} patterns of fields; use fewer, with *"
             )));
         }
-        Ok(Fields { includes, excludes })
+        Ok(Fields {
+            includes,
+            excludes,
+            are_names_paths: true,
+        })
     }
 
     /// The fields of documents that are shown, or have a part that is; `None` if patterns say
@@ -73,18 +88,26 @@ impl Fields {
 
     /// Whether the field at `path` is shown, if nothing within it is excluded.
     pub(crate) fn shows(&self, path: &str) -> bool {
-        !matches(&self.excludes, path)
-            && (self.includes.is_empty() || matches(&self.includes, path))
+        !self.are_about(&self.excludes, path)
+            && (self.includes.is_empty() || self.are_about(&self.includes, path))
     }
 
-    /// Appends what is shown of `object`. `path` is where it stands in what the patterns are about,
-    /// "" if it is the whole. False if nothing is shown; then `{}` is appended.
+    /// Whether one of the patterns matches a path, or an object that it is below.
+    fn are_about(&self, patterns: &[String], path: &str) -> bool {
+        let is_below = |one: &String| !one.is_empty() && is_below(one.as_bytes(), path.as_bytes());
+        matches(patterns, path) || (self.are_names_paths && patterns.iter().any(is_below))
+    }
+
+    /// Appends what is shown of an object, or of an array of objects. `path` is where it stands in
+    /// what the patterns are about, "" if it is the whole. False if nothing is shown; then `{}` is
+    /// appended, or `[]`.
     pub(crate) fn write(&self, object: ValueRef<'_>, path: &str, out: &mut Vec<u8>) -> bool {
-        if !path.is_empty() && matches(&self.excludes, path) {
+        if !path.is_empty() && self.are_about(&self.excludes, path) {
             out.extend_from_slice(b"{}");
             return false;
         }
-        let whole = self.includes.is_empty() || (!path.is_empty() && matches(&self.includes, path));
+        let is_included = || !path.is_empty() && self.are_about(&self.includes, path);
+        let whole = self.includes.is_empty() || is_included();
         self.write_value(object, &mut path.to_owned(), whole, out)
     }
 
@@ -107,14 +130,14 @@ impl Fields {
                         path.push('.');
                     }
                     path.push_str(name);
-                    if !matches(&self.excludes, path) {
+                    if !self.are_about(&self.excludes, path) {
                         let before = out.len();
                         if before > first {
                             out.push(b',');
                         }
                         ValueRef::String(name).write_json(out);
                         out.push(b':');
-                        let whole = whole || matches(&self.includes, path);
+                        let whole = whole || self.are_about(&self.includes, path);
                         if !self.write_value(value, path, whole, out) && !whole {
                             out.truncate(before);
                         }
@@ -163,10 +186,21 @@ pub(crate) fn patterns(text: &str) -> Vec<String> {
 /// Whether `pattern` matches `text`; `*` matches any bytes. Takes time up to the product of the
 /// lengths, because a mismatch returns to the last `*` alone.
 pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    glob_of(|at| pattern.get(at), text)
+}
+
+/// Whether a pattern matches what is before a dot of a text. Takes time as [`glob`] does.
+fn is_below(pattern: &[u8], text: &[u8]) -> bool {
+    let after = |at: usize| b".*".get(at.checked_sub(pattern.len())?);
+    glob_of(|at| pattern.get(at).or_else(|| after(at)), text)
+}
+
+/// As [`glob`], of a pattern that has these bytes.
+fn glob_of<'p>(pattern: impl Fn(usize) -> Option<&'p u8>, text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star = None;
     while t < text.len() {
-        match pattern.get(p) {
+        match pattern(p) {
             Some(b'*') => {
                 star = Some((p, t));
                 p += 1;
@@ -185,7 +219,10 @@ pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
             },
         }
     }
-    pattern.iter().skip(p).all(|byte| *byte == b'*')
+    while pattern(p) == Some(&b'*') {
+        p += 1;
+    }
+    pattern(p).is_none()
 }
 
 #[cfg(test)]
@@ -197,7 +234,11 @@ mod tests {
         r#"{"a":{"b":1.50,"c":[{"d":1,"e":2},{"e":3}]},"ab":null,"x":{},"list":[1,2]}"#;
 
     fn shown(fields: &Fields) -> String {
-        let document = Document::from_json(DOCUMENT.as_bytes()).unwrap();
+        shown_of(fields, DOCUMENT)
+    }
+
+    fn shown_of(fields: &Fields, document: &str) -> String {
+        let document = Document::from_json(document.as_bytes()).unwrap();
         let mut out = Vec::new();
         fields.write(ValueRef::Object(document.root()), "", &mut out);
         String::from_utf8(out).unwrap()
@@ -237,6 +278,42 @@ mod tests {
             r#"{"a":{"b":1.50}}"#
         );
         assert!(Fields::new(&"a,".repeat(1000), "").is_err());
+    }
+
+    #[test]
+    fn dots_in_names_are_parts_of_a_path() {
+        let document = r#"{"s.name":"web","s.p.q":1,"a.b":{"c":1,"d.e":2},"t":3,"st":4}"#;
+        let cases = [
+            ("s", "", r#"{"s.name":"web","s.p.q":1}"#),
+            ("s.p", "", r#"{"s.p.q":1}"#),
+            ("s.*", "", r#"{"s.name":"web","s.p.q":1}"#),
+            ("a", "", r#"{"a.b":{"c":1,"d.e":2}}"#),
+            ("a.*", "", r#"{"a.b":{"c":1,"d.e":2}}"#),
+            ("a.b.c", "", r#"{"a.b":{"c":1}}"#),
+            ("a.b.d", "", r#"{"a.b":{"d.e":2}}"#),
+            ("*.d", "", r#"{"a.b":{"d.e":2}}"#),
+            ("", "s,t,st", r#"{"a.b":{"c":1,"d.e":2}}"#),
+            ("", "s.p,a.b.d,t,st", r#"{"s.name":"web","a.b":{"c":1}}"#),
+            ("a", "a.b.d", r#"{"a.b":{"c":1}}"#),
+        ];
+        for (includes, excludes, expected) in cases {
+            let fields = Fields::new(includes, excludes).unwrap();
+            assert_eq!(
+                shown_of(&fields, document),
+                expected,
+                "{includes} / {excludes}"
+            );
+        }
+        // The name of a part of an answer is one part of the path.
+        for (paths, expected) in [
+            ("s,t", r#"{"t":3}"#),
+            (r"s\.name", r#"{"s.name":"web"}"#),
+            ("a*", r#"{"a.b":{"c":1,"d.e":2}}"#),
+            ("-s,-a.b", r#"{"s.name":"web","s.p.q":1,"t":3,"st":4}"#),
+        ] {
+            let fields = Fields::filter_path(paths).unwrap();
+            assert_eq!(shown_of(&fields, document), expected, "{paths}");
+        }
     }
 
     #[test]

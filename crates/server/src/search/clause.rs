@@ -13,12 +13,16 @@ pub(crate) const INDEX: &str = "_index";
 
 /// Names that OpenSearch has for what is not in a document, and that no query here can be about.
 /// `_id` is the key, and can; so can [`INDEX`].
-const METADATA: [&str; 8] = [
+const METADATA: [&str; 12] = [
+    "_doc",
     "_field_names",
     "_ignored",
+    "_nested_path",
     "_primary_term",
     "_routing",
+    "_score",
     "_seq_no",
+    "_shard_doc",
     "_source",
     "_type",
     "_version",

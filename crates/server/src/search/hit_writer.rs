@@ -11,6 +11,7 @@ use super::after::place_text;
 use super::execute::failed;
 use super::filter::INDEX;
 use super::shown_fields::ShownFields;
+use super::sort::SortShown;
 use crate::documents::source::Source;
 use crate::http::answer::write_string;
 use crate::http::failure::Outcome;
@@ -27,8 +28,8 @@ pub(crate) struct HitWriter {
     pub(crate) fields: Arc<ShownFields>,
     pub(crate) with_id: bool,
     pub(crate) orders: Vec<Order>,
-    /// How the dates of each order are shown; those beyond are numbers.
-    pub(crate) sort_formats: Arc<Vec<Option<DateFormat>>>,
+    /// How the values of the orders are shown; dates without a format are numbers.
+    pub(crate) sort_shown: Arc<SortShown>,
     pub(crate) with_version: bool,
     pub(crate) with_seq_no: bool,
     /// What else is shown in some hits.
@@ -72,6 +73,11 @@ impl HitWriter {
         Ok((hits.len(), None))
     }
 
+    /// Whether hits have a score.
+    pub(crate) fn is_scored(&self) -> bool {
+        self.sort_shown.is_scored(&self.orders)
+    }
+
     /// Appends a hit in the collection of this name and of this number among those searched.
     pub(crate) fn write(
         &self,
@@ -93,11 +99,7 @@ impl HitWriter {
             let seq_no = format!(",\"_seq_no\":{},\"_primary_term\":1", found.version);
             out.extend_from_slice(seq_no.as_bytes());
         }
-        let score = if self.orders.is_empty() {
-            "1.0"
-        } else {
-            "null"
-        };
+        let score = if self.is_scored() { "1.0" } else { "null" };
         out.extend_from_slice(format!(",\"_score\":{score}").as_bytes());
         if self.source.shown {
             out.extend_from_slice(b",\"_source\":");
@@ -107,8 +109,14 @@ impl HitWriter {
         if !self.fields.is_empty() {
             self.fields.write(&found.document, out);
         }
+        let mut place = 0;
         for (at, order) in self.orders.iter().enumerate() {
             out.extend_from_slice(if at == 0 { b",\"sort\":[" } else { b"," });
+            while self.sort_shown.is_score(place) {
+                out.extend_from_slice(b"1.0,");
+                place += 1;
+            }
+            place += 1;
             if order.path.as_str() == ID {
                 // As text, as `_id` is elsewhere.
                 let text = match self.by_place && at + 1 == self.orders.len() {
@@ -123,7 +131,7 @@ impl HitWriter {
                 continue;
             }
             let value = order.value_of(&found.document);
-            let format = self.sort_formats.get(at).and_then(Option::as_ref);
+            let format = self.sort_shown.formats.get(at).and_then(Option::as_ref);
             let text = match (&order.by, format) {
                 (OrderedAs::Cast(Cast::Address), _) => value.as_ref().and_then(Cast::address_text),
                 (by, Some(format)) => date_text(by, value.as_ref(), format),
@@ -136,6 +144,10 @@ impl HitWriter {
             }
         }
         if !self.orders.is_empty() {
+            while self.sort_shown.is_score(place) {
+                out.extend_from_slice(b",1.0");
+                place += 1;
+            }
             out.push(b']');
         }
         out.push(b'}');

@@ -91,7 +91,7 @@ impl Search {
             inner: Arc::new(inner),
             ..writer_of(&views, &request)
         };
-        let is_scored = writer.orders.is_empty() && !hits.is_empty();
+        let is_scored = writer.is_scored() && !hits.is_empty();
         let head = head(
             &views,
             (count, is_partial),
@@ -255,7 +255,7 @@ pub(crate) fn writer_of(views: &[View], request: &Request) -> HitWriter {
         fields: Arc::clone(&request.fields),
         with_id: request.with_id,
         orders: request.query.order.clone(),
-        sort_formats: Arc::clone(&request.sort_formats),
+        sort_shown: Arc::clone(&request.sort_shown),
         inner: Arc::default(),
         with_version: request.with_version,
         with_seq_no: request.with_seq_no,
@@ -396,7 +396,7 @@ fn found_of(
             inner: Shown::new(),
         });
     };
-    let values = &read_formatted(values, &query.order, &request.sort_formats)?;
+    let values = &read_formatted(values, &query.order, &request.sort_shown.formats)?;
     let (of_all, of_page) = split(&query);
     let answer = match of_all.count || of_all.is_aggregated() {
         true => run(of_all)?,

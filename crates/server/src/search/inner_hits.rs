@@ -142,7 +142,7 @@ pub(super) fn write(
             fields: Arc::new(ShownFields::default()),
             with_id: true,
             orders: one.orders.clone(),
-            sort_formats: Arc::default(),
+            sort_shown: Arc::default(),
             with_version: one.with_version,
             with_seq_no: one.with_seq_no,
             by_place: false,

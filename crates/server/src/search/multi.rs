@@ -1,6 +1,7 @@
 //! `_msearch`: several searches in one request, each answered or refused on its own.
 
 use bytes::Bytes;
+use quiredb::{Document, ValueRef};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -18,12 +19,14 @@ use crate::audit::AuditedGrant;
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Selection, views};
 use crate::engine::Engine;
-use crate::http::answer::Answer;
+use crate::http::answer::{Answer, FILTER_COPIES, not_filtered};
 use crate::http::body::WHOLE_BYTES_MAX;
 use crate::http::buffers::Held;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::http::fields::Fields;
 use crate::http::params::Params;
+use crate::http::unique;
 use crate::tasks::registry::Running;
 
 /// Searches of one request.
@@ -41,7 +44,7 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
     let (state, grant) = (call.state.clone(), Arc::clone(&call.grant));
     let noted = state.notes_plans.then(|| Arc::clone(&call.running));
     let default = call.path_param("collection").map(str::to_owned);
-    let params = call.params.clone();
+    let (params, filter) = (call.params.clone(), call.format.filter.clone());
     params.only("search_type", &["query_then_fetch"], "it is not supported")?;
     let body = call.take_small_body().await?;
     let searches = searches(&body.bytes)?;
@@ -49,13 +52,11 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
     let engine = state.engine.clone();
     let turn = engine.search_turn().await?;
     let mut held = hold(&state.buffers, state.memory_timeout).await?;
+    let shown = filter.clone();
     let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut out = Vec::new();
         for search in searches {
-            if !out.is_empty() {
-                out.push(b',');
-            }
-            match answer(
+            let answered = answer(
                 (&state, noted.as_ref()),
                 (&mut held, out.capacity()),
                 &grant,
@@ -63,21 +64,28 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
                 default.as_deref(),
                 &params,
                 stop,
-            ) {
-                // The whole answer is too long as soon as one more is.
-                Ok((answer, _)) if out.len() + answer.len() > WHOLE_BYTES_MAX => {
-                    return Err(unsupported(
-                        "the answers of this request are too long together: send fewer searches, \
-                         or set a smaller [size]",
-                    ));
+            );
+            let (answer, mut held_by_answer) = match answered {
+                Ok((mut answer, held)) => {
+                    answer.truncate(answer.len().saturating_sub(1));
+                    answer.extend_from_slice(b",\"status\":200}");
+                    (answer, Some(held))
                 }
-                Ok((answer, _held)) => {
-                    let end = answer.len().saturating_sub(1);
-                    out.extend_from_slice(answer.get(..end).unwrap_or_default());
-                    out.extend_from_slice(b",\"status\":200}");
-                }
-                Err(failure) => out.extend_from_slice(failure.to_json().to_string().as_bytes()),
+                Err(failure) => (failure.to_json().to_string().into_bytes(), None),
+            };
+            let answer = filtered(answer, &filter, held_by_answer.as_mut())?;
+            // The whole answer is too long as soon as one more is.
+            if out.len() + answer.len() > WHOLE_BYTES_MAX {
+                return Err(unsupported(
+                    "the answers of this request are too long together: send fewer searches, or \
+                     set a smaller [size]",
+                ));
             }
+            if !out.is_empty() && !answer.is_empty() {
+                out.push(b',');
+            }
+            out.extend_from_slice(&answer);
+            drop((answer, held_by_answer));
             // The next search may need as much again.
             held.resize(SEARCH_BYTES_MAX + out.capacity())?;
         }
@@ -86,13 +94,39 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
     };
     let (out, held) = engine.search_in(turn, work).await??;
     let took = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let head = format!("{{\"took\":{took},\"responses\":[");
-    let parts = vec![
-        Bytes::from(head),
-        Bytes::from(out),
-        Bytes::from_static(b"]}"),
-    ];
+    let (head, tail) = frame(&shown, took, out.is_empty());
+    let parts = vec![Bytes::from(head), Bytes::from(out), Bytes::from(tail)];
     Ok(Answer::parts(parts, Some(held)))
+}
+
+/// What is before the answers to the searches and after them, as `filter_path` shows it.
+fn frame(filter: &Fields, took: u64, is_empty: bool) -> (String, &'static str) {
+    let mut members = Vec::new();
+    if filter.shows("took") {
+        members.push(format!("\"took\":{took}"));
+    }
+    if is_empty && !filter.is_all() {
+        return (format!("{{{}", members.join(",")), "}");
+    }
+    members.push("\"responses\":[".to_owned());
+    (format!("{{{}", members.join(",")), "]}")
+}
+
+/// What `filter_path` shows of the answer to one search; nothing if it shows none of it. `held` is
+/// the memory of a long answer.
+fn filtered(answer: Vec<u8>, filter: &Fields, held: Option<&mut Held>) -> Outcome<Vec<u8>> {
+    if filter.is_all() {
+        return Ok(answer);
+    }
+    if let Some(held) = held {
+        held.resize(answer.len().saturating_mul(FILTER_COPIES))?;
+    }
+    let document = Document::from_json(&answer).map_err(|error| not_filtered(&error))?;
+    let mut out = Vec::new();
+    match filter.write(ValueRef::Object(document.root()), "responses", &mut out) {
+        true => Ok(out),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// The searches of a body: lines, a header and a body in turn.
@@ -105,8 +139,14 @@ fn searches(body: &[u8]) -> Outcome<Vec<One>> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(Map::new());
         }
-        serde_json::from_slice::<Map<String, Json>>(line)
-            .map_err(|error| Failure::parse(format!("line [{}]: {error}", number + 1)))
+        match unique::from_slice(line) {
+            Ok(Json::Object(read)) => Ok(read),
+            Ok(_) => Err(Failure::parse(format!(
+                "line [{}] is no object",
+                number + 1
+            ))),
+            Err(error) => Err(Failure::parse(format!("line [{}]: {error}", number + 1))),
+        }
     };
     while let Some(header) = lines.next() {
         if body.is_empty() {

@@ -1,7 +1,7 @@
 //! A search or a count, from its body and its parameters.
 
 use quiredb::ID;
-use quiredb::query::{DateFormat, Filter, Query, field, find, find_all};
+use quiredb::query::{Filter, Query, field, find, find_all};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,12 @@ use super::lease::lease;
 use super::limit::limit_to;
 use super::point_id::PointKind;
 use super::shown_fields::ShownFields;
-use super::sort::{ends_in_shard_doc, formatted_orders, orders_of_text};
+use super::sort::{SortShown, ends_in_shard_doc, orders_of_text, shown_orders};
 use crate::collections::coerce::Mappings;
 use crate::documents::source::{Source, SourceBody};
 use crate::http::failure::{Failure, Outcome};
 use crate::http::params::Params;
+use crate::http::unique;
 use crate::tasks::registry::Running;
 
 /// Hits in an answer by default, as in OpenSearch.
@@ -64,8 +65,8 @@ pub(crate) struct Request {
     pub(crate) limits: Limits,
     /// The place in the order after which the page begins.
     pub(crate) search_after: Option<Vec<Json>>,
-    /// How hits show the dates of each order, if it says so.
-    pub(crate) sort_formats: Arc<Vec<Option<DateFormat>>>,
+    /// How hits show what they are sorted by.
+    pub(crate) sort_shown: Arc<SortShown>,
     /// Whether the last order is `_shard_doc`: by key, and documents of one key by collection.
     pub(crate) by_place: bool,
     /// The point in time that is searched, and its new lease.
@@ -142,17 +143,14 @@ impl Request {
             ));
         }
         let ties = point.is_some() || search_after.is_some();
-        let mut sort_formats = Vec::new();
-        query.order = match (params.text("sort"), body.get("sort")) {
+        let (orders, sort_shown) = match (params.text("sort"), body.get("sort")) {
             (Some(sort), _) => orders_of_text(sort, ties)?,
-            (None, Some(Json::Null)) => Vec::new(),
-            (None, Some(sort)) => {
-                let (orders, formats) = formatted_orders(sort, ties)?;
-                sort_formats = formats;
-                orders
-            }
-            (None, None) => Vec::new(),
+            (None, None | Some(Json::Null)) => (Vec::new(), SortShown::default()),
+            (None, Some(sort)) => shown_orders(sort, ties)?,
         };
+        query.order = orders;
+        let search_after = search_after.map(|values| sort_shown.without_scores(values));
+        let search_after = search_after.transpose()?;
         let mut by_place = ends_in_shard_doc(body.get("sort"), params.text("sort"));
         let kind = point.as_ref().map(|(id, _)| PointKind::of(id));
         if kind == Some(PointKind::Elasticsearch) && !by_place && !query.order.is_empty() {
@@ -229,7 +227,7 @@ impl Request {
             with_id,
             limits: limits(&body, params)?,
             search_after,
-            sort_formats: Arc::new(sort_formats),
+            sort_shown: Arc::new(sort_shown),
             by_place,
             point,
             scroll,
@@ -286,9 +284,11 @@ pub(crate) fn parse(body: &[u8]) -> Outcome<Map<String, Json>> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
-    let body: Json =
-        serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
-    object(&body, "body").cloned()
+    match unique::from_slice(body) {
+        Ok(Json::Object(body)) => Ok(body),
+        Ok(other) => object(&other, "body").cloned(),
+        Err(error) => Err(Failure::parse(error.to_string())),
+    }
 }
 
 /// The query of a body, which holds once the texts are checked against the mappings.

@@ -229,7 +229,7 @@ impl Scroll {
                 if places.is_cut && hits.is_empty() {
                     return Ok(Page::Finds);
                 }
-                let mut out = begin(false);
+                let mut out = begin(self.writer.is_scored() && !hits.is_empty());
                 let hits = hits.get(..self.size.min(hits.len())).unwrap_or_default();
                 match self.write_places(hits, &mut out, &mut held, buffers)? {
                     Written::Wants(bytes) => return Ok(Page::Wants(bytes)),

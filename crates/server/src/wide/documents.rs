@@ -115,10 +115,19 @@ fn columns_of(wide: &WideCollection, source: &Source) -> Option<Vec<String>> {
     let settings = wide.settings();
     let key_field = &settings.key_field;
     let is_column = |name: &str| schema.column(name).is_some();
-    // A field that is no column is one of those that are kept undeclared: the row is read whole.
+    let is_below = |column: &str, name: &str| {
+        let rest = column.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    let has_below = |name: &str| {
+        let mut columns = schema.columns().iter();
+        columns.any(|column| is_below(&column.name, name))
+    };
+    // A field that is no column is one of those that are kept undeclared, or columns are below it:
+    // the row is read whole.
     let named = named.filter(|names| {
         let mut names = names.iter();
-        names.all(|name| is_column(name) || **name == **key_field)
+        names.all(|name| (is_column(name) || **name == **key_field) && !has_below(name))
     })?;
     let columns = named.into_iter().filter(|name| is_column(name));
     Some(columns.map(|name| name.to_string()).collect())

@@ -263,6 +263,15 @@ async fn what_is_frozen_is_listed_and_described() {
     ] {
         assert_eq!(site.get(path).await.status, 200, "{path}");
     }
+    let stats = site.get("/_cluster/stats").await.done(200);
+    let partitions = &stats["indices"]["shards"]["total"];
+    let health = site.get("/_cluster/health?level=indices").await.done(200);
+    assert_eq!(&health["active_shards"], partitions);
+    assert_eq!(health["indices"]["old"]["active_shards"], 1);
+    for path in ["/_cat/health?h=shards", "/_cat/allocation?h=shards"] {
+        let text = site.get(path).await.text;
+        assert_eq!(text.trim(), partitions.to_string(), "{path}");
+    }
 }
 
 #[tokio::test]

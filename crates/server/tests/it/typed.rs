@@ -56,6 +56,75 @@ async fn check_pages(site: &Site, sort: Json) {
 }
 
 #[tokio::test]
+async fn a_type_is_compared_with_many_values_of_a_field() {
+    let site = Site::new();
+    for first in (0..60_000).step_by(20_000) {
+        let line = |n: u64| {
+            let half = f64::from(u32::try_from(n % 40_000).unwrap()) + 0.5;
+            // One of many values, in one of many documents.
+            let (late, name) = match n {
+                59_990 => (json!("x"), json!({"first": "b"})),
+                n => (json!(n.to_string()), json!(format!("t{n}"))),
+            };
+            let few = if n == 59_991 {
+                json!(2.5)
+            } else {
+                json!(n % 7)
+            };
+            let document = json!({
+                "half": half, "late": late, "few": few, "name": name, "n": n,
+                "word": format!("t{n}"),
+            });
+            format!("{{\"index\":{{\"_id\":\"{n}\"}}}}\n{document}\n")
+        };
+        let lines: String = (first..first + 20_000).map(line).collect();
+        let done = site.call("POST /t/_bulk?refresh", lines).await.done(200);
+        assert_eq!(done["errors"], false);
+    }
+    let put = async |field: &str, kind: &str| {
+        let body = json!({"properties": {field: {"type": kind}}}).to_string();
+        site.call("PUT /t/_mapping", body).await
+    };
+    for (field, kind, found) in [
+        ("half", "long", ".5]: Value ["),
+        (
+            "late",
+            "long",
+            "the document with id '59990' has [x]: For input string",
+        ),
+        (
+            "few",
+            "byte",
+            "the document with id '59991' has [2.5]: Value [2.5] is not a whole",
+        ),
+        (
+            "name",
+            "keyword",
+            "the document with id '59990' has [{\"first\":\"b\"}]",
+        ),
+        ("word", "binary", "]: the value is not text of base64"),
+        ("n", "short", "is out of range for a short"),
+    ] {
+        let refused = put(field, kind).await;
+        assert_eq!(refused.status, 400, "{field} {kind}: {}", refused.text);
+        let reason = refused.json()["error"]["reason"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(reason.contains(found), "{field} {kind}: {reason}");
+    }
+    for (field, kind) in [
+        ("half", "double"),
+        ("late", "text"),
+        ("few", "float"),
+        ("n", "date"),
+    ] {
+        let added = put(field, kind).await;
+        assert_eq!(added.status, 200, "{field} {kind}: {}", added.text);
+    }
+}
+
+#[tokio::test]
 async fn null_is_sorted_as_a_missing_field() {
     let documents = [
         json!({"n": 2, "k": 1}),

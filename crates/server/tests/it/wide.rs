@@ -34,6 +34,25 @@ async fn source(site: &Site, query: &str) -> Value {
 }
 
 #[tokio::test]
+async fn a_pattern_of_source_is_about_columns_with_dots_below_it() {
+    let site = Site::new();
+    let columns = json!({"s": {"type": "string"}, "s.name": {"type": "string"},
+        "t": {"type": "string"}});
+    let body = json!({"quire": {"wide": {"properties": columns}}}).to_string();
+    site.call("PUT /w", body).await.done(200);
+    let row = json!({"s": "a", "s.name": "b", "t": "c"}).to_string();
+    site.call("PUT /w/_doc/1", row).await.done(201);
+    for (params, expected) in [
+        ("_source_includes=s", json!({"s": "a", "s.name": "b"})),
+        ("_source_includes=s.name", json!({"s.name": "b"})),
+        ("_source_excludes=s", json!({"_id": 1, "t": "c"})),
+    ] {
+        let path = format!("/w/_source/1?{params}");
+        assert_eq!(site.get(&path).await.done(200), expected, "{params}");
+    }
+}
+
+#[tokio::test]
 async fn a_document_is_a_row_and_fields_are_columns() {
     let site = pages().await;
     let whole = source(&site, "").await;
