@@ -18,15 +18,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct View {
     kind: Kind,
-    /// Where queries see the name of the collection, if they do.
-    name: Option<Arc<NameField>>,
-}
-
-/// A field in which queries see the name of the collection.
-#[derive(Debug)]
-struct NameField {
-    field: String,
-    constant: Constant,
+    /// The field in which queries see the name of the collection, if they do.
+    name: Option<Arc<Constant>>,
 }
 
 #[derive(Debug, Clone)]
@@ -121,18 +114,17 @@ impl View {
     /// # Errors
     /// `Invalid` for a name that a field can't have.
     pub fn with_name_in(self, field: &str) -> Result<View> {
-        let constant = Constant::new(field, self.collection_name())?;
-        let field = field.to_string();
+        let name = Constant::new(field, self.collection_name())?;
         Ok(View {
             kind: self.kind,
-            name: Some(Arc::new(NameField { field, constant })),
+            name: Some(Arc::new(name)),
         })
     }
 
     /// The name of the collection as a field of each document, if a query is about that.
     pub fn name_in(&self, query: &Prepared) -> Option<&Constant> {
-        let name = self.name.as_ref()?;
-        query.is_about(&name.field).then_some(&name.constant)
+        let name = self.name.as_deref()?;
+        query.is_about(name.path().as_str()).then_some(name)
     }
 
     /// The files of a frozen collection; none of another.

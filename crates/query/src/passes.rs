@@ -48,7 +48,15 @@ impl Prepared {
         let mut held = Meter::new(options.memory_bytes_max);
         for (place, (name, aggregate)) in self.query.aggregates.iter().enumerate() {
             if is_sliced(&aggregate.what) {
-                let gathered = self.in_passes(place, answer, &mut held, options, execute)?;
+                let gathered = self.in_passes(place, answer, &mut held, options, execute);
+                let gathered = gathered.map_err(|error| match error {
+                    // A pass may hold what the others have left.
+                    Error::TooLarge { what, .. } => Error::TooLarge {
+                        what,
+                        bytes_max: options.memory_bytes_max,
+                    },
+                    other => other,
+                })?;
                 answer.aggregates.insert(place, (name.clone(), gathered));
             }
         }

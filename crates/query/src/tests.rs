@@ -508,3 +508,25 @@ fn a_page_past_the_end_or_of_nothing_is_empty_and_still_counted() {
         }
     }
 }
+
+#[test]
+fn an_error_of_memory_names_the_limit_of_the_query() {
+    let documents = (0..3_000).map(|n| format!(r#"{{"a":"value {n}"}}"#));
+    let shard: ModelShard = documents
+        .map(|json| Document::from_json(json.as_bytes()).unwrap())
+        .collect();
+    let terms = crate::Aggregate::terms("a", 3_000);
+    let query = find_all().limit(0).aggregate("a", terms);
+    let shards = [shard];
+    for memory_bytes_max in [5 * LITTLE, 10 * LITTLE, 20 * LITTLE] {
+        let options = Options {
+            memory_bytes_max,
+            ..Options::default()
+        };
+        let error = answer(&shards, &query, &options).map(drop).unwrap_err();
+        let crate::Error::TooLarge { bytes_max, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(bytes_max, memory_bytes_max);
+    }
+}

@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-/// A running server.
+/// A running server. It is killed when this is dropped.
 pub(crate) struct Server {
-    child: Child,
+    /// None once it was stopped.
+    child: Option<Child>,
     /// `127.0.0.1:PORT`.
     pub(crate) address: String,
 }
@@ -42,6 +43,7 @@ impl Server {
             line.contains("listening") && address.starts_with("127.0.0.1:"),
             "{line}"
         );
+        let child = Some(child);
         Server { child, address }
     }
 
@@ -64,16 +66,26 @@ impl Server {
 
     fn signal(&self, signal: &str) {
         let sent = Command::new("kill")
-            .args(["-s", signal, &self.child.id().to_string()])
+            .args(["-s", signal, &self.child.as_ref().unwrap().id().to_string()])
             .status()
             .unwrap();
         assert!(sent.success());
     }
 
     /// Sends a signal and waits for the end.
-    pub(crate) fn stop(self, signal: &str) -> Done {
+    pub(crate) fn stop(mut self, signal: &str) -> Done {
         self.signal(signal);
-        Done::from(self.child.wait_with_output().unwrap())
+        let child = self.child.take().unwrap();
+        Done::from(child.wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

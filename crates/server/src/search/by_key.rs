@@ -1,8 +1,8 @@
 //! Documents that match, in the order of their keys, from a key on: each page is found where the
 //! one before ended, so all pages together cost one scan, however many there are.
 
-use quiredb::query::Prepared;
-use quiredb::{Found, ID, Key, View};
+use quiredb::query::{Constant, Prepared};
+use quiredb::{Document, Found, ID, Key, View};
 use std::borrow::Cow;
 use std::ops::Bound;
 
@@ -81,21 +81,7 @@ pub(crate) fn page_by_key(
         };
         let found = found.map_err(failed)?;
         page.read = read;
-        let seen = match is_about_id {
-            true => Cow::Owned(
-                found
-                    .clone()
-                    .document_with_key()
-                    .map_err(|error| failed(error.into()))?,
-            ),
-            false => Cow::Borrowed(&found.document),
-        };
-        let seen = match name {
-            Some(name) => Cow::Owned(name.added_to(&seen).map_err(|error| failed(error.into()))?),
-            None => seen,
-        };
-        let is_match = query.accepts(&seen);
-        drop(seen);
+        let is_match = query.accepts(&*seen(&found, is_about_id, name)?);
         if is_match {
             let length = found.document.as_bytes().len();
             // One that does not fit begins the next page.
@@ -108,4 +94,23 @@ pub(crate) fn page_by_key(
     }
     page.is_last = true;
     Ok(page)
+}
+
+/// The document as a query sees it, with its key and the name of its collection if it is about
+/// these.
+fn seen<'f>(
+    found: &'f Found,
+    is_about_id: bool,
+    name: Option<&Constant>,
+) -> Outcome<Cow<'f, Document>> {
+    let mut seen = Cow::Borrowed(&found.document);
+    if is_about_id {
+        let with_key = found.clone().document_with_key();
+        seen = Cow::Owned(with_key.map_err(|error| failed(error.into()))?);
+    }
+    if let Some(name) = name {
+        let with_name = name.added_to(&seen);
+        seen = Cow::Owned(with_name.map_err(|error| failed(error.into()))?);
+    }
+    Ok(seen)
 }

@@ -154,6 +154,11 @@ pub(super) fn values<'a>(
     Ok(all)
 }
 
+/// A whole number, or a text of its digits, as OpenSearch takes it too.
+pub(crate) fn whole_number(value: &Json) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
+
 /// A value to compare with.
 pub(crate) fn scalar(value: &Json, name: &str) -> Outcome<Value> {
     match value {

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 pub(crate) use super::clause::{
     INDEX, WholeTexts, check_field, check_own_field, known, object, only_entry, scalar, text,
-    unsupported, whole_text,
+    unsupported, whole_number, whole_text,
 };
 use super::clause::{Object, known_query, like, on, only_field, values};
 use super::query_string::{query_string, simple_query_string};

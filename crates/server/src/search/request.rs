@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::aggregations::{Aggregation, Reading, adapt, aggregations};
 use super::collapse::Collapse;
 use super::execute::{Limits, SEARCH_BYTES_MAX};
-use super::filter::{WholeTexts, filter_with, known, object, text, unsupported};
+use super::filter::{WholeTexts, filter_with, known, object, text, unsupported, whole_number};
 use super::lease::lease;
 use super::limit::limit_to;
 use super::point_id::PointKind;
@@ -489,8 +489,7 @@ fn number(body: &Map<String, Json>, params: &Params, name: &str, default: u64) -
     }
     match body.get(name) {
         None | Some(Json::Null) => Ok(default),
-        Some(number) => number
-            .as_u64()
+        Some(number) => whole_number(number)
             .ok_or_else(|| unsupported(format!("[{name}] must be a whole number from 0 on"))),
     }
 }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use crate::collections::coerce::Mappings;
 use crate::http::failure::{Failure, Outcome};
-use crate::search::filter::{check_field, known, object, scalar, text, unsupported};
+use crate::search::filter::{check_field, known, object, scalar, text, unsupported, whole_number};
 
 /// What reading needs beside the body.
 pub(crate) struct Reading<'m> {
@@ -88,8 +88,8 @@ impl<'a> Body<'a> {
 
     pub(super) fn number(&self, name: &str) -> Outcome<Option<f64>> {
         let number = |value: &Json| {
-            let number = value.as_f64().filter(|number| number.is_finite());
-            number.ok_or_else(|| {
+            let number = value.as_f64().or_else(|| value.as_str()?.parse().ok());
+            number.filter(|number| number.is_finite()).ok_or_else(|| {
                 Failure::new(
                     StatusCode::BAD_REQUEST,
                     "x_content_parse_exception",
@@ -107,12 +107,14 @@ impl<'a> Body<'a> {
         default: u64,
         within: RangeInclusive<u64>,
     ) -> Outcome<u64> {
-        let given = self.get(name).map_or(Some(default), Json::as_u64);
+        let given = self.get(name).map_or(Some(default), whole_number);
         given
             .filter(|number| within.contains(number))
             .ok_or_else(|| {
                 let (start, end) = (within.start(), within.end());
-                self.refused(&format!("[{name}] must be from {start} to {end}"))
+                self.refused(&format!(
+                    "[{name}] must be a whole number from {start} to {end}"
+                ))
             })
     }
 
