@@ -214,8 +214,8 @@ impl Found {
     ///
     /// # Errors
     /// `TooLarge` if the document would be larger than documents may be.
-    pub fn document_with_key(self) -> Result<Document> {
-        with_key(self.document, &self.key)
+    pub fn document_with_key(&self) -> Result<Document> {
+        with_key(self.document.clone(), &self.key)
     }
 }
 

@@ -42,6 +42,7 @@ mod retention;
 mod run_code;
 mod scan;
 mod scrub;
+mod seen;
 mod settings;
 mod stats;
 mod stored_code;
@@ -82,6 +83,7 @@ pub use query::Page;
 pub use quire_collection::{ID, IndexedFields};
 pub use run_code::{CodeRun, Produced, RunOptions};
 pub use scan::Scan;
+pub use seen::Seen;
 pub use settings::{CollectionSettings, check_name};
 pub use stats::{
     CollectionStats, ColumnMoveStats, DatabaseStats, FilterStats, GroupStats, IndexStats, IoStats,

@@ -11,7 +11,7 @@
 
 use crate::collection::Collection;
 use crate::query_scan::{SCAN_NANOS, check_bytes, scan};
-use crate::view::{PartView, QueriedPart, View};
+use crate::view::{NamedViews, PartView, QueriedPart, View};
 use crate::{Error, Result};
 use quire_collection::{Found, LiveShard, PartitionView, Within};
 use quire_frozen::FrozenFile;
@@ -171,6 +171,8 @@ impl View {
 }
 
 fn answer(views: &[View], query: &Prepared, options: &Options<'_>) -> Result<Answer> {
+    let names = View::names_in(views, query)?;
+    let views = (views, names.as_slice());
     if let Some(answer) = answer_by_indexes(views, query, options)? {
         return Ok(answer);
     }
@@ -240,7 +242,7 @@ impl<'v> Indexed<'v> {
 /// used, or if too many values would be in memory. An index that turns out to be damaged is built
 /// anew in the background.
 fn answer_by_indexes(
-    views: &[View],
+    (views, names): NamedViews<'_>,
     query: &Prepared,
     options: &Options<'_>,
 ) -> Result<Option<Answer>> {
@@ -249,14 +251,14 @@ fn answer_by_indexes(
     }
     if let [view] = views
         && let Some(files) = view.frozen()
-        && view.name_in(query).is_none()
+        && names.is_empty()
     {
         return match files.query(query, options) {
             Err(Error::Query(error)) if is_unsupported(&error) => Ok(None),
             answer => answer.map(Some),
         };
     }
-    let parts = View::parts_for(views, query);
+    let parts = View::parts_for(views, names);
     let mut indexed = Vec::with_capacity(parts.len());
     for part in &parts {
         match Indexed::new(*part, query)? {
@@ -290,7 +292,7 @@ fn answer_by_indexes(
         && let Some(hits) = query.first_hits()
         && (1..=PROBED_DOCUMENTS).contains(&hits)
         && live.iter().map(lookups).max() >= Some(PROBED_LOOKUPS_MIN)
-        && let Some(answer) = scan(views, query, options, PROBED_DOCUMENTS)?
+        && let Some(answer) = scan((views, names), query, options, PROBED_DOCUMENTS)?
     {
         return Ok(Some(answer));
     }
@@ -306,7 +308,7 @@ fn answer_by_indexes(
     }
     let scanned = match documents_max {
         0 => None,
-        _ => scan(views, query, options, documents_max)?,
+        _ => scan((views, names), query, options, documents_max)?,
     };
     let answer = match scanned {
         Some(answer) => return Ok(Some(answer)),

@@ -3,9 +3,9 @@
 //! Threads share the partitions where that is much work, and the answer does not depend on which
 //! documents are read first.
 
-use crate::view::{QueriedPart, View};
+use crate::seen::Seen;
+use crate::view::{NamedViews, QueriedPart, View};
 use crate::{Error, Result};
-use quire_collection::ID;
 use quire_query::{Answer, Hit, Options, Prepared, Scan, Workers};
 
 /// What reading a document among all of them costs, in nanoseconds, about.
@@ -24,12 +24,12 @@ enum End {
 
 /// The answer; `None` if it takes more than `documents_max` documents, and the rest of a batch.
 pub(crate) fn scan(
-    views: &[View],
+    (views, names): NamedViews<'_>,
     query: &Prepared,
     options: &Options<'_>,
     documents_max: u64,
 ) -> Result<Option<Answer>> {
-    let parts = View::parts_for(views, query);
+    let parts = View::parts_for(views, names);
     if let Some(workers) = options.workers
         && documents_max == u64::MAX
         && parts.len() > 1
@@ -124,7 +124,7 @@ fn read(
     left: &mut u64,
     hit: &mut dyn FnMut(Hit) -> Result<()>,
 ) -> Result<End> {
-    let is_about_id = query.is_about(ID);
+    let seen = Seen::new(query, constant.cloned());
     let mut rows = part.rows(query)?;
     while !scan.is_done() {
         match options.check_stop() {
@@ -141,14 +141,7 @@ fn read(
         for (docid, found) in batch {
             *left = left.saturating_sub(1);
             let doc = docid.0;
-            let document = match is_about_id {
-                true => found.document_with_key()?,
-                false => found.document,
-            };
-            let document = match constant {
-                Some(constant) => constant.added_to(&document)?,
-                None => document,
-            };
+            let document = seen.document(&found)?;
             if scan.see(Hit { shard, doc }, &document)? {
                 hit(Hit { shard, doc })?;
             }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct View {
     kind: Kind,
     /// The field in which queries see the name of the collection, if they do.
-    name: Option<Arc<Constant>>,
+    name_field: Option<Arc<str>>,
 }
 
 #[derive(Debug, Clone)]
@@ -59,6 +59,10 @@ pub(crate) enum PartView<'v> {
 /// A partition, and the field that a query sees beside those of its documents.
 pub(crate) type QueriedPart<'v> = (PartView<'v>, Option<&'v Constant>);
 
+/// Views, and the field that a query sees beside those of the documents of each; no fields at all
+/// if it sees none.
+pub(crate) type NamedViews<'v> = (&'v [View], &'v [Option<Constant>]);
+
 impl FrozenCollection {
     /// A view of the files as of the last refresh, which keeps them open.
     pub fn view(&self) -> View {
@@ -71,7 +75,10 @@ impl FrozenCollection {
 
 impl View {
     fn of(kind: Kind) -> View {
-        View { kind, name: None }
+        View {
+            kind,
+            name_field: None,
+        }
     }
 
     pub(crate) fn new(collection: Arc<CollectionState>, partitions: Vec<PartitionView>) -> View {
@@ -103,28 +110,36 @@ impl View {
     /// for name in ["cars", "vans"] {
     ///     let collection = database.create_collection(name, Default::default())?;
     ///     collection.put(&Document::from_json(br#"{"_id":"a"}"#)?)?;
-    ///     views.push(collection.view()?.with_name_in("in")?);
+    ///     views.push(collection.view()?.with_name_in("in"));
     /// }
     /// let vans = find(field("in").eq("vans")).with_count().prepare()?;
     /// let answer = View::query_all(&views, &vans, &Options::default())?;
     /// assert_eq!(answer.count, Some(1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    /// `Invalid` for a name that a field can't have.
-    pub fn with_name_in(self, field: &str) -> Result<View> {
-        let name = Constant::new(field, self.collection_name())?;
-        Ok(View {
-            kind: self.kind,
-            name: Some(Arc::new(name)),
-        })
+    pub fn with_name_in(self, field: &str) -> View {
+        View {
+            name_field: Some(field.into()),
+            ..self
+        }
     }
 
     /// The name of the collection as a field of each document, if a query is about that.
-    pub fn name_in(&self, query: &Prepared) -> Option<&Constant> {
-        let name = self.name.as_deref()?;
-        query.is_about(name.path().as_str()).then_some(name)
+    pub(crate) fn name_in(&self, query: &Prepared) -> Result<Option<Constant>> {
+        let field = self.name_field.as_deref();
+        let field = field.filter(|field| query.is_about(field));
+        let name = field.map(|field| Constant::new(field, self.collection_name()));
+        Ok(name.transpose()?)
+    }
+
+    /// As [`name_in`](View::name_in), of each of some views; none at all if the query is about no
+    /// name.
+    pub(crate) fn names_in(views: &[View], query: &Prepared) -> Result<Vec<Option<Constant>>> {
+        let fields = views.iter().filter_map(|view| view.name_field.as_deref());
+        match fields.clone().any(|field| query.is_about(field)) {
+            true => views.iter().map(|view| view.name_in(query)).collect(),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// The files of a frozen collection; none of another.
@@ -161,14 +176,17 @@ impl View {
     }
 
     /// As [`parts_of`](View::parts_of), each with the field that a query sees beside those of its
-    /// documents, if there is one.
-    pub(crate) fn parts_for<'v>(views: &'v [View], query: &Prepared) -> Vec<QueriedPart<'v>> {
-        let parts = |view: &'v View| {
-            let constant = view.name_in(query);
+    /// documents, if there is one: `names` are those of the views.
+    pub(crate) fn parts_for<'v>(
+        views: &'v [View],
+        names: &'v [Option<Constant>],
+    ) -> Vec<QueriedPart<'v>> {
+        let parts = |(at, view): (usize, &'v View)| {
+            let name = names.get(at).and_then(Option::as_ref);
             let parts = view.parts().into_iter();
-            parts.map(move |part| (part, constant))
+            parts.map(move |part| (part, name))
         };
-        views.iter().flat_map(parts).collect()
+        views.iter().enumerate().flat_map(parts).collect()
     }
 
     /// The partitions of a plain collection.
@@ -321,7 +339,7 @@ impl View {
                     collection: Arc::clone(collection),
                     partitions: vec![partitions[number as usize].clone()],
                 },
-                name: self.name.clone(),
+                name_field: self.name_field.clone(),
             }),
             Kind::Wide(_) | Kind::Frozen { .. } => self.partitions().map(|_| self.clone()),
         }

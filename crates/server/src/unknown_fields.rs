@@ -134,7 +134,7 @@ fn why<'n>(path: &str, names: impl Iterator<Item = &'n str> + Clone, or: &str) -
 }
 
 /// Whether a field is one of the object at a path.
-fn is_below(name: &str, path: &str) -> bool {
+pub(crate) fn is_below(name: &str, path: &str) -> bool {
     let rest = name.strip_prefix(path);
     rest.is_some_and(|rest| rest.starts_with('.'))
 }

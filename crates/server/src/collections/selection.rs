@@ -334,6 +334,17 @@ impl Searched {
         }
     }
 
+    /// The frozen collection of this name, or the plain one, or that of the alias.
+    ///
+    /// # Errors
+    /// As [`Engine::collection`].
+    pub(crate) fn plain_or_frozen(engine: &Engine, name: &str) -> Outcome<Searched> {
+        match engine.frozen(name) {
+            Some(frozen) => Ok(Searched::Frozen(frozen)),
+            None => engine.collection(name).map(Searched::Plain),
+        }
+    }
+
     /// The collection, unless it is a wide or a frozen one.
     pub(crate) fn plain(&self) -> Option<&Collection> {
         match self {
@@ -352,26 +363,29 @@ impl Searched {
 
     /// A view of it as it is now, in which queries see its name.
     pub(crate) fn view(&self) -> Outcome<View> {
-        self.named(match self {
+        Ok(self.bare_view()?.with_name_in(INDEX))
+    }
+
+    /// A view of it as it is now, in which queries see nothing but documents.
+    pub(crate) fn bare_view(&self) -> Outcome<View> {
+        let view = match self {
             Searched::Plain(collection) => collection.view(),
             Searched::Wide(collection) => collection.view(),
             Searched::Frozen(collection) => Ok(collection.view()),
-        })
-    }
-
-    fn named(&self, view: quiredb::Result<View>) -> Outcome<View> {
-        let named = view.and_then(|view| view.with_name_in(INDEX));
-        named.map_err(|error| Failure::engine(&error, Some(self.name())))
+        };
+        view.map_err(|error| Failure::engine(&error, Some(self.name())))
     }
 
     /// A view of its files, once what it has in memory has been written to them: for work that
     /// takes long. Blocks.
     pub(crate) fn flushed_view(&self) -> Outcome<View> {
-        self.named(match self {
+        let view = match self {
             Searched::Plain(collection) => collection.flushed_view(),
             Searched::Wide(collection) => collection.flushed_view(),
             Searched::Frozen(collection) => Ok(collection.view()),
-        })
+        };
+        let view = view.map_err(|error| Failure::engine(&error, Some(self.name())))?;
+        Ok(view.with_name_in(INDEX))
     }
 
     /// How many documents it has.

@@ -1,11 +1,10 @@
 //! A collection, as the command sees it: its settings, its positions, its fields.
 
-use std::ops::ControlFlow;
-
 use axum::http::StatusCode;
 use quiredb::CollectionSettings;
 use serde_json::json;
 
+use crate::collections::selection::Searched;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -15,26 +14,19 @@ use crate::http::failure::{Failure, Outcome};
 pub(crate) async fn describe(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.collection();
     let work = move |engine: &Engine| {
-        let (name, settings, positions) = match engine.frozen(&name) {
-            Some(frozen) => {
-                let settings = CollectionSettings::default().to_json();
-                (name, settings, frozen.view().positions())
-            }
-            None => {
-                let collection = engine.collection(&name)?;
-                let settings = collection.settings().to_json();
-                (
-                    collection.name().to_owned(),
-                    settings,
-                    collection.positions(),
-                )
-            }
+        let one = Searched::plain_or_frozen(engine, &name)?;
+        let (settings, positions) = match one.plain() {
+            Some(collection) => (collection.settings().to_json(), collection.positions()),
+            None => (
+                CollectionSettings::default().to_json(),
+                one.bare_view()?.positions(),
+            ),
         };
         // The settings' own text is an object.
         let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
         let positions: Vec<u64> = positions.iter().map(|position| position.0).collect();
         Ok(Answer::ok(
-            &json!({"name": name, "settings": settings, "positions": positions}),
+            &json!({"name": one.name(), "settings": settings, "positions": positions}),
         ))
     };
     call.state.read(work).await?
@@ -44,11 +36,7 @@ pub(crate) async fn describe(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.collection();
     let work = move |engine: &Engine| {
-        let stats = match engine.frozen(&name) {
-            Some(frozen) => Ok(frozen.stats()),
-            None => engine.collection(&name)?.stats(),
-        };
-        let stats = stats.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        let stats = Searched::plain_or_frozen(engine, &name)?.stats()?;
         let json = serde_json::to_vec(&stats);
         json.map_err(|error| Failure::internal(error.to_string()))
     };
@@ -60,15 +48,7 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn fields(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.collection();
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let mut go_on = |_| match stop() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
-        let found = match engine.frozen(&name) {
-            Some(frozen) => frozen.view().fields(&mut go_on),
-            None => engine.collection(&name)?.fields_with(&mut go_on),
-        };
-        let found = found.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        let found = Searched::plain_or_frozen(engine, &name)?.fields(stop)?;
         let json = serde_json::to_vec(&found);
         json.map_err(|error| Failure::internal(error.to_string()))
     };

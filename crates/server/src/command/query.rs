@@ -13,6 +13,7 @@ use super::end::End;
 use super::query_text::QueryText;
 use super::row::{write_row, write_text};
 use super::stream::{self, Next, PIECE_BYTES, Producer};
+use crate::collections::selection::Searched;
 use crate::documents::lookup::Group;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -44,14 +45,11 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     let held = state.buffers.hold(memory_of(&text), state.memory_timeout);
     let mut held = held.await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let (view, key_field) = match engine.frozen(&name) {
-            Some(frozen) => (frozen.view(), quiredb::ID.to_owned()),
-            None => {
-                let collection = engine.collection(&name)?;
-                let view = collection.view();
-                let view = view.map_err(|error| Failure::engine(&error, Some(&name)))?;
-                (view, collection.settings().key_field.clone())
-            }
+        let one = Searched::plain_or_frozen(engine, &name)?;
+        let view = one.bare_view()?;
+        let key_field = match one.plain() {
+            Some(collection) => collection.settings().key_field.clone(),
+            None => quiredb::ID.to_owned(),
         };
         let views = Arc::new(vec![view.clone()]);
         running.set_views(&views);

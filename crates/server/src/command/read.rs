@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::end::End;
 use super::row::{write_row, write_text};
 use super::stream::{self, Next, PIECE_BYTES, Producer};
-use crate::documents::lookup::get_frozen;
+use crate::documents::lookup::get_frozen_up_to;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::buffers::LARGE_BYTES;
@@ -34,20 +34,14 @@ pub(crate) async fn get(call: Call<SearchState>) -> Outcome<Answer> {
     drop(body);
     let keys = keys.keys.iter().map(|key| parse(key));
     let keys = keys.collect::<Outcome<Vec<Key>>>()?;
-    let keys = keys.into_iter();
-    if let Some(collection) = state.engine.frozen(&name) {
-        let get = GetFrozen {
-            collection,
-            keys,
-            large: None,
-            documents: 0,
-        };
-        return stream::answer(state, get).await;
-    }
-    let opened = state.engine.read(move |engine| engine.collection(&name));
+    let open = move |engine: &Engine| match engine.frozen(&name) {
+        Some(frozen) => Ok(Keyed::Frozen(frozen)),
+        None => engine.collection(&name).map(Keyed::Plain),
+    };
+    let opened = state.engine.read(open);
     let get = Get {
         collection: opened.await??,
-        keys,
+        keys: keys.into_iter(),
         large: None,
         documents: 0,
     };
@@ -59,9 +53,26 @@ fn parse(key: &str) -> Outcome<Key> {
     parsed.map_err(|error| Failure::illegal_argument(format!("the key {key:?}: {error}")))
 }
 
+/// A collection whose documents are read by key.
+enum Keyed {
+    Plain(Collection),
+    Frozen(FrozenCollection),
+}
+
+impl Keyed {
+    /// The document under `key`, unless it is longer than `bytes_max`.
+    fn get_up_to(&self, key: &Key, bytes_max: u64) -> Outcome<Within> {
+        let (found, name) = match self {
+            Keyed::Plain(one) => (one.get_up_to(key, bytes_max), one.name()),
+            Keyed::Frozen(one) => (get_frozen_up_to(one, key, bytes_max), one.name()),
+        };
+        found.map_err(|error| Failure::engine(&error, Some(name)))
+    }
+}
+
 /// Documents by key, in the order of the keys.
 struct Get {
-    collection: Collection,
+    collection: Keyed,
     keys: vec::IntoIter<Key>,
     /// The key of a document that needs memory of its own.
     large: Option<(Key, u64)>,
@@ -70,9 +81,8 @@ struct Get {
 
 impl Producer for Get {
     fn produce(&mut self, out: &mut Vec<u8>) -> Outcome<Next> {
-        let failed = |error| Failure::engine(&error, Some(self.collection.name()));
         if let Some((key, bytes)) = self.large.take() {
-            match self.collection.get_up_to(&key, bytes).map_err(failed)? {
+            match self.collection.get_up_to(&key, bytes)? {
                 Within::Found(found) => {
                     write_row(&found, None, out);
                     self.documents += 1;
@@ -94,11 +104,7 @@ impl Producer for Get {
                 .write(out);
                 return Ok(Next::End);
             };
-            match self
-                .collection
-                .get_up_to(&key, LARGE_BYTES)
-                .map_err(failed)?
-            {
+            match self.collection.get_up_to(&key, LARGE_BYTES)? {
                 Within::Found(found) => {
                     write_row(&found, None, out);
                     self.documents += 1;
@@ -109,46 +115,6 @@ impl Producer for Get {
                     return Ok(Next::Large(bytes));
                 }
             }
-        }
-        Ok(Next::More)
-    }
-}
-
-/// Documents of a frozen collection by key, in the order of the keys.
-struct GetFrozen {
-    collection: FrozenCollection,
-    keys: vec::IntoIter<Key>,
-    /// A document that needs memory of its own.
-    large: Option<Found>,
-    documents: u64,
-}
-
-impl Producer for GetFrozen {
-    fn produce(&mut self, out: &mut Vec<u8>) -> Outcome<Next> {
-        if let Some(found) = self.large.take() {
-            write_row(&found, None, out);
-            self.documents += 1;
-            return Ok(Next::More);
-        }
-        while out.len() < PIECE_BYTES {
-            let Some(key) = self.keys.next() else {
-                End {
-                    documents: self.documents,
-                }
-                .write(out);
-                return Ok(Next::End);
-            };
-            let Some(found) = get_frozen(&self.collection, &key)? else {
-                write_text("absent", &key.to_string(), out);
-                continue;
-            };
-            let bytes = found.document.as_bytes().len() as u64;
-            if bytes > LARGE_BYTES {
-                self.large = Some(found);
-                return Ok(Next::Large(bytes));
-            }
-            write_row(&found, None, out);
-            self.documents += 1;
         }
         Ok(Next::More)
     }

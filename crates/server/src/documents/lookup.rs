@@ -86,6 +86,26 @@ pub(crate) fn get_frozen(collection: &FrozenCollection, key: &Key) -> Outcome<Op
     found.map_err(|error| Failure::engine(&error, Some(collection.name())))
 }
 
+/// As [`get_frozen`], unless the document has more than `bytes_max` bytes.
+///
+/// # Errors
+/// Of damage.
+pub(crate) fn get_frozen_up_to(
+    collection: &FrozenCollection,
+    key: &Key,
+    bytes_max: u64,
+) -> quiredb::Result<Within> {
+    get_counted(collection.usage(), || {
+        let found = collection.view().get(key)?;
+        Ok(found.map_or(Within::Absent, |found| {
+            match found.document.as_bytes().len() as u64 {
+                bytes if bytes > bytes_max => Within::Longer(bytes),
+                _ => Within::Found(found),
+            }
+        }))
+    })
+}
+
 /// A get, which is counted.
 pub(crate) fn counted<T, E>(
     usage: &Usage,

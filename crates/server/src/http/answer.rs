@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fmt::Display;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -174,7 +173,10 @@ impl Answer {
                 if let Some(held) = held.as_mut().filter(|_| !format.filter.is_all()) {
                     held.resize(json.len().saturating_mul(FILTER_COPIES))?;
                 }
-                (vec![Bytes::from(filtered(json, &format.filter)?)], held)
+                (
+                    vec![Bytes::from(filtered(json, &format.filter, "")?.0)],
+                    held,
+                )
             }
             Content::Lines(lines, mut held) => {
                 held.resize(lines.capacity())?;
@@ -246,30 +248,29 @@ fn response(status: StatusCode, content_type: &'static str, body: Body) -> Respo
     response
 }
 
-fn filtered(json: Vec<u8>, filter: &Fields) -> Outcome<Vec<u8>> {
+/// What `filter_path` shows of JSON that stands at `path` in an answer, "" if it is the whole; and
+/// whether that is anything. It holds [`FILTER_COPIES`] of the length.
+pub(crate) fn filtered(json: Vec<u8>, filter: &Fields, path: &str) -> Outcome<(Vec<u8>, bool)> {
     let is_list = json.first() == Some(&b'[');
     // Only objects have fields.
     if filter.is_all() || !is_list && json.first() != Some(&b'{') {
-        return Ok(json);
+        return Ok((json, true));
     }
     // A document is an object: a list is a field of one.
     let read = match is_list {
         true => Document::from_json(&[b"{\"list\":", &json[..], b"}"].concat()),
         false => Document::from_json(&json),
     };
-    let document = read.map_err(|error| not_filtered(&error))?;
+    let document = read.map_err(|error| {
+        Failure::illegal_argument(format!(
+            "parameter [filter_path] can't be applied to this answer: {error}"
+        ))
+    })?;
     let mut out = Vec::with_capacity(json.len());
     let whole = ValueRef::Object(document.root());
-    let shown = if is_list { document.get("list") } else { None };
-    filter.write(shown.unwrap_or(whole), "", &mut out);
-    Ok(out)
-}
-
-/// The failure of an answer that can't be filtered.
-pub(crate) fn not_filtered(error: &dyn Display) -> Failure {
-    Failure::illegal_argument(format!(
-        "parameter [filter_path] can't be applied to this answer: {error}"
-    ))
+    let list = if is_list { document.get("list") } else { None };
+    let is_shown = filter.write(list.unwrap_or(whole), path, &mut out);
+    Ok((out, is_shown))
 }
 
 fn formatted(parts: &[Bytes]) -> Bytes {

@@ -1,9 +1,8 @@
 //! Documents that match, in the order of their keys, from a key on: each page is found where the
 //! one before ended, so all pages together cost one scan, however many there are.
 
-use quiredb::query::{Constant, Prepared};
-use quiredb::{Document, Found, ID, Key, View};
-use std::borrow::Cow;
+use quiredb::query::Prepared;
+use quiredb::{Found, Key, View};
 use std::ops::Bound;
 
 use super::execute::failed;
@@ -59,8 +58,8 @@ pub(crate) fn page_by_key(
         wants: None,
         read: 0,
     };
-    let (mut bytes, is_about_id) = (0, query.is_about(ID));
-    let name = view.name_in(query);
+    let seen = view.seen_by(query).map_err(failed)?;
+    let mut bytes = 0;
     let range = (from, Bound::Unbounded);
     let mut scan = view.scan(range).map_err(failed)?;
     for read in 1_u64.. {
@@ -81,7 +80,7 @@ pub(crate) fn page_by_key(
         };
         let found = found.map_err(failed)?;
         page.read = read;
-        let is_match = query.accepts(&*seen(&found, is_about_id, name)?);
+        let is_match = query.accepts(&*seen.document(&found).map_err(failed)?);
         if is_match {
             let length = found.document.as_bytes().len();
             // One that does not fit begins the next page.
@@ -94,23 +93,4 @@ pub(crate) fn page_by_key(
     }
     page.is_last = true;
     Ok(page)
-}
-
-/// The document as a query sees it, with its key and the name of its collection if it is about
-/// these.
-fn seen<'f>(
-    found: &'f Found,
-    is_about_id: bool,
-    name: Option<&Constant>,
-) -> Outcome<Cow<'f, Document>> {
-    let mut seen = Cow::Borrowed(&found.document);
-    if is_about_id {
-        let with_key = found.clone().document_with_key();
-        seen = Cow::Owned(with_key.map_err(|error| failed(error.into()))?);
-    }
-    if let Some(name) = name {
-        let with_name = name.added_to(&seen);
-        seen = Cow::Owned(with_name.map_err(|error| failed(error.into()))?);
-    }
-    Ok(seen)
 }

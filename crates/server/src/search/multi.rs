@@ -1,7 +1,6 @@
 //! `_msearch`: several searches in one request, each answered or refused on its own.
 
 use bytes::Bytes;
-use quiredb::{Document, ValueRef};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -19,7 +18,7 @@ use crate::audit::AuditedGrant;
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Selection, views};
 use crate::engine::Engine;
-use crate::http::answer::{Answer, FILTER_COPIES, not_filtered};
+use crate::http::answer::{Answer, FILTER_COPIES, filtered};
 use crate::http::body::WHOLE_BYTES_MAX;
 use crate::http::buffers::Held;
 use crate::http::call::Call;
@@ -73,7 +72,10 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
                 }
                 Err(failure) => (failure.to_json().to_string().into_bytes(), None),
             };
-            let answer = filtered(answer, &filter, held_by_answer.as_mut())?;
+            if let Some(held) = held_by_answer.as_mut().filter(|_| !filter.is_all()) {
+                held.resize(answer.len().saturating_mul(FILTER_COPIES))?;
+            }
+            let (answer, is_shown) = filtered(answer, &filter, "responses")?;
             // The whole answer is too long as soon as one more is.
             if out.len() + answer.len() > WHOLE_BYTES_MAX {
                 return Err(unsupported(
@@ -81,10 +83,12 @@ pub(crate) async fn multi(call: Call<SearchState>) -> Outcome<Answer> {
                      set a smaller [size]",
                 ));
             }
-            if !out.is_empty() && !answer.is_empty() {
-                out.push(b',');
+            if is_shown {
+                if !out.is_empty() {
+                    out.push(b',');
+                }
+                out.extend_from_slice(&answer);
             }
-            out.extend_from_slice(&answer);
             drop((answer, held_by_answer));
             // The next search may need as much again.
             held.resize(SEARCH_BYTES_MAX + out.capacity())?;
@@ -110,23 +114,6 @@ fn frame(filter: &Fields, took: u64, is_empty: bool) -> (String, &'static str) {
     }
     members.push("\"responses\":[".to_owned());
     (format!("{{{}", members.join(",")), "]}")
-}
-
-/// What `filter_path` shows of the answer to one search; nothing if it shows none of it. `held` is
-/// the memory of a long answer.
-fn filtered(answer: Vec<u8>, filter: &Fields, held: Option<&mut Held>) -> Outcome<Vec<u8>> {
-    if filter.is_all() {
-        return Ok(answer);
-    }
-    if let Some(held) = held {
-        held.resize(answer.len().saturating_mul(FILTER_COPIES))?;
-    }
-    let document = Document::from_json(&answer).map_err(|error| not_filtered(&error))?;
-    let mut out = Vec::new();
-    match filter.write(ValueRef::Object(document.root()), "responses", &mut out) {
-        true => Ok(out),
-        false => Ok(Vec::new()),
-    }
 }
 
 /// The searches of a body: lines, a header and a body in turn.

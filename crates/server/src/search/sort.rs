@@ -70,15 +70,30 @@ pub(crate) fn shown_orders(sort: &Json, ties: bool) -> Outcome<(Vec<Order>, Sort
         Json::Array(sorts) => sorts.as_slice(),
         one => std::slice::from_ref(one),
     };
+    collect(sorts.iter().map(|sort| {
+        let by = order(sort, ties)?;
+        let format = match by {
+            By::Order(_) => format(sort)?,
+            By::Score | By::Found => None,
+        };
+        Ok((by, format))
+    }))
+}
+
+/// The orders among the parts of a `sort`, each with the format of its dates, and how hits show
+/// their values.
+fn collect(
+    parts: impl Iterator<Item = Outcome<(By, Option<DateFormat>)>>,
+) -> Outcome<(Vec<Order>, SortShown)> {
     let (mut orders, mut shown) = (Vec::new(), SortShown::default());
-    for sort in sorts {
-        match order(sort, ties)? {
-            By::Order(order) => {
+    for part in parts {
+        match part? {
+            (By::Order(order), format) => {
                 orders.push(*order);
-                shown.formats.push(format(sort)?);
+                shown.formats.push(format);
             }
-            By::Score => shown.scores.push(orders.len() + shown.scores.len()),
-            By::Found => {}
+            (By::Score, _) => shown.scores.push(orders.len() + shown.scores.len()),
+            (By::Found, _) => {}
         }
     }
     Ok((orders, shown))
@@ -102,16 +117,10 @@ fn format(sort: &Json) -> Outcome<Option<DateFormat>> {
 
 /// The orders of the parameter `sort`: `FIELD:desc,FIELD`.
 pub(crate) fn orders_of_text(sort: &str, ties: bool) -> Outcome<(Vec<Order>, SortShown)> {
-    let (mut orders, mut shown) = (Vec::new(), SortShown::default());
-    for part in sort.split(',') {
+    collect(sort.split(',').map(|part| {
         let (at, direction) = part.rsplit_once(':').unwrap_or((part, "asc"));
-        match by(at, direction, ties, false)? {
-            By::Order(order) => orders.push(*order),
-            By::Score => shown.scores.push(orders.len() + shown.scores.len()),
-            By::Found => {}
-        }
-    }
-    Ok((orders, shown))
+        Ok((by(at, direction, ties, false)?, None))
+    }))
 }
 
 /// What one part of a `sort` is.

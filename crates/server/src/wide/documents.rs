@@ -11,6 +11,7 @@ use crate::documents::tally::counted;
 use crate::documents::update::Update;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
+use crate::unknown_fields::is_below;
 
 /// Puts a document, under its id, the key in its key field, or a new id. Gives the id.
 pub(crate) fn put(
@@ -115,10 +116,6 @@ fn columns_of(wide: &WideCollection, source: &Source) -> Option<Vec<String>> {
     let settings = wide.settings();
     let key_field = &settings.key_field;
     let is_column = |name: &str| schema.column(name).is_some();
-    let is_below = |column: &str, name: &str| {
-        let rest = column.strip_prefix(name);
-        rest.is_some_and(|rest| rest.starts_with('.'))
-    };
     let has_below = |name: &str| {
         let mut columns = schema.columns().iter();
         columns.any(|column| is_below(&column.name, name))
