@@ -71,6 +71,11 @@ bench-overwrites:
 bench-follow: build
 	cd bench && cargo run --release --locked -- follow --count $(N) --quire $(abspath $(target_dir))/release/quire $(bench_flags)
 
+# A partition of N adverts is split while it is written and read: `make bench-split N=5000000`.
+.PHONY: bench-split
+bench-split:
+	cd bench && cargo run --release --locked -- split --count $(N) $(bench_flags)
+
 # Frozen partitions of N documents: counts by value beside Lucene, SQLite and H2, then car adverts in 1,024 of them beside
 # Lucene: `make bench-snapshot N=1000000`.
 .PHONY: bench-snapshot

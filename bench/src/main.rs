@@ -29,6 +29,7 @@ mod report;
 mod results;
 mod server;
 mod snapshot;
+mod split;
 mod task;
 mod wide;
 
@@ -90,6 +91,8 @@ enum Command {
     SnapshotCars(snapshot::market::Plan),
     /// Build one frozen file of many rows of short fields
     SnapshotFlat(snapshot::flat::Plan),
+    /// Split a partition while it is written and read
+    Split(split::Plan),
     /// Codecs of payloads: bytes against the time of reading one
     SnapshotRows(snapshot::rows::Plan),
     /// Measure Quire in `snapshot-cars` once
@@ -137,6 +140,7 @@ impl Cli {
             Command::Snapshot(plan) => plan.run(&results)?,
             Command::SnapshotCars(plan) => plan.run(&results)?,
             Command::SnapshotCarsTask(task) => task.run()?,
+            Command::Split(plan) => plan.run(&results)?,
             Command::SnapshotFlat(plan) => plan.run()?,
             Command::SnapshotRows(plan) => plan.run()?,
             Command::SnapshotTask(task) => task.run()?,

@@ -158,7 +158,7 @@ fn quire(setup: &Setup) -> Result<Report> {
         let mut execute_set = || -> Result<u64> {
             let mut sum = 0_u64;
             for partition in partitions {
-                let shard = partition.search(&query)?.ok_or("no index")?;
+                let shard = partition.search(&query, None)?.ok_or("no index")?;
                 let docs = shard.matches(&leaf, Found::default())?;
                 let mut left = docs.iter();
                 loop {

@@ -124,7 +124,7 @@ pub(crate) fn refuse_server(path: &Path) -> Result<()> {
         true => Err(Error::Usage(format!(
             "{text} is the address of a server, and this command works on a directory; commands \
              for both are get, put, delete, load, scan, query, tail, count, collections, fields, \
-             stats, create, alter, drop, backup, verify and token"
+             stats, create, alter, split, drop, backup, verify and token"
         ))),
         false => Ok(()),
     }

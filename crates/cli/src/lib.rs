@@ -28,6 +28,7 @@ mod remote;
 mod resume;
 mod rows;
 mod settings;
+mod signals;
 mod size;
 mod source;
 mod table;

@@ -95,16 +95,21 @@ impl Place {
 /// If it has none of this name.
 pub(crate) fn remote_collection(link: &Link, name: &str) -> Result<RemoteCollection> {
     RemoteCollection::open(link, name).map_err(|source| match source.kind() {
-        ErrorKind::NotFound => Error::Failed(format!(
-            "no collection `{name}` in {}; `quire collections {}` lists them",
-            link.url(),
-            link.url()
-        )),
+        ErrorKind::NotFound => no_collection(link, name),
         _ => Error::Engine {
             context: format!("cannot open the collection `{name}`"),
             source,
         },
     })
+}
+
+/// The error of a name that no collection of a server has.
+pub(crate) fn no_collection(link: &Link, name: &str) -> Error {
+    Error::Failed(format!(
+        "no collection `{name}` in {}; `quire collections {}` lists them",
+        link.url(),
+        link.url()
+    ))
 }
 
 /// The document of a line, if it is one of a document.

@@ -28,6 +28,11 @@ impl Progress {
         Progress::styled(ProgressBar::new(total), template)
     }
 
+    /// A bar over work in stages: what is done of each is in the message.
+    pub(crate) fn stages() -> Progress {
+        Progress::styled(ProgressBar::new(0), "{wide_bar} {percent}%  {msg}")
+    }
+
     fn styled(bar: ProgressBar, template: &str) -> Progress {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -44,9 +49,9 @@ impl Progress {
         }
     }
 
-    /// Sets the total bytes, if they are known only later.
-    pub(crate) fn total(&self, bytes: u64) {
-        self.0.set_length(bytes);
+    /// Sets the total, if it is known only later.
+    pub(crate) fn total(&self, total: u64) {
+        self.0.set_length(total);
     }
 
     /// Prints a message above the bar.

@@ -384,7 +384,7 @@ impl Target for RemoteCollection {
         1
     }
 
-    fn writer_of(&self, _: &Key) -> u32 {
+    fn writer_of(&self, _: &Key, _: u32) -> u32 {
         0
     }
 

@@ -8,6 +8,7 @@
 use crate::files;
 use crate::input::InputArgument;
 use quire_pipeline::{MadeKeys, Progress, SourcePosition, Target};
+use quire_server::expand_cursor;
 use quiredb::{Env, Position};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -118,9 +119,10 @@ impl Resume {
         }
         let now = collection.positions().map_err(|error| error.to_string())?;
         let had = saved.positions.iter().map(|position| Position(*position));
-        if !saved.positions.is_empty()
-            && (saved.positions.len() != now.len() || had.zip(&now).any(|(had, now)| had > *now))
-        {
+        // The collection may have been split since.
+        let had = expand_cursor(&had.collect::<Vec<_>>(), now.len());
+        let is_behind = had.is_some_and(|had| had.iter().zip(&now).all(|(had, now)| had <= now));
+        if !saved.positions.is_empty() && !is_behind {
             return refuse("is of a load into a collection that has been created again since");
         }
         let before = (saved.documents, saved.bytes);

@@ -130,6 +130,10 @@ fn check_batch(
     let mut records = Vec::with_capacity(batch.len());
     for (position, bytes) in batch {
         match Record::decode(bytes) {
+            Ok(record) if record.kind == Kind::Foreign => {
+                totals.records += 1;
+                totals.dead_bytes += bytes.len() as u64;
+            }
             Ok(record) => records.push((*position, record, bytes)),
             Err(what) => problem(*position, what),
         }

@@ -25,6 +25,7 @@ mod scan;
 mod search;
 mod search_check;
 mod searching;
+mod splitting;
 mod triggers;
 mod types;
 mod view;

@@ -3,12 +3,13 @@
 
 use crate::documents::{Documents, KEYS, ROWS, Totals};
 use crate::lookup::{AsOf, DocumentLookup};
-use crate::record::Record;
+use crate::record::{Kind, Record};
 use crate::search::{SearchIndex, SearchState, SearchTree};
 use crate::write::{Decider, GROUP_BYTES, Writer, key_of};
 use crate::{
     Change, Error, Found, IndexSettings, PartitionView, Result, Triggers, Within, Write, Written,
 };
+use bytes::Bytes;
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
 use quire_seeded::{Bug, seeded};
@@ -269,27 +270,7 @@ impl Partition {
     pub fn tail(&self, seen: Position) -> Result<impl Iterator<Item = Result<Change>> + use<>> {
         let partition = self.number;
         let records = self.store.tail(seen)?;
-        Ok(records.map(move |item| {
-            let (version, bytes) = item?;
-            let record = Record::decode(&bytes).map_err(|what| Error::Corrupt {
-                partition,
-                position: version,
-                what,
-            })?;
-            let document = match record.document {
-                [] => None,
-                _ => Some(Document::from_stored(record.document_bytes(&bytes))?),
-            };
-            Ok(Change {
-                version,
-                partition,
-                time_micros: record.time_micros,
-                external: record.external,
-                expires_micros: record.expires,
-                key: key_of(&record)?,
-                document,
-            })
-        }))
+        Ok(records.filter_map(move |item| change_of(partition, item).transpose()))
     }
 
     /// Its store, for backups and followers.
@@ -354,4 +335,33 @@ impl Partition {
     pub fn stats(&self) -> StoreStats {
         self.store.stats()
     }
+}
+
+/// The change that a record of the log is; `None` if another partition has it.
+fn change_of(
+    partition: u32,
+    item: quire_store::Result<(Position, Bytes)>,
+) -> Result<Option<Change>> {
+    let (version, bytes) = item?;
+    let record = Record::decode(&bytes).map_err(|what| Error::Corrupt {
+        partition,
+        position: version,
+        what,
+    })?;
+    if record.kind == Kind::Foreign {
+        return Ok(None);
+    }
+    let document = match record.document {
+        [] => None,
+        _ => Some(Document::from_stored(record.document_bytes(&bytes))?),
+    };
+    Ok(Some(Change {
+        version,
+        partition,
+        time_micros: record.time_micros,
+        external: record.external,
+        expires_micros: record.expires,
+        key: key_of(&record)?,
+        document,
+    }))
 }

@@ -10,13 +10,15 @@
 //! 4. A delete that created its document is the deletion of none: it keeps an external version.
 //! 5. A record says when the document that it supersedes would have expired, so that applying it
 //!    removes that time from the tree of expiries.
+//! 6. A record of another partition holds a position and changes nothing: the partition that it was
+//!    split from had a record of a document there that the other one has now. Nothing needs it.
 //!
 //! # Layout (little-endian)
 //! ```text
 //! 0      1       2               10      14           16
 //! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | external | expiry |
 //! | key | document |
-//!   kind: 1 put, 2 patch, 3 delete
+//!   kind: 1 put, 2 patch, 3 delete, 4 of another partition: no flags, no key, no document
 //!   flags: bit 0 the document was created by this record; bit 1 there is a superseded record;
 //!   bit 2 there is an external version; bit 3 the document expires; bit 4 the one that it
 //!   supersedes would have, only with bit 1
@@ -48,6 +50,8 @@ pub(crate) enum Kind {
     Put = 1,
     Patch = 2,
     Delete = 3,
+    /// Another partition has what was done at this position.
+    Foreign = 4,
 }
 
 /// A document's record: where it is, and how long.
@@ -144,6 +148,21 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// The record that holds the position of one that another partition has.
+    pub(crate) fn foreign(time_micros: i64) -> Record<'a> {
+        Record {
+            kind: Kind::Foreign,
+            created: false,
+            time_micros,
+            docid: DocId(0),
+            superseded: None,
+            external: None,
+            expires: None,
+            key: &[],
+            document: &[],
+        }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (external, superseded) = (self.external, self.superseded);
         let ended = superseded.and_then(|row| row.expires);
@@ -206,6 +225,7 @@ impl<'a> Record<'a> {
             1 => Kind::Put,
             2 => Kind::Patch,
             3 => Kind::Delete,
+            4 => Kind::Foreign,
             other => return Err(format!("unknown kind of record {other}")),
         };
         let unknown = flags & !(CREATED | SUPERSEDES | EXTERNAL | EXPIRES | SUPERSEDES_EXPIRING);
@@ -236,6 +256,17 @@ impl<'a> Record<'a> {
             ..row
         });
         let (key, document) = rest.split_at_checked(key_bytes).ok_or_else(short)?;
+        if kind == Kind::Foreign {
+            if flags != 0 || !key.is_empty() || !document.is_empty() {
+                return Err("a record of another partition that says more".into());
+            }
+            let docid = DocId(u32::from_le_bytes([d0, d1, d2, d3]));
+            let time_micros = i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
+            return Ok(Record {
+                docid,
+                ..Record::foreign(time_micros)
+            });
+        }
         if key.is_empty() || (kind == Kind::Delete) != document.is_empty() {
             return Err("a record without its key or its document".into());
         }
@@ -322,6 +353,9 @@ mod tests {
             ..record
         };
         assert_eq!(Record::decode(&delete.encode()), Ok(delete));
+        let foreign = Record::foreign(7);
+        assert_eq!(Record::decode(&foreign.encode()), Ok(foreign));
+        assert!(Record::decode(&[foreign.encode(), vec![1]].concat()).is_err());
     }
 
     #[test]

@@ -69,34 +69,40 @@ impl Iterator for Salvage {
     type Item = Result<Salvaged>;
 
     fn next(&mut self) -> Option<Result<Salvaged>> {
-        Some(match self.store.next()? {
-            Ok(quire_store::Salvaged::Read(bytes)) => Ok(Salvaged::Read(bytes)),
-            Ok(quire_store::Salvaged::Damage(damage)) => Ok(Salvaged::Damage(damage)),
-            Ok(quire_store::Salvaged::Part(first, last)) => Ok(Salvaged::Part(first, last)),
-            Ok(quire_store::Salvaged::Record(position, bytes)) => Ok(match write_of(&bytes) {
-                Ok(write) => Salvaged::Write(position, write),
-                Err(what) => Salvaged::Senseless(position, what),
-            }),
-            Err(error) => Err(error.into()),
-        })
+        loop {
+            return Some(match self.store.next()? {
+                Ok(quire_store::Salvaged::Read(bytes)) => Ok(Salvaged::Read(bytes)),
+                Ok(quire_store::Salvaged::Damage(damage)) => Ok(Salvaged::Damage(damage)),
+                Ok(quire_store::Salvaged::Part(first, last)) => Ok(Salvaged::Part(first, last)),
+                Ok(quire_store::Salvaged::Record(position, bytes)) => Ok(match write_of(&bytes) {
+                    Ok(Some(write)) => Salvaged::Write(position, write),
+                    Ok(None) => continue,
+                    Err(what) => Salvaged::Senseless(position, what),
+                }),
+                Err(error) => Err(error.into()),
+            });
+        }
     }
 }
 
-/// The write that makes the change of a record.
-fn write_of(bytes: &Bytes) -> std::result::Result<Write, String> {
+/// The write that makes the change of a record; `None` if another partition has it.
+fn write_of(bytes: &Bytes) -> std::result::Result<Option<Write>, String> {
     let record = Record::decode(bytes)?;
+    if record.kind == Kind::Foreign {
+        return Ok(None);
+    }
     let key = key_of(&record).map_err(|error| error.to_string())?;
     let condition = record.external.map(Condition::ExternalOrEqual);
     let condition = condition.unwrap_or_default();
     if record.kind == Kind::Delete {
         let write = Write::delete(key);
-        return Ok(Write { condition, ..write });
+        return Ok(Some(Write { condition, ..write }));
     }
     let document = Document::from_bytes(record.document_bytes(bytes));
     let document = document.map_err(|error| format!("document {key}: {error}"))?;
     let write =
         Write::put(key, document).expiring(record.expires.map_or_else(Expiry::default, Expiry::At));
-    Ok(Write { condition, ..write })
+    Ok(Some(Write { condition, ..write }))
 }
 
 /// Which documents there were at one position, and the version of each.

@@ -199,6 +199,7 @@ impl PartitionView {
             let (position, bytes) = item?;
             let record = self.record(position, &bytes)?;
             let document = match record.kind {
+                Kind::Foreign => continue,
                 Kind::Delete => None,
                 Kind::Put | Kind::Patch => Some(document(&record, &bytes, known.with_keys)?),
             };

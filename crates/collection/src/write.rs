@@ -90,6 +90,42 @@ impl<'w, 'a, 'b> Decider<'w, 'a, 'b> {
         results
     }
 
+    /// Does what a record of the partition that this one is split from says, whatever its version
+    /// there: this one's documents have other numbers.
+    pub(crate) fn adopt(&mut self, record: &Record<'w>) -> Result<()> {
+        self.time_micros = record.time_micros;
+        let attributes = Attributes {
+            external: record.external,
+            expires: record.expires,
+        };
+        let old = match self.newest(record.key)? {
+            State::Present { docid, row } => Some((docid, self.row(docid, row)?)),
+            State::Absent { .. } | State::Expired { .. } => None,
+        };
+        let docid = match old {
+            Some((docid, _)) => docid,
+            None => self.new_docid()?,
+        };
+        let old = old.map(|(_, row)| row);
+        let (key, document) = (record.key, record.document);
+        let row = self.append(record.kind, old, docid, key, document, attributes);
+        self.created += u32::from(old.is_none());
+        let external = record.external;
+        match record.kind {
+            Kind::Delete => drop(self.written.insert(key, State::Absent { external })),
+            _ => self.remember(key, docid, row),
+        }
+        Ok(())
+    }
+
+    /// Holds the positions up to `end`, which does not count: others have the records there.
+    pub(crate) fn hold_positions(&mut self, end: Position, time_micros: i64) {
+        while self.transaction.next_position() < end && !seeded(Bug::SplitPositionNotHeld) {
+            self.transaction
+                .append(Record::foreign(time_micros).encode());
+        }
+    }
+
     fn one(&mut self, write: &'w Write) -> Result<Written> {
         let encoded = write.key.encoded();
         let state = self.state(encoded)?;

@@ -2,6 +2,7 @@
 
 use crate::collection::Collection;
 use crate::collection_state::CollectionState;
+use crate::layout::Layout;
 use crate::settings::CollectionSettings;
 use crate::{Error, Result};
 use quire_collection::{Triggers, Write, Written};
@@ -138,29 +139,6 @@ impl Batch<'_> {
     pub fn write(self) -> Vec<Result<Written>> {
         let durability = self.durability_or_default();
         let rules = self.rules();
-        let mut results: Vec<Option<Result<Written>>> = Vec::new();
-        results.resize_with(self.writes.len(), || None);
-        let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
-        for (index, write) in self.writes.into_iter().enumerate() {
-            if let Some(rules) = &rules
-                && let Err(error) = rules.check_write(&write)
-            {
-                results[index] = Some(Err(error));
-                continue;
-            }
-            let (indices, writes) = by_partition
-                .entry(self.collection.partition_of(&write.key))
-                .or_default();
-            indices.push(match seeded(Bug::ResultsInOtherPlaces) {
-                true => indices.len(),
-                false => index,
-            });
-            writes.push(write);
-        }
-        let by_partition = by_partition.into_iter();
-        let (indices, groups): (Vec<_>, Vec<_>) = by_partition
-            .map(|(number, (indices, writes))| (indices, (number, writes)))
-            .unzip();
         let attached = match self.is_copy {
             true => Arc::default(),
             false => self.collection.triggers.all(),
@@ -168,17 +146,20 @@ impl Batch<'_> {
         let settings = self.collection.settings();
         let check = |write: &Write| checked(&settings, write);
         let triggers = Triggers::new(&attached, &check);
-        let grouped = write_groups(self.collection, groups, triggers, durability);
-        for (indices, group) in indices.into_iter().zip(grouped) {
-            assert_eq!(
-                indices.len(),
-                group.len(),
-                "each write of a group has a result"
-            );
-            for (index, result) in indices.into_iter().zip(group) {
-                results[index] = Some(result);
+        let mut results: Vec<Option<Result<Written>>> = Vec::new();
+        results.resize_with(self.writes.len(), || None);
+        let mut right = Vec::with_capacity(self.writes.len());
+        for (index, write) in self.writes.into_iter().enumerate() {
+            match rules.as_ref().map(|rules| rules.check_write(&write)) {
+                Some(Err(error)) => results[index] = Some(Err(error)),
+                _ => right.push((index, write)),
             }
         }
+        let written = self.collection.write(|layout| {
+            let (places, groups) = by_partition(layout, right);
+            (places, write_groups(layout, groups, triggers, durability))
+        });
+        scatter(written, &mut results);
         results
             .into_iter()
             .map(|result| result.unwrap_or(Err(Error::Closed)))
@@ -202,28 +183,31 @@ impl Batch<'_> {
             let mut checks = self.writes.iter().map(|write| rules.check_write(write));
             checks.try_for_each(|checked| checked)?;
         }
-        let number = self.collection.partition_of(&first.key);
-        let other = |write: &&Write| self.collection.partition_of(&write.key) != number;
-        if let Some(other) = self.writes.iter().find(other) {
-            return Err(Error::Invalid(format!(
-                "an atomic batch is for one partition, and the keys {} and {} belong to two",
-                first.key, other.key
-            )));
-        }
-        let partition = &self.collection.partitions[number as usize];
         let attached = self.collection.triggers.all();
         let settings = self.collection.settings();
         let check = |write: &Write| checked(&settings, write);
         let triggers = Triggers::new(&attached, &check);
-        self.collection.expect_expired(number, &self.writes);
-        let (written, position) = partition.write_whole(&self.writes, triggers)?;
-        assert_eq!(
-            written.len(),
-            self.writes.len(),
-            "an atomic batch does each of its writes"
-        );
-        partition.acknowledge(position, self.durability_or_default())?;
-        Ok(written)
+        let durability = self.durability_or_default();
+        self.collection.write(|layout| {
+            let number = layout.partition_of(&first.key);
+            let other = |write: &&Write| layout.partition_of(&write.key) != number;
+            if let Some(other) = self.writes.iter().find(other) {
+                return Err(Error::Invalid(format!(
+                    "an atomic batch is for one partition, and the keys {} and {} belong to two",
+                    first.key, other.key
+                )));
+            }
+            layout.expect_expired(number, &self.writes);
+            let partition = layout.of(&first.key);
+            let (written, position) = partition.write_whole(&self.writes, triggers)?;
+            assert_eq!(
+                written.len(),
+                self.writes.len(),
+                "an atomic batch does each of its writes"
+            );
+            partition.acknowledge(position, durability)?;
+            Ok(written)
+        })
     }
 
     /// The settings that documents are checked against, if they are checked.
@@ -239,44 +223,29 @@ impl Batch<'_> {
 
 impl Collection {
     /// Does writes that the caller has grouped by [`partition`](Collection::partition_of), as
-    /// [`Batch::write`] does. Each group is the number of a partition and
-    /// writes to it in their order; a partition may have several groups. Returns the results of
-    /// each group, in the order of its writes. If a key is not of the partition of its group,
-    /// nothing is written and all results are `Invalid`. A write whose document names another key
-    /// in the key field, or in `_id`, is `Invalid` alone. Owned groups are dropped before their
-    /// records are compressed and synced: then a large document is not held beside them.
+    /// [`Batch::write`] does. Each group is the number of a partition and writes to it in their
+    /// order; a partition may have several groups. Returns the results of each group, in the order
+    /// of its writes. A group with a key of another partition, as there is after a split, is dealt
+    /// out by its keys. A write whose document names another key in the key field, or in `_id`, is
+    /// `Invalid` alone. Owned groups are dropped before their records are compressed and synced:
+    /// then a large document is not held beside them.
     pub fn write_grouped<W: AsRef<[Write]>>(
         &self,
         groups: Vec<(u32, W)>,
         durability: Option<Durability>,
     ) -> Vec<Vec<Result<Written>>> {
-        let is_misplaced = |(number, writes): &(u32, W)| {
-            let mut keys = writes.as_ref().iter().map(|write| &write.key);
-            keys.any(|key| self.partition_of(key) != *number)
-        };
-        if groups.iter().any(is_misplaced) {
-            let error = || {
-                Err(Error::Invalid(
-                    "a key is not of its group's partition".into(),
-                ))
-            };
-            let refused = |(_, writes): &(u32, W)| {
-                let writes = writes.as_ref().iter();
-                writes.map(|_| error()).collect()
-            };
-            return groups.iter().map(refused).collect();
-        }
         let settings = self.settings();
         let durability = durability.unwrap_or(settings.durability);
+        let attached = self.state().triggers.all();
+        let check = |write: &Write| checked(&settings, write);
+        let triggers = Triggers::new(&attached, &check);
         let is_right = |write: &Write| settings.check_write(write).is_ok();
         let are_right = |(_, writes): &(u32, W)| writes.as_ref().iter().all(is_right);
-        if groups.iter().all(are_right) {
-            let attached = self.state().triggers.all();
-            let check = |write: &Write| checked(&settings, write);
-            let triggers = Triggers::new(&attached, &check);
-            return write_groups(self.state(), groups, triggers, durability);
+        if !groups.iter().all(are_right) {
+            return self.write_right_ones(&groups, durability, &settings, triggers);
         }
-        self.write_right_ones(&groups, durability, &settings)
+        self.state()
+            .write(|layout| write_placed(layout, groups, triggers, durability))
     }
 
     /// Does the writes that keep the rules of the collection; the others are refused.
@@ -285,6 +254,7 @@ impl Collection {
         groups: &[(u32, W)],
         durability: Durability,
         rules: &CollectionSettings,
+        triggers: Triggers<'_>,
     ) -> Vec<Vec<Result<Written>>> {
         let check = |write: &Write| rules.check_write(write);
         let right = |(number, writes): &(u32, W)| {
@@ -292,10 +262,9 @@ impl Collection {
             (*number, right.cloned().collect::<Vec<Write>>())
         };
         let right = groups.iter().map(right).collect();
-        let attached = self.state().triggers.all();
-        let check_patch = |write: &Write| checked(rules, write);
-        let triggers = Triggers::new(&attached, &check_patch);
-        let done = write_groups(self.state(), right, triggers, durability);
+        let done = self
+            .state()
+            .write(|layout| write_placed(layout, right, triggers, durability));
         assert_eq!(done.len(), groups.len(), "each group has its results");
         let merged = groups.iter().zip(done).map(|((_, writes), done)| {
             let mut done = done.into_iter();
@@ -305,6 +274,77 @@ impl Collection {
         });
         merged.collect()
     }
+}
+
+/// Where writes were in what the caller gave, by group.
+type Places = Vec<Vec<usize>>;
+
+/// Writes by the partitions of their keys, each group in their order, and where each was.
+fn by_partition(layout: &Layout, writes: Vec<(usize, Write)>) -> (Places, Vec<(u32, Vec<Write>)>) {
+    let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
+    for (place, write) in writes {
+        let number = layout.partition_of(&write.key);
+        let (places, writes) = by_partition.entry(number).or_default();
+        places.push(match seeded(Bug::ResultsInOtherPlaces) {
+            true => places.len(),
+            false => place,
+        });
+        writes.push(write);
+    }
+    let by_partition = by_partition.into_iter();
+    by_partition
+        .map(|(number, (places, writes))| (places, (number, writes)))
+        .unzip()
+}
+
+/// Puts the results of groups where their writes were.
+fn scatter(
+    (places, results): (Places, Vec<Vec<Result<Written>>>),
+    to: &mut [Option<Result<Written>>],
+) {
+    for (places, results) in places.into_iter().zip(results) {
+        assert_eq!(
+            places.len(),
+            results.len(),
+            "each write of a group has a result"
+        );
+        for (place, result) in places.into_iter().zip(results) {
+            to[place] = Some(result);
+        }
+    }
+}
+
+/// Writes groups; if they were made when the collection had other partitions, by their keys.
+fn write_placed<W: AsRef<[Write]>>(
+    layout: &Layout,
+    groups: Vec<(u32, W)>,
+    triggers: Triggers<'_>,
+    durability: Durability,
+) -> Vec<Vec<Result<Written>>> {
+    let is_misplaced = |(number, writes): &(u32, W)| {
+        let mut keys = writes.as_ref().iter().map(|write| &write.key);
+        keys.any(|key| layout.partition_of(key) != *number)
+    };
+    if !groups.iter().any(is_misplaced) {
+        return write_groups(layout, groups, triggers, durability);
+    }
+    let lengths = groups.iter().map(|(_, writes)| writes.as_ref().len());
+    let lengths: Vec<usize> = lengths.collect();
+    let writes = groups.iter().flat_map(|(_, writes)| writes.as_ref());
+    let (places, dealt) = by_partition(layout, writes.cloned().enumerate().collect());
+    drop(groups);
+    let mut results = Vec::new();
+    results.resize_with(lengths.iter().sum(), || None);
+    let written = write_groups(layout, dealt, triggers, durability);
+    scatter((places, written), &mut results);
+    let mut results = results.into_iter();
+    let of_group = |length: usize| {
+        let results = results.by_ref().take(length);
+        results
+            .map(|one| one.unwrap_or(Err(Error::Closed)))
+            .collect()
+    };
+    lengths.into_iter().map(of_group).collect()
 }
 
 /// Checks what a trigger makes of a document, as writes are checked.
@@ -318,7 +358,7 @@ fn checked(settings: &CollectionSettings, write: &Write) -> std::result::Result<
 /// turn with the work. Each key is of the partition of its group. Returns the results by group. A
 /// group is dropped once its records are made.
 fn write_groups<W: AsRef<[Write]>>(
-    collection: &CollectionState,
+    layout: &Layout,
     groups: Vec<(u32, W)>,
     triggers: Triggers<'_>,
     durability: Durability,
@@ -327,9 +367,9 @@ fn write_groups<W: AsRef<[Write]>>(
     let mut pending = Vec::with_capacity(groups.len());
     for (group, (number, writes)) in groups.into_iter().enumerate() {
         let writes = writes.as_ref();
-        collection.expect_expired(number, writes);
+        layout.expect_expired(number, writes);
         let mut done: Vec<Result<Written>> = Vec::with_capacity(writes.len());
-        let partition = &collection.partitions[number as usize];
+        let partition = &layout.partitions()[number as usize];
         while done.len() < writes.len() {
             match partition.write(&writes[done.len()..], triggers) {
                 Ok((part, position)) => {

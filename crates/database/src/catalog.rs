@@ -9,9 +9,9 @@
 //!    higher number counts; the opening then replaces the other.
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
-//! alias, 4 if it has a template, 5 if it has a coprocessor or names volumes, or 6 if a collection
-//! has a trigger: a program that knows none must not lose them. Version 1 had one copy and no
-//! number.
+//! alias, 4 if it has a template, 5 if it has a coprocessor or names volumes, 6 if a collection has
+//! a trigger, or 7 if one was split: a program that knows none must not lose them. Version 1 had
+//! one copy and no number.
 
 use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
@@ -32,7 +32,8 @@ pub const CATALOG_NAME: &str = "CATALOG";
 pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
+const VERSION_NO_SPLITS: u32 = 6;
 const VERSION_NO_TRIGGERS: u32 = 5;
 const VERSION_NO_COPROCESSORS: u32 = 4;
 const VERSION_NO_TEMPLATES: u32 = 3;
@@ -121,8 +122,11 @@ pub struct NamedVolume {
 /// A collection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its id, which names its directory.
+    /// Its id, which names its directory. A split gives it another one.
     pub id: u32,
+    /// The id that it had before it was first split, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<u32>,
     /// Its name, which is unique.
     pub name: String,
     /// Its settings.
@@ -261,6 +265,7 @@ impl Catalog {
             VERSION_NO_TEMPLATES,
             VERSION_NO_COPROCESSORS,
             VERSION_NO_TRIGGERS,
+            VERSION_NO_SPLITS,
         ];
         let mut older = older.into_iter();
         let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
@@ -282,8 +287,11 @@ impl Catalog {
     /// The least version that a program must know to keep all that is there.
     fn version(&self) -> u32 {
         let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
-        if self.collections.iter().any(|one| !one.triggers.is_empty()) {
+        if self.collections.iter().any(|one| one.origin.is_some()) {
             return VERSION;
+        }
+        if self.collections.iter().any(|one| !one.triggers.is_empty()) {
+            return VERSION_NO_SPLITS;
         }
         if !self.named_volumes.is_empty() || !self.coprocessors.is_empty() {
             return VERSION_NO_TRIGGERS;
@@ -374,6 +382,11 @@ impl Catalog {
         ];
         identity.copy_from_slice(&parts.concat());
         identity
+    }
+
+    /// The identity of a collection, which stays when it is split.
+    pub fn identity_of(&self, entry: &Entry) -> [u8; 16] {
+        self.identity(entry.origin.unwrap_or(entry.id), 0)
     }
 
     /// Collection and number of every partition, in order.
@@ -532,6 +545,7 @@ mod tests {
             named_volumes: Vec::new(),
             next_collection: 3,
             collections: vec![Entry {
+                origin: None,
                 id: 2,
                 name: "jobs".into(),
                 settings: CollectionSettings::default(),

@@ -1,16 +1,17 @@
 //! A collection: documents by key, spread over partitions by a hash of the key.
 
 use crate::attached::AttachedTriggers;
-use crate::collection_state::CollectionState;
+use crate::collection_state::{CollectionState, get_many};
 use crate::error::first_error;
-use crate::retention::PartitionRetention;
+use crate::layout::Layout;
 use crate::scan::Scan;
 use crate::settings::CollectionSettings;
 use crate::stats::CollectionStats;
-use crate::tail::Tail;
+use crate::tail::{Tail, spread};
 use crate::usage::Usage;
 use crate::view::View;
 use crate::{Error, Result};
+use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use quire_collection::{Found, IndexSettings, Partition, PartitionView, Within, Write};
 use quire_coprocessor::{Code, Trigger, TriggerOptions};
@@ -72,22 +73,20 @@ impl Collection {
             settings.partitions as usize,
             "a collection opens the partitions that its settings say"
         );
-        assert!(!partitions.is_empty(), "a collection has a partition");
-        let retained = partitions.iter().filter(|_| retention);
-        let rule = settings.retention();
-        let retention = retained.map(|partition| PartitionRetention::start(partition, rule));
+        let rule = retention.then(|| settings.retention());
         let was_empty = |partition: &Partition| partition.stats().position.0 == 0;
         let was_empty = partitions.iter().all(was_empty);
-        let usage = Usage::new(partitions[0].env(), begun, was_empty);
+        let env = Arc::clone(partitions[0].env());
+        let usage = Usage::new(&env, begun, was_empty);
         Collection {
             state: Arc::new(CollectionState {
                 name,
                 identity,
+                env,
                 usage: Arc::new(usage),
                 settings: RwLock::new(Arc::new(settings)),
                 triggers,
-                retention: retention.collect(),
-                partitions,
+                layout: ArcSwap::from_pointee(Layout::new(partitions, rule)),
                 changed,
             }),
         }
@@ -118,13 +117,22 @@ impl Collection {
     pub(crate) fn set_settings(&self, settings: CollectionSettings) -> Result<()> {
         let (log, rule) = (settings.log(), settings.retention());
         *self.state.settings.write() = Arc::new(settings);
-        for partition in self.partitions() {
-            partition.set_log(log)?;
-        }
-        for retention in &self.state.retention {
+        self.each(|partition| partition.set_log(log))?;
+        for retention in self.state.layout.load().retention() {
             retention.set(rule);
         }
         Ok(())
+    }
+
+    /// Has other partitions from now on, which these settings say the number of.
+    pub(crate) fn replace(&self, layout: Layout, settings: CollectionSettings) {
+        assert_eq!(
+            layout.partitions().len(),
+            settings.partitions as usize,
+            "a collection has the partitions that its settings say"
+        );
+        *self.state.settings.write() = Arc::new(settings);
+        self.state.layout.store(Arc::new(layout));
     }
 
     /// Takes over the triggers that are in the catalog.
@@ -174,21 +182,17 @@ impl Collection {
         self.settings().check_key(write)
     }
 
-    /// The partition that a key belongs to.
+    /// The partition that a key belongs to, until the collection is split.
     pub fn partition_of(&self, key: &Key) -> u32 {
-        self.state.partition_of(key)
+        self.state.layout.load().partition_of(key)
     }
 
     pub(crate) fn state(&self) -> &CollectionState {
         &self.state
     }
 
-    pub(crate) fn partitions(&self) -> &[Partition] {
-        &self.state.partitions
-    }
-
-    fn partition(&self, key: &Key) -> &Partition {
-        &self.state.partitions[self.partition_of(key) as usize]
+    pub(crate) fn partitions(&self) -> Arc<[Partition]> {
+        Arc::clone(self.state.layout.load().partitions())
     }
 
     /// The document under `key`.
@@ -196,7 +200,7 @@ impl Collection {
     /// # Errors
     /// `Corrupt` if the bytes on disk are damaged: the error names file and offset.
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
-        Ok(self.partition(key).get(key)?)
+        self.state.read(|layout| Ok(layout.of(key).get(key)?))
     }
 
     /// The documents under many keys, in the order of the keys, each partition as of now. A
@@ -205,8 +209,11 @@ impl Collection {
     /// # Errors
     /// As of [`get`](Collection::get).
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
-        let get = |partition: usize, keys: &[&Key]| self.state.partitions[partition].get_many(keys);
-        self.state.get_many(keys, || None, get)
+        self.state.read(|layout| {
+            let partitions = layout.partitions();
+            let get = |partition: usize, keys: &[&Key]| partitions[partition].get_many(keys);
+            get_many(partitions.len(), keys, || None, get)
+        })
     }
 
     /// The document under `key`, unless it takes more than `bytes_max` in the log: a document of
@@ -215,7 +222,8 @@ impl Collection {
     /// # Errors
     /// As of [`get`](Collection::get).
     pub fn get_up_to(&self, key: &Key, bytes_max: u64) -> Result<Within> {
-        Ok(self.partition(key).get_up_to(key, bytes_max)?)
+        self.state
+            .read(|layout| Ok(layout.of(key).get_up_to(key, bytes_max)?))
     }
 
     /// As [`get_many`](Collection::get_many), as far as the documents fit in `bytes_max` together.
@@ -224,12 +232,14 @@ impl Collection {
     /// # Errors
     /// As of [`get`](Collection::get).
     pub fn get_within(&self, keys: &[Key], bytes_max: u64) -> Result<Vec<Within>> {
-        let mut left = bytes_max;
-        self.state.get_many(
-            keys,
-            || Within::Absent,
-            |partition, keys| self.state.partitions[partition].get_within(keys, &mut left),
-        )
+        self.state.read(|layout| {
+            let (partitions, mut left) = (layout.partitions(), bytes_max);
+            let get = |partition: usize, keys: &[&Key]| {
+                let partition: &Partition = &partitions[partition];
+                partition.get_within(keys, &mut left)
+            };
+            get_many(partitions.len(), keys, || Within::Absent, get)
+        })
     }
 
     /// The documents in a range of keys, in key order, as of now.
@@ -270,9 +280,11 @@ impl Collection {
         &self,
         view: fn(&Partition) -> quire_collection::Result<PartitionView>,
     ) -> Result<View> {
-        let partitions = self.state.partitions.iter().map(view);
-        let partitions = partitions.collect::<quire_collection::Result<_>>()?;
-        Ok(View::new(Arc::clone(&self.state), partitions))
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter().map(view);
+            let partitions = partitions.collect::<quire_collection::Result<_>>()?;
+            Ok(View::new(Arc::clone(&self.state), partitions))
+        })
     }
 
     /// The changes from position `from` on, in every partition, as far as they are visible now:
@@ -298,49 +310,46 @@ impl Collection {
     /// `Gone` if a log no longer holds that position.
     pub fn tail(&self, from: Position) -> Result<Tail> {
         let seen = Position(from.0.saturating_sub(1));
-        self.tail_after(&vec![seen; self.state.partitions.len()])
+        self.tail_after(&[seen])
     }
 
-    /// The changes after one position per partition, as [`Tail::seen`] gives them.
+    /// The changes after one position per partition, as [`Tail::seen`] gives them. Positions of a
+    /// time when the collection had fewer partitions, before it was split, may be given: each holds
+    /// for all partitions that its own has become.
     ///
     /// # Errors
-    /// As of [`tail`](Collection::tail); `Invalid` if there is not one position per partition.
+    /// As of [`tail`](Collection::tail); `Invalid` if there is not one position per partition of
+    /// now, or of before.
     pub fn tail_after(&self, seen: &[Position]) -> Result<Tail> {
-        if seen.len() != self.state.partitions.len() {
-            let what = format!(
-                "{} positions for {} partitions",
-                seen.len(),
-                self.state.partitions.len()
-            );
-            return Err(Error::Invalid(what));
-        }
-        Tail::new(&self.state.partitions, seen)
+        self.state.read(|layout| {
+            let partitions = layout.partitions();
+            Tail::new(partitions, &spread(seen, partitions.len())?)
+        })
     }
 
     /// The last position that is visible of each partition.
     pub fn positions(&self) -> Vec<Position> {
-        let partitions = self.state.partitions.iter();
-        partitions.map(Partition::position).collect()
+        let layout = self.state.layout.load();
+        layout
+            .partitions()
+            .iter()
+            .map(Partition::position)
+            .collect()
     }
 
-    /// Waits until something newer than `seen` (one position per partition) is visible, and says
-    /// whether it is; false when the time is over or the collection is closed.
+    /// Waits until something newer than `seen` (positions as of
+    /// [`tail_after`](Collection::tail_after)) is visible, and says whether it is; false when the
+    /// time is over or the collection is closed.
     pub fn wait_for_change(&self, seen: &[Position], timeout: Duration) -> bool {
         let newer = || {
-            self.state
-                .partitions
-                .iter()
-                .zip(seen)
-                .any(|(partition, seen)| partition.position() > *seen)
+            let positions = self.positions();
+            let seen = spread(seen, positions.len()).unwrap_or_else(|_| seen.to_vec());
+            positions.iter().zip(seen).any(|(now, seen)| *now > seen)
         };
         let mut closed = false;
         self.state.changed.wait_until(
             &mut || {
-                closed = self
-                    .state
-                    .partitions
-                    .iter()
-                    .any(|partition| partition.view().is_err());
+                closed = self.view().is_err();
                 closed || newer()
             },
             timeout,
@@ -378,11 +387,13 @@ impl Collection {
     /// # Errors
     /// `Stopped` if it returned false, `Full` or `Io`.
     pub fn compact_while(&self, goes_on: &dyn Fn() -> bool) -> Result<()> {
-        let partitions = self.state.partitions.iter();
-        first_error(partitions.map(|partition| match goes_on() {
-            true => Ok(partition.compact()?),
-            false => Err(Error::Stopped),
-        }))
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter();
+            first_error(partitions.map(|partition| match goes_on() {
+                true => Ok(partition.compact()?),
+                false => Err(Error::Stopped),
+            }))
+        })
     }
 
     /// Whether this is the only handle to it.
@@ -395,12 +406,10 @@ impl Collection {
     }
 
     fn each(&self, act: impl Fn(&Partition) -> quire_collection::Result<()>) -> Result<()> {
-        first_error(
-            self.state
-                .partitions
-                .iter()
-                .map(|partition| Ok(act(partition)?)),
-        )
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter();
+            first_error(partitions.map(|partition| Ok(act(partition)?)))
+        })
     }
 
     /// Figures.
@@ -414,12 +423,13 @@ impl Collection {
             partitions: self.settings().partitions,
             ..CollectionStats::default()
         };
-        for partition in &self.state.partitions {
+        let layout = self.state.layout.load_full();
+        for partition in layout.partitions().iter() {
             let figures = partition.stats();
             stats.add(&figures);
             stats.add_index(partition.index_figures(&figures));
         }
-        for retention in &self.state.retention {
+        for retention in layout.retention() {
             stats.retention_deleted += retention.deleted();
             stats.background_errors.extend(retention.error());
         }
@@ -431,18 +441,22 @@ impl Collection {
     /// # Errors
     /// `Closed`.
     pub fn partition_stats(&self) -> Result<Vec<CollectionStats>> {
-        let partitions = self.state.partitions.iter().map(|partition| {
-            let mut stats = CollectionStats {
-                name: self.state.name.clone(),
-                documents: partition.view()?.count(),
-                partitions: 1,
-                ..CollectionStats::default()
-            };
-            let figures = partition.stats();
-            stats.add(&figures);
-            stats.add_index(partition.index_figures(&figures));
-            Ok(stats)
-        });
-        partitions.collect()
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter();
+            partitions.map(|one| self.stats_of(one)).collect()
+        })
+    }
+
+    fn stats_of(&self, partition: &Partition) -> Result<CollectionStats> {
+        let mut stats = CollectionStats {
+            name: self.state.name.clone(),
+            documents: partition.view()?.count(),
+            partitions: 1,
+            ..CollectionStats::default()
+        };
+        let figures = partition.stats();
+        stats.add(&figures);
+        stats.add_index(partition.index_figures(&figures));
+        Ok(stats)
     }
 }

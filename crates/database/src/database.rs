@@ -6,6 +6,7 @@ mod disks;
 mod leader;
 mod opening;
 mod scrubbed;
+mod splitting;
 mod wide_collections;
 
 use crate::alias::Aliases;
@@ -26,6 +27,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often a database that is being closed looks whether splits have ended.
+const SPLIT_LOOK: Duration = Duration::from_millis(5);
 
 /// An open database. Cheap to clone; any number of threads. One process has it open at a time.
 ///
@@ -76,6 +81,8 @@ struct State {
     /// Collections that the catalog on disk may not have, since dropping them failed half-way.
     /// Nothing is acknowledged for them until that is settled.
     in_doubt: BTreeSet<u32>,
+    /// Those whose partitions are being split.
+    splitting: BTreeSet<u32>,
     /// Those that were used: a collection is opened when it is first used, so that damage to
     /// one leaves the others.
     open: BTreeMap<u32, Collection>,
@@ -276,6 +283,10 @@ impl Database {
     /// `Full` or `Io`, the first that occurs; every collection is closed all the same.
     pub fn close(&self) -> Result<()> {
         self.inner.closing.store(true, Ordering::Release);
+        // Splits end soon. What they write is not named by the catalog, and they hold no lock.
+        while !self.inner.state.lock().splitting.is_empty() {
+            self.env().sleep(SPLIT_LOOK);
+        }
         let mut state = self.inner.state.lock();
         if state.closed {
             return Ok(());

@@ -95,7 +95,7 @@ pub fn copies(collection: &Collection) -> Batch<'_> {
 }
 
 /// The partitions of a collection, in the order of their numbers.
-pub fn partitions(collection: &Collection) -> &[Partition] {
+pub fn partitions(collection: &Collection) -> Arc<[Partition]> {
     collection.partitions()
 }
 
@@ -142,8 +142,8 @@ pub fn stores(database: &Database, entry: &Entry) -> Result<Vec<Arc<dyn AnyStore
         }
         None => {
             let collection = database.collection(&entry.name)?;
-            let partitions = collection.partitions().iter();
-            partitions.map(Partition::any_store).collect()
+            let partitions = collection.partitions();
+            partitions.iter().map(Partition::any_store).collect()
         }
     })
 }

@@ -31,6 +31,7 @@ mod frozen_database;
 mod frozen_fields;
 mod frozen_view;
 mod indexed_fields;
+mod layout;
 mod mapping;
 mod one_key;
 mod options;
@@ -44,6 +45,7 @@ mod scan;
 mod scrub;
 mod seen;
 mod settings;
+mod split_progress;
 mod stats;
 mod stored_code;
 mod tail;
@@ -77,6 +79,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use field_stats::{CollectionFields, FieldStats, FieldType};
 pub use frozen::FrozenCollection;
 pub use frozen_view::{FrozenDocument, FrozenView, Origin};
+pub use layout::partition_of;
 pub use mapping::{FieldKind, Mapping, MappingError, Violation};
 pub use options::DatabaseOptions;
 pub use query::Page;
@@ -85,6 +88,7 @@ pub use run_code::{CodeRun, Produced, RunOptions};
 pub use scan::Scan;
 pub use seen::Seen;
 pub use settings::{CollectionSettings, check_name};
+pub use split_progress::{SplitProgress, SplitStage};
 pub use stats::{
     CollectionStats, ColumnMoveStats, DatabaseStats, FilterStats, GroupStats, IndexStats, IoStats,
     ScrubStats, TierStats, VolumeStats,

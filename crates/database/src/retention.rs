@@ -68,6 +68,24 @@ impl PartitionRetention {
         });
     }
 
+    /// Deletes nothing from now on, until a rule is set again. Waits for the end of a step. Returns
+    /// the rule that it had.
+    pub(crate) fn stop(&self) -> RetentionRule {
+        let rule = {
+            let mut now = self.rule.lock();
+            let rule = now.1;
+            *now = (now.0 + 1, RetentionRule::default());
+            rule
+        };
+        drop(self.progress.lock());
+        rule
+    }
+
+    /// Goes on after [`stop`](PartitionRetention::stop), by the rule that it gave.
+    pub(crate) fn go_on(self: &Arc<Self>, rule: RetentionRule) {
+        self.change(|_| rule);
+    }
+
     fn change(self: &Arc<Self>, rule: impl FnOnce(RetentionRule) -> RetentionRule) {
         let (number, rule) = {
             let mut now = self.rule.lock();
@@ -111,7 +129,7 @@ impl PartitionRetention {
         if newest != number {
             return;
         }
-        let stepped = self.step(rule);
+        let stepped = self.step(number, rule);
         if let Err(error) = &stepped {
             if error.kind() == ErrorKind::Closed {
                 return;
@@ -124,8 +142,12 @@ impl PartitionRetention {
         self.schedule(number, if more { Duration::ZERO } else { period(rule) });
     }
 
-    fn step(&self, rule: RetentionRule) -> Result<Retained> {
+    fn step(&self, number: u64, rule: RetentionRule) -> Result<Retained> {
         let mut progress = self.progress.lock();
+        // Who stops it waits for this lock.
+        if self.rule.lock().0 != number {
+            return Ok(Retained::default());
+        }
         let retained = self.partition.retain(rule, &mut progress);
         let retained = retained.map_err(Error::from)?;
         self.deleted.fetch_add(retained.deleted, Ordering::Relaxed);

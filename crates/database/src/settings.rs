@@ -30,13 +30,20 @@ const INDEX_PATH_BYTES_MAX: usize = 1024;
 /// The most partitions that a collection can have.
 const PARTITIONS_MAX: u32 = 1024;
 
+/// A partition that takes less is not split.
+const SPLIT_BYTES_MIN: u64 = 1 << 20;
+
 /// Settings of a collection, stored with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CollectionSettings {
     /// Number of partitions, 1 to 1,024: each is written by one thread at a time and synced on its
-    /// own. Fixed when the collection is made. Default: the machine's cores.
+    /// own. A split makes more of them. Default: the machine's cores.
     pub partitions: u32,
+    /// A server splits each partition in two once one of them takes more than this many bytes of
+    /// disk for its documents, at least 1 MiB; 0 for never, the default. May change.
+    #[serde(skip_serializing_if = "is_default")]
+    pub split_bytes: u64,
     /// The field that holds a document's key where none is given beside it. Default `_id`.
     pub key_field: String,
     /// Of writes that do not say. Default `sync`.
@@ -102,6 +109,7 @@ impl Default for CollectionSettings {
             partitions: u32::try_from(cores)
                 .unwrap_or(PARTITIONS_MAX)
                 .min(PARTITIONS_MAX),
+            split_bytes: 0,
             key_field: "_id".to_string(),
             durability: Durability::Sync,
             codec: Codec::default(),
@@ -233,6 +241,13 @@ impl CollectionSettings {
             );
             return Err(Error::Invalid(what));
         }
+        if self.split_bytes != 0 && self.split_bytes < SPLIT_BYTES_MIN {
+            let what = format!(
+                "split_bytes is {}; it must be 0, or at least {SPLIT_BYTES_MIN}",
+                self.split_bytes
+            );
+            return Err(Error::Invalid(what));
+        }
         self.api.check().map_err(Error::Invalid)?;
         self.check_wide()?;
         let mut exceptions = self.index.exceptions();
@@ -303,7 +318,12 @@ impl CollectionSettings {
                 };
             }
         };
-        let what = format!("{fixed} is fixed when a collection is made");
+        let what = match fixed {
+            "partitions" => {
+                "partitions is fixed here: `quire split` makes more of them".to_string()
+            }
+            fixed => format!("{fixed} is fixed when a collection is made"),
+        };
         Err(Error::Invalid(what))
     }
 }
@@ -408,6 +428,7 @@ mod tests {
             (r#"{"partitons":3}"#, "partitons"),
             (r#"{"partitions":0}"#, "partitions"),
             (r#"{"partitions":1025}"#, "partitions"),
+            (r#"{"split_bytes":1048575}"#, "split_bytes"),
             (r#"{"key_field":""}"#, "key_field"),
             (r#"{"durability":"fast"}"#, "fast"),
             (r#"{"codec":"lzma"}"#, "lzma"),

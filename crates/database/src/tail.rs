@@ -1,6 +1,6 @@
 //! The changes of a collection, from its partitions' logs.
 
-use crate::Result;
+use crate::{Error, Result};
 use quire_collection::{Change, Partition};
 use quire_model::Position;
 use std::fmt;
@@ -15,6 +15,8 @@ pub struct Tail {
 }
 
 struct Source {
+    /// The last position that the partition had when the tail was made: `rest` has all up to it.
+    end: Position,
     next: Option<quire_collection::Result<Change>>,
     rest: Changes,
 }
@@ -34,22 +36,34 @@ impl Tail {
             seen.len(),
             "a tail has one position per partition"
         );
-        let mut sources = Vec::new();
-        for (partition, seen) in partitions.iter().zip(seen) {
+        let mut tail = Tail {
+            sources: Vec::new(),
+            seen: seen.to_vec(),
+        };
+        for (index, (partition, seen)) in partitions.iter().zip(seen).enumerate() {
+            let end = partition.position();
             let mut rest: Changes = Box::new(partition.tail(*seen)?);
-            sources.push(Source {
+            tail.sources.push(Source {
+                end,
                 next: rest.next(),
                 rest,
             });
+            tail.note_end(index);
         }
-        Ok(Tail {
-            sources,
-            seen: seen.to_vec(),
-        })
+        Ok(tail)
     }
 
-    /// The last position that it returned of each partition, or where it began: where to continue,
-    /// with [`Collection::tail_after`](crate::Collection::tail_after).
+    /// A partition of which all was returned was seen to its end: the last positions may be of
+    /// records that another partition has, since a split.
+    fn note_end(&mut self, index: usize) {
+        let source = &self.sources[index];
+        if source.next.is_none() {
+            self.seen[index] = self.seen[index].max(source.end);
+        }
+    }
+
+    /// The last position that it has seen of each partition: where to continue, with
+    /// [`Collection::tail_after`](crate::Collection::tail_after).
     pub fn seen(&self) -> Vec<Position> {
         self.seen.clone()
     }
@@ -101,6 +115,7 @@ impl Iterator for Tail {
             Ok(change) => {
                 source.next = source.rest.next();
                 self.seen[index] = change.version;
+                self.note_end(index);
                 Some(Ok(change))
             }
             Err(error) => {
@@ -108,5 +123,26 @@ impl Iterator for Tail {
                 Some(Err(error.into()))
             }
         }
+    }
+}
+
+/// Positions of a collection as those of its `partitions` of now: it may have had fewer when they
+/// were given, and each of these has become several.
+///
+/// # Errors
+/// `Invalid` if it can't have had as many partitions.
+pub(crate) fn spread(seen: &[Position], partitions: usize) -> Result<Vec<Position>> {
+    match partitions.checked_rem(seen.len()) {
+        Some(0) => {
+            let each = partitions / seen.len();
+            let spread = seen.iter();
+            Ok(spread
+                .flat_map(|one| std::iter::repeat_n(*one, each))
+                .collect())
+        }
+        _ => Err(Error::Invalid(format!(
+            "{} positions for {partitions} partitions",
+            seen.len()
+        ))),
     }
 }

@@ -1,8 +1,9 @@
 //! Consistent reads over all partitions of a collection, plain, wide or frozen.
 
-use crate::collection_state::{CollectionState, partition_of};
+use crate::collection_state::{CollectionState, get_many};
 use crate::frozen::{FrozenCollection, FrozenState};
 use crate::frozen_view::FrozenView;
+use crate::layout::partition_of;
 use crate::scan::Scan;
 use crate::usage::Usage;
 use crate::{Error, Result};
@@ -82,11 +83,7 @@ impl View {
     }
 
     pub(crate) fn new(collection: Arc<CollectionState>, partitions: Vec<PartitionView>) -> View {
-        assert_eq!(
-            partitions.len(),
-            collection.partitions.len(),
-            "a view has each partition of its collection"
-        );
+        assert!(!partitions.is_empty(), "a collection has a partition");
         View::of(Kind::Plain {
             collection,
             partitions,
@@ -223,7 +220,7 @@ impl View {
 
     pub(crate) fn env(&self) -> &Arc<dyn Env> {
         match &self.kind {
-            Kind::Plain { collection, .. } => collection.env(),
+            Kind::Plain { collection, .. } => &collection.env,
             Kind::Wide(wide) => &wide.env,
             Kind::Frozen { collection, .. } => &collection.env,
         }
@@ -279,11 +276,11 @@ impl View {
     pub fn get(&self, key: &Key) -> Result<Option<Found>> {
         match &self.kind {
             Kind::Plain { partitions, .. } => {
-                let number = partition_of(key, partitions.len()) as usize;
+                let number = partition_of(key, partitions.len() as u32) as usize;
                 Ok(partitions[number].get(key)?)
             }
             Kind::Wide(wide) => {
-                let number = partition_of(key, wide.partitions.len()) as usize;
+                let number = partition_of(key, wide.partitions.len() as u32) as usize;
                 let found = wide.partitions[number].get(key, &wide.key_field, None)?;
                 Ok(found.map(crate::wide_found::found_of))
             }
@@ -298,12 +295,9 @@ impl View {
     /// `Corrupt` if the bytes on disk are damaged.
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Found>>> {
         match &self.kind {
-            Kind::Plain {
-                collection,
-                partitions,
-            } if partitions.len() == collection.partitions.len() => {
+            Kind::Plain { partitions, .. } => {
                 let get = |partition: usize, keys: &[&Key]| partitions[partition].get_many(keys);
-                collection.get_many(keys, || None, get)
+                get_many(partitions.len(), keys, || None, get)
             }
             _ => keys.iter().map(|key| self.get(key)).collect(),
         }

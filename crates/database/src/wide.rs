@@ -2,9 +2,9 @@
 
 use crate::attached::AttachedTriggers;
 use crate::cell_expiry::PartitionCellExpiry;
-use crate::collection_state::partition_of;
 use crate::column_moving::ColumnMoving;
 use crate::error::first_error;
+use crate::layout::partition_of;
 use crate::partition_job::PartitionJob;
 use crate::query::Page;
 use crate::settings::CollectionSettings;
@@ -251,7 +251,7 @@ impl WideCollection {
 
     /// The partition that a key belongs to.
     pub fn partition_of(&self, key: &Key) -> u32 {
-        partition_of(key, self.state.partitions.len())
+        partition_of(key, self.state.partitions.len() as u32)
     }
 
     /// The last visible position of each partition.
@@ -262,7 +262,7 @@ impl WideCollection {
 
     fn partition(&self, key: &Key) -> &WidePartition {
         let partitions = &self.state.partitions;
-        &partitions[partition_of(key, partitions.len()) as usize]
+        &partitions[partition_of(key, partitions.len() as u32) as usize]
     }
 
     fn view_of(&self, key: &Key) -> Result<WideView> {

@@ -2,5 +2,6 @@
 
 pub(crate) mod compact;
 pub(crate) mod copy;
+pub(crate) mod fork;
 pub(crate) mod info;
 pub(crate) mod output;

@@ -79,6 +79,7 @@ mod writing;
 
 pub use compaction::compact::{Compacted, Keep, Room};
 pub use compaction::copy::{SegmentCopy, SegmentPieces, SegmentsKept};
+pub use compaction::fork::{Deal, Dealt, ForkTarget};
 pub use compaction::info::SegmentInfo;
 pub use error::{Error, ErrorKind, Result};
 pub use format::header::segment_path;

@@ -379,7 +379,7 @@ pub fn verify_open(
             Err(error) => return Err(error),
         };
         report.collections += 1;
-        for partition in engine::partitions(&collection) {
+        for partition in engine::partitions(&collection).iter() {
             let listed = partition.files();
             total += listed.iter().map(|file| file.bytes).sum::<u64>();
             // Tables stay as long as a view holds them.

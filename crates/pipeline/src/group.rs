@@ -65,6 +65,8 @@ impl<T> PartitionGroup<T> {
 #[derive(Debug)]
 pub struct Grouper<'a, T, C = Collection> {
     target: &'a C,
+    /// How many writers there are for all of it, also if the target is split meanwhile.
+    writers: u32,
     /// By partition: the index of its group, or `NO_GROUP`.
     group_indices: Vec<u32>,
     groups: Vec<PartitionGroup<T>>,
@@ -76,9 +78,11 @@ const NO_GROUP: u32 = u32::MAX;
 impl<'a, T, C: Target> Grouper<'a, T, C> {
     /// Groups writes to `target`.
     pub fn new(target: &'a C) -> Grouper<'a, T, C> {
+        let writers = target.writers();
         Grouper {
             target,
-            group_indices: vec![NO_GROUP; target.writers() as usize],
+            writers,
+            group_indices: vec![NO_GROUP; writers as usize],
             groups: Vec::new(),
             bytes: 0,
         }
@@ -86,7 +90,7 @@ impl<'a, T, C: Target> Grouper<'a, T, C> {
 
     /// Adds a write, after the ones added before.
     pub fn push(&mut self, write: Write, tag: T) {
-        let partition = self.target.writer_of(&write.key);
+        let partition = self.target.writer_of(&write.key, self.writers);
         self.bytes = self.bytes.saturating_add(document_bytes(&write));
         let count = self.groups.len();
         let index = self.group_indices.get_mut(partition as usize);

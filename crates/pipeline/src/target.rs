@@ -1,6 +1,9 @@
 //! Target: where documents are written to, a collection of this process or of a server.
 
-use quiredb::{Collection, CollectionSettings, Document, Durability, Key, Position, Result, Write};
+use quiredb::{
+    Collection, CollectionSettings, Document, Durability, Key, Position, Result, Write,
+    partition_of,
+};
 use std::sync::Arc;
 
 /// The outcomes of a group's writes, in their order.
@@ -17,8 +20,9 @@ pub trait Target: Clone + Send + 'static {
     /// How many writers the target can use: writes of one writer keep their order.
     fn writers(&self) -> u32;
 
-    /// Which of the writers a key belongs to, less than [`writers`](Target::writers).
-    fn writer_of(&self, key: &Key) -> u32;
+    /// Which of `writers` a key belongs to: as many as [`writers`](Target::writers) gave, now or
+    /// earlier.
+    fn writer_of(&self, key: &Key, writers: u32) -> u32;
 
     /// The key that a document carries in the collection's key field.
     ///
@@ -66,8 +70,8 @@ impl Target for Collection {
         Collection::settings(self).partitions
     }
 
-    fn writer_of(&self, key: &Key) -> u32 {
-        self.partition_of(key)
+    fn writer_of(&self, key: &Key, writers: u32) -> u32 {
+        partition_of(key, writers)
     }
 
     fn write(&self, groups: &[(u32, &[Write])], durability: Option<Durability>) -> Vec<Outcomes> {

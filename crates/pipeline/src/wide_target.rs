@@ -4,6 +4,7 @@ use crate::target::{Outcomes, Target};
 use quiredb::wide::{Condition, RowWrite, WideCollection};
 use quiredb::{
     Action, CollectionSettings, Durability, Error, Expiry, Key, Position, Result, Write, Written,
+    partition_of,
 };
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ impl Target for WideCollection {
         WideCollection::settings(self).partitions
     }
 
-    fn writer_of(&self, key: &Key) -> u32 {
-        self.partition_of(key)
+    fn writer_of(&self, key: &Key, writers: u32) -> u32 {
+        partition_of(key, writers)
     }
 
     fn write(&self, groups: &[(u32, &[Write])], durability: Option<Durability>) -> Vec<Outcomes> {

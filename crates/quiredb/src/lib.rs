@@ -64,9 +64,9 @@ pub use quire_database::{
     CollectionSettings, CollectionStats, ColumnMoveStats, Damage, Database, DatabaseBuilder,
     DatabaseOptions, DatabaseStats, Error, ErrorKind, FieldKind, FieldStats, FieldType,
     FilterStats, FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Mapping,
-    MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Seen, Tail, Templates,
-    TierStats, Usage, Use, UseFigures, Using, View, Violation, VolumeStats, WriteBuilder,
-    check_name, from_document, to_document,
+    MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Seen, SplitProgress,
+    SplitStage, Tail, Templates, TierStats, Usage, Use, UseFigures, Using, View, Violation,
+    VolumeStats, WriteBuilder, check_name, from_document, partition_of, to_document,
 };
 pub use quire_env::{
     AdmissionFigures, AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes,

@@ -261,6 +261,16 @@ bugs! {
     /// The second copy of the catalog is not replaced with the first.
     CatalogCopyStale,
 
+    // splits of partitions.
+    /// A partition that was split off does not hold the positions of the records of the others.
+    SplitPositionNotHeld,
+    /// New partitions replace the old ones before they have the last writes.
+    SplitNotLevel,
+    /// The catalog names new partitions before they are synced.
+    SplitNamedUnsynced,
+    /// A split deals keys out by another hash range than reads look for them in.
+    SplitBoundaryMoved,
+
     // triggers.
     /// What a trigger changes is a record of its own, after that of the write.
     TriggerApart,
@@ -324,6 +334,15 @@ impl Bug {
 
     /// Those of lost volumes: the tests of `quiredb` find them.
     pub const OF_VOLUMES: &[Bug] = &[Bug::LostTablesForgotten, Bug::MountPointTaken];
+
+    /// Those of splits of partitions: the tests of `database` find them, with a crash at every
+    /// step.
+    pub const OF_SPLITS: &[Bug] = &[
+        Bug::SplitPositionNotHeld,
+        Bug::SplitNotLevel,
+        Bug::SplitNamedUnsynced,
+        Bug::SplitBoundaryMoved,
+    ];
 
     /// Those of triggers: the tests of `database` find them, with a crash at every step.
     pub const OF_TRIGGERS: &[Bug] = &[Bug::TriggerApart];

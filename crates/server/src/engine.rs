@@ -291,12 +291,28 @@ impl Engine {
     /// 404 if there is none of this name; 400 for an alias of several collections; what
     /// [`check_use`](Engine::check_use) refuses.
     pub(crate) fn collection(&self, name: &str) -> Outcome<Collection> {
-        let collection = match self.database().alias(name) {
-            Some(alias) => self.collection_named(alias.only(name).map_err(of_alias)?)?,
-            None => self.collection_named(name)?,
-        };
+        let collection = self.only_collection(name)?;
         self.check_use(collection.name(), Use::Read)?;
         Ok(collection)
+    }
+
+    /// The existing collection that is changed as a whole: of this name, or the only one of this
+    /// alias.
+    ///
+    /// # Errors
+    /// As of [`collection`](Engine::collection).
+    pub(crate) fn collection_to_change(&self, name: &str) -> Outcome<Collection> {
+        let collection = self.only_collection(name)?;
+        self.check_use(collection.name(), Use::Change)?;
+        Ok(collection)
+    }
+
+    /// The collection of this name, or the only one of this alias.
+    fn only_collection(&self, name: &str) -> Outcome<Collection> {
+        match self.database().alias(name) {
+            Some(alias) => self.collection_named(alias.only(name).map_err(of_alias)?),
+            None => self.collection_named(name),
+        }
     }
 
     /// Refuses what the state of a collection, or one of its blocks, does not allow now. What was

@@ -20,7 +20,7 @@
 //!
 //! Versions: `_version` and `_seq_no` are both the document's position in its partition's log;
 //! `_primary_term` is 1. They grow with every write but are not dense. Versions of documents in
-//! different partitions can't be compared.
+//! different partitions can't be compared. A split of the partitions leaves them as they are.
 //!
 //! # Modules
 //! `serve` opens the ports, `dispatch` finds the route of a request in `routes` and calls its
@@ -88,6 +88,7 @@ pub use command::{
     WriteLine, selected,
 };
 pub use compat::Compat;
+pub use documents::cursor::expand_cursor;
 pub use error::{Error, ErrorKind, Result};
 pub use follow::{
     ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response, Session,

@@ -27,6 +27,7 @@ use crate::http::buffers::Buffers;
 use crate::http::endpoint::Endpoint;
 use crate::http::failure::{Failure, Outcome};
 use crate::jobs::backup::{BackupState, Backups};
+use crate::jobs::split::{SplitState, Splits};
 use crate::jobs::verify::{Verifications, VerifyState};
 use crate::limits::Limits;
 use crate::memcached::port_state::PortState;
@@ -59,6 +60,7 @@ pub(crate) struct Server {
     /// The copies of this database that followers are taking.
     pub(crate) copies: Arc<LeaderCopies>,
     pub(crate) backups: Arc<Backups>,
+    pub(crate) splits: Arc<Splits>,
     pub(crate) verifications: Arc<Verifications>,
     /// Scrolls and points in time that are open.
     pub(crate) contexts: Contexts,
@@ -120,6 +122,7 @@ impl Server {
             requests: Arc::default(),
             copies: Arc::default(),
             backups: Arc::default(),
+            splits: Arc::default(),
             verifications: Arc::default(),
             contexts,
             tasks,
@@ -244,6 +247,16 @@ impl FromRef<Server> for BackupState {
             engine: server.engine.clone(),
             dir: server.options.backup_dir.clone(),
             backups: Arc::clone(&server.backups),
+        }
+    }
+}
+
+impl FromRef<Server> for SplitState {
+    fn from_ref(server: &Server) -> SplitState {
+        SplitState {
+            engine: server.engine.clone(),
+            splits: Arc::clone(&server.splits),
+            stopping: server.stopping.clone(),
         }
     }
 }

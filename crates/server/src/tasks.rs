@@ -7,7 +7,7 @@
 //! 3. A caller sees and cancels the requests of its own token; one that may manage the database
 //!    those of all.
 
-mod action;
+pub(crate) mod action;
 pub(crate) mod answering;
 pub(crate) mod calls;
 pub(crate) mod listed;

@@ -73,6 +73,16 @@ impl Batcher {
         }
     }
 
+    /// Goes on after a cursor: what comes has other partitions than what was settled.
+    pub(crate) fn begin_at(&mut self, cursor: Cursor) {
+        assert!(
+            self.is_level(),
+            "partitions have one numbering in all that waits and is under way"
+        );
+        self.cut.clone_from(&cursor);
+        self.settled.cursor = cursor;
+    }
+
     /// Adds changes that were read.
     pub(crate) fn add(&mut self, changes: Vec<Change>) {
         self.waiting_bytes += changes.iter().map(Change::bytes).sum::<usize>();

@@ -1,6 +1,7 @@
 //! A change of a document, and the cursor that says how far a topic was read.
 
 use std::fmt;
+use std::iter::{repeat, repeat_n};
 use std::sync::Arc;
 
 /// What a change occupies beside its key and its document, in bytes, about.
@@ -71,6 +72,20 @@ impl Cursor {
         }
     }
 
+    /// A cursor of `partitions`, after each of these became `times` partitions: its position holds
+    /// for all of them.
+    pub(crate) fn spread(&self, partitions: usize, times: usize) -> Cursor {
+        let positions = self.0.iter().copied().chain(repeat(0)).take(partitions);
+        Cursor(positions.flat_map(|one| repeat_n(one, times)).collect())
+    }
+
+    /// Of both, the earlier position of each partition.
+    pub(crate) fn earliest(&self, other: &Cursor) -> Cursor {
+        let both = self.0.iter().zip(&other.0);
+        // What only one of them lists is 0 in the other.
+        Cursor(both.map(|(one, other)| *one.min(other)).collect())
+    }
+
     /// The changes from here to `end`, if no position is empty.
     pub fn distance(&self, end: &Cursor) -> u64 {
         let ends = end.0.iter().enumerate();
@@ -105,5 +120,16 @@ mod tests {
         assert_eq!(cursor.distance(&Cursor::new(vec![4, 2, 6])), 3);
         assert_eq!(Cursor::parse("3,x"), None);
         assert_eq!(Cursor::parse(""), Some(Cursor::default()));
+    }
+
+    #[test]
+    fn a_position_holds_for_all_that_its_partition_became() {
+        let cursor = Cursor::new(vec![7, 0, 3]);
+        assert_eq!(cursor.spread(3, 2).to_string(), "7,7,0,0,3,3");
+        assert_eq!(cursor.spread(4, 1).to_string(), "7,0,3,0");
+        assert_eq!(Cursor::default().spread(2, 2).to_string(), "0,0,0,0");
+        let other = Cursor::new(vec![5, 9]);
+        assert_eq!(cursor.earliest(&other).to_string(), "5,0");
+        assert_eq!(other.earliest(&cursor).to_string(), "5,0");
     }
 }

@@ -16,6 +16,10 @@ pub enum Error {
     /// The source does not answer at the moment.
     #[error("the source does not answer: {0}")]
     SourceAway(String),
+    /// The source was split: its partitions have other numbers now. A reader that is opened anew
+    /// goes on from what [`Topic::resumed`](crate::Topic::resumed) makes of the cursor.
+    #[error("the source was split while it was read: begin again, from the stored position")]
+    SourceSplit,
     /// The sink refuses everything, and another attempt would not help.
     #[error("sink {sink}: {reason}")]
     Sink {

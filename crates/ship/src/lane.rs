@@ -14,6 +14,9 @@
 //! 2. Memory is bounded: the reader needs a credit for each read, and the coordinator returns it
 //!    only when less than two bulks wait. Nothing is cut while too many bulks are behind one that
 //!    is not settled.
+//! 3. A source that was split is opened anew when all that was read before is settled and stored.
+//!    So all that waits and is under way has the partitions of one reader, whose place is stored
+//!    with the cursor.
 
 use crate::batcher::{Batcher, Bulk};
 use crate::change::{Change, Cursor};
@@ -23,7 +26,7 @@ use crate::deliver::Delivery;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::sink::Failure;
-use crate::topic::Source;
+use crate::topic::{Source, Topic};
 use crate::tuner::Tuner;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -53,6 +56,7 @@ const STORE_EVERY: Duration = Duration::from_secs(1);
 /// What the coordinator is sent.
 enum Event {
     Opened {
+        cursor: Cursor,
         place: Option<Value>,
     },
     Read {
@@ -60,6 +64,8 @@ enum Event {
         place: Option<Value>,
         end: Option<Cursor>,
     },
+    /// The source was split; the reader waits for leave to open it anew.
+    Split,
     Settled {
         bulk: Bulk,
         mark: Option<Value>,
@@ -67,8 +73,13 @@ enum Event {
     Failed(Error),
 }
 
-/// Leave to read once, with the place that is stored.
-type Credit = Option<Value>;
+/// What the reader may do.
+enum Credit {
+    /// Read once. This place is stored.
+    Read(Option<Value>),
+    /// Open the source anew: all that it has read is settled and stored.
+    Open,
+}
 
 /// What a lane is made of.
 pub(crate) struct Lane<'a> {
@@ -109,6 +120,8 @@ struct Coordinator<'l, 'a> {
     waiting_since: Option<Duration>,
     /// Credits that the reader gets when there is room.
     owed: usize,
+    /// The source was split, and is opened anew when all that was read is stored.
+    is_split: bool,
 }
 
 impl Lane<'_> {
@@ -160,6 +173,7 @@ impl Lane<'_> {
                 new_delays: Delays::default(),
                 waiting_since: None,
                 owed: 0,
+                is_split: false,
             };
             let mut done = coordinator.run(&events, &bulk_out, &credit_out, &threads);
             if done.is_err() {
@@ -214,7 +228,39 @@ impl Lane<'_> {
 
     fn read_on(
         &self,
-        (mut cursor, place): (Cursor, Option<Value>),
+        (mut cursor, mut place): (Cursor, Option<Value>),
+        credits: &Receiver<Credit>,
+        events: &Sender<Event>,
+    ) -> Result<()> {
+        loop {
+            let mut topic = self.until_it_answers(|| self.source.open(place.as_ref()))?;
+            cursor = topic.resumed(cursor, place.as_ref())?;
+            let _ = events.send(Event::Opened {
+                cursor: cursor.clone(),
+                place: topic.place(),
+            });
+            match self.read_topic(&mut *topic, &mut cursor, credits, events) {
+                Err(Error::SourceSplit) => {}
+                end => return end,
+            }
+            place = topic.place();
+            let _ = events.send(Event::Split);
+            // Credits to read were for the reader before.
+            loop {
+                match credits.recv() {
+                    Ok(Credit::Open) => break,
+                    Ok(Credit::Read(_)) => {}
+                    Err(_) => return Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Reads until the coordinator is gone, and moves the cursor.
+    fn read_topic(
+        &self,
+        topic: &mut dyn Topic,
+        cursor: &mut Cursor,
         credits: &Receiver<Credit>,
         events: &Sender<Event>,
     ) -> Result<()> {
@@ -222,15 +268,11 @@ impl Lane<'_> {
             true => Duration::ZERO,
             false => READ_WAIT,
         };
-        let mut topic = self.until_it_answers(|| self.source.open(place.as_ref()))?;
-        let place = topic.place();
-        let _ = events.send(Event::Opened { place });
-        while let Ok(stored) = credits.recv() {
-            if let Some(place) = stored {
-                topic.stored(&place);
+        while let Ok(credit) = credits.recv() {
+            if let Credit::Read(Some(stored)) = credit {
+                topic.stored(&stored);
             }
-            let read = || topic.read(&cursor, READ_BYTES, wait);
-            let changes = self.until_it_answers(read)?;
+            let changes = self.until_it_answers(|| topic.read(cursor, READ_BYTES, wait))?;
             for change in &changes {
                 cursor.advance(change.partition, change.position);
             }
@@ -284,7 +326,11 @@ impl Coordinator<'_, '_> {
             while self.owed > 0 && self.batcher.waiting_bytes() < room {
                 self.owed -= 1;
                 // A reader that is gone has said why.
-                let _ = credits.send(self.checkpoint.place.clone());
+                let _ = credits.send(Credit::Read(self.checkpoint.place.clone()));
+            }
+            if self.is_split && self.is_all_stored() {
+                self.is_split = false;
+                let _ = credits.send(Credit::Open);
             }
             let timeout = match self.batcher.waiting_bytes() {
                 0 => TICK,
@@ -331,9 +377,13 @@ impl Coordinator<'_, '_> {
 
     fn take(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Opened { place } => {
-                self.begin_at(place)?;
+            Event::Opened { cursor, place } => {
+                self.begin_at(cursor, place)?;
                 self.owed = CREDITS;
+            }
+            Event::Split => {
+                (self.at_end, self.end) = (false, None);
+                (self.is_split, self.owed) = (true, 0);
             }
             Event::Read {
                 changes,
@@ -363,13 +413,26 @@ impl Coordinator<'_, '_> {
         Ok(())
     }
 
+    /// Whether all that was read is settled, and the cursor after it is stored.
+    fn is_all_stored(&self) -> bool {
+        self.batcher.is_level() && self.batcher.settled().cursor == self.checkpoint.cursor()
+    }
+
     /// Stores where the source is when it is opened, before anything is sent: another run that
     /// began later would not learn of what was deleted meanwhile, or would number files otherwise.
-    fn begin_at(&mut self, place: Option<Value>) -> Result<()> {
-        if place.is_none() || self.checkpoint.place == place {
+    /// The cursor is the stored one, as this reader has it.
+    fn begin_at(&mut self, cursor: Cursor, place: Option<Value>) -> Result<()> {
+        self.batcher.begin_at(cursor.clone());
+        // Those of a reader before go with its cursors.
+        self.places.clear();
+        if place.is_none() {
             return Ok(());
         }
         self.place.clone_from(&place);
+        if self.checkpoint.place == place {
+            return Ok(());
+        }
+        self.checkpoint.set_cursor(&cursor);
         self.checkpoint.place = place;
         let env = self.lane.delivery.env;
         self.checkpoint.store(env, self.lane.checkpoint_path)
@@ -391,7 +454,10 @@ impl Coordinator<'_, '_> {
 
     fn store_and_report(&mut self) -> Result<()> {
         let now = self.lane.delivery.env.monotonic();
-        if now.saturating_sub(self.stored_at) >= STORE_EVERY {
+        // Nothing is read of a source that was split until all before is stored.
+        let is_waited_for = self.is_split && self.batcher.is_level();
+        let every = if is_waited_for { TICK } else { STORE_EVERY };
+        if now.saturating_sub(self.stored_at) >= every {
             self.store()?;
         }
         if now.saturating_sub(self.reported_at) >= self.lane.report_every {

@@ -48,6 +48,7 @@ mod bulk_sink;
 mod change;
 mod change_line;
 mod checkpoint;
+mod collection_place;
 mod collection_source;
 mod config;
 mod dead_letters;

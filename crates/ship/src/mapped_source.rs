@@ -127,6 +127,10 @@ impl Topic for MappedTopic {
         mapped.collect()
     }
 
+    fn resumed(&self, cursor: Cursor, place: Option<&Value>) -> Result<Cursor> {
+        self.topic.resumed(cursor, place)
+    }
+
     fn place(&self) -> Option<Value> {
         self.topic.place()
     }

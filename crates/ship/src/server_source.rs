@@ -2,7 +2,7 @@
 
 use crate::change::{CHANGE_BYTES_MIN, Change, Cursor};
 use crate::change_line;
-use crate::collection_source::{check, past_the_end, place};
+use crate::collection_place::{check, past_the_end, place, resumed, too_many_partitions};
 use crate::error::{Error, Result};
 use crate::http::{Answer, Body, Http, segment};
 use crate::sink::Failure;
@@ -115,9 +115,10 @@ impl Source for ServerSource {
             partitions: 0,
             is_checked: false,
             identity: None,
+            last: None,
         };
         // The cursor of any answer says how many partitions there are.
-        topic.call("limit=1")?;
+        topic.partitions = topic.call("limit=1")?.seen.positions().len();
         topic.identity = topic.identity()?;
         if let Some(identity) = &topic.identity {
             check(place, identity)?;
@@ -129,17 +130,36 @@ impl Source for ServerSource {
 struct ServerTopic {
     http: Http,
     path: String,
+    /// How many there were when it was opened. All cursors of this reader are of that many.
     partitions: usize,
     /// What no other collection has; none of a server that does not say it.
     identity: Option<String>,
     /// Whether the first cursor was compared with the collection.
     is_checked: bool,
+    /// The cursor after the changes that were read last, and how far the server saw each partition
+    /// then. There is no change between the two.
+    last: Option<(Cursor, Cursor)>,
+}
+
+/// An answer to a request for changes.
+struct Read {
+    changes: Vec<Change>,
+    /// The cursor of its last line: how far the server saw each partition.
+    seen: Cursor,
 }
 
 impl ServerTopic {
-    fn call(&mut self, query: &str) -> Result<Vec<Change>> {
-        let answer = self.get(&format!("_changes?{query}"))?;
-        self.parse(&answer)
+    fn call(&self, query: &str) -> Result<Read> {
+        parse(&self.get(&format!("_changes?{query}"))?)
+    }
+
+    /// As [`call`](ServerTopic::call), of as many partitions as there were when it was opened.
+    fn call_same(&self, query: &str) -> Result<Read> {
+        let read = self.call(query)?;
+        match read.seen.positions().len() == self.partitions {
+            true => Ok(read),
+            false => Err(Error::SourceSplit),
+        }
     }
 
     fn get(&self, what: &str) -> Result<Answer> {
@@ -170,75 +190,101 @@ impl ServerTopic {
     }
 
     /// Checks that each partition has a change at the last position that was read of it, or after
-    /// that: the newest change of a partition is never compacted away.
+    /// that, or at least ends there: the newest change of a partition is never compacted away, but
+    /// since a split it may be in another partition.
     fn check(&mut self, cursor: &Cursor) -> Result<()> {
-        for (partition, position) in cursor.positions().iter().enumerate() {
+        for (partition, position) in (0..).zip(cursor.positions()) {
             let Some(before) = position.checked_sub(1) else {
                 continue;
             };
-            let mut after = vec![0; self.partitions];
-            if let Some(place) = after.get_mut(partition) {
-                *place = before;
-            }
-            let after = Cursor::new(after);
+            let mut after = Cursor::new(vec![0; self.partitions]);
+            after.advance(partition, before);
             let query = format!("limit=1&partition={partition}&after={after}");
-            if self.call(&query)?.is_empty() {
-                return Err(past_the_end(partition));
+            let read = self.call_same(&query)?;
+            if read.changes.is_empty() && read.seen.position(partition) < *position {
+                return Err(past_the_end(partition as usize));
             }
         }
         self.is_checked = true;
         Ok(())
     }
 
-    /// Reads the changes, and the number of partitions of the cursor in the last line.
-    fn parse(&mut self, answer: &Answer) -> Result<Vec<Change>> {
-        let cut = || Error::SourceAway("the answer ends too early".to_owned());
-        let text = std::str::from_utf8(&answer.body)
-            .map_err(|_| Error::Source("the answer is not UTF-8".to_owned()))?;
-        let text = text.strip_suffix('\n').unwrap_or(text);
-        let (lines, last) = match text.rsplit_once('\n') {
-            Some((lines, last)) => (lines, last),
-            None => ("", text),
-        };
-        let last: serde_json::Value = serde_json::from_str(last).map_err(|_| cut())?;
-        let cursor = last["cursor"].as_str().and_then(Cursor::parse);
-        let cursor = cursor.ok_or_else(cut)?;
-        self.partitions = cursor.positions().len();
-        let lines = lines.split('\n').filter(|line| !line.is_empty());
-        lines
-            .map(|line| change_line::read(line).map_err(Error::Source))
-            .collect()
+    /// Where the server goes on after a cursor.
+    fn after(&self, cursor: &Cursor) -> Cursor {
+        match &self.last {
+            Some((at, seen)) if at == cursor => seen.clone(),
+            _ => {
+                let mut after = cursor.positions().to_vec();
+                after.resize(self.partitions, 0);
+                Cursor::new(after)
+            }
+        }
     }
+}
+
+/// Reads the changes of an answer, and the cursor in its last line.
+fn parse(answer: &Answer) -> Result<Read> {
+    let cut = || Error::SourceAway("the answer ends too early".to_owned());
+    let text = std::str::from_utf8(&answer.body)
+        .map_err(|_| Error::Source("the answer is not UTF-8".to_owned()))?;
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let (lines, last) = match text.rsplit_once('\n') {
+        Some((lines, last)) => (lines, last),
+        None => ("", text),
+    };
+    let last: Value = serde_json::from_str(last).map_err(|_| cut())?;
+    let seen = last["cursor"].as_str().and_then(Cursor::parse);
+    let seen = seen.ok_or_else(cut)?;
+    let lines = lines.split('\n').filter(|line| !line.is_empty());
+    let changes = lines.map(|line| change_line::read(line).map_err(Error::Source));
+    Ok(Read {
+        changes: changes.collect::<Result<_>>()?,
+        seen,
+    })
 }
 
 impl Topic for ServerTopic {
     fn read(&mut self, cursor: &Cursor, bytes_max: usize, wait: Duration) -> Result<Vec<Change>> {
         if cursor.positions().len() > self.partitions {
-            return Err(Error::Source(
-                "the stored position has more partitions than the collection".to_owned(),
-            ));
+            return Err(too_many_partitions());
         }
         if !self.is_checked {
             self.check(cursor)?;
         }
-        let mut after = cursor.positions().to_vec();
-        after.resize(self.partitions, 0);
-        let after = Cursor::new(after);
+        let after = self.after(cursor);
         let wait = wait.min(WAIT_MAX).as_millis();
         // The server cuts an answer at 4 MiB.
         let limit = bytes_max.div_ceil(CHANGE_BYTES_MIN).clamp(1, LIMIT);
-        let changes = self.call(&format!("limit={limit}&wait_ms={wait}&after={after}"))?;
+        let query = format!("limit={limit}&wait_ms={wait}&after={after}");
+        let Read { changes, seen } = self.call_same(&query)?;
         // They are of that collection if the name still stands for it.
-        if !changes.is_empty()
+        if (!changes.is_empty() || seen != after)
             && let Some(now) = self.identity()?
         {
             check(self.place().as_ref(), &now)?;
         }
+        let (mut at, mut furthest) = (cursor.clone(), after);
+        for change in &changes {
+            at.advance(change.partition, change.position);
+        }
+        for (partition, position) in (0..).zip(seen.positions()) {
+            furthest.advance(partition, *position);
+        }
+        self.last = Some((at, furthest));
         Ok(changes)
     }
 
+    fn resumed(&self, cursor: Cursor, place: Option<&Value>) -> Result<Cursor> {
+        match self.identity {
+            Some(_) => resumed(cursor, place, self.partitions),
+            // A server that does not say it splits nothing, and no place is stored.
+            None => Ok(cursor),
+        }
+    }
+
     fn place(&self) -> Option<Value> {
-        self.identity.as_deref().map(place)
+        let identity = self.identity.as_deref()?;
+        Some(place(identity, self.partitions))
     }
 }
 

@@ -92,9 +92,20 @@ pub trait Topic: Send {
     /// the end.
     ///
     /// # Errors
-    /// [`SourceAway`](crate::Error::SourceAway) if another attempt may help; another error if not,
-    /// such as damage, or a cursor that the topic never gave.
+    /// [`SourceAway`](crate::Error::SourceAway) if another attempt may help;
+    /// [`SourceSplit`](crate::Error::SourceSplit) if the partitions have other numbers than when
+    /// the reader was opened; another error if no attempt would help, such as damage, or a cursor
+    /// that the topic never gave.
     fn read(&mut self, cursor: &Cursor, bytes_max: usize, wait: Duration) -> Result<Vec<Change>>;
+
+    /// A cursor that an earlier reader gave, and that is stored with the place of that time, as a
+    /// cursor of this reader: the partitions of a source that was split have other numbers.
+    ///
+    /// # Errors
+    /// If the source can't have given it.
+    fn resumed(&self, cursor: Cursor, _place: Option<&Value>) -> Result<Cursor> {
+        Ok(cursor)
+    }
 
     /// What a later reader needs, beside the cursor, to go on after what was read so far; none if
     /// the cursor says it all. Then a reader gets the place that was stored, and the cursor, which

@@ -122,7 +122,8 @@ impl<M: Machine> Inner<M> {
             // Read under the lock: a flush publishes its position under it.
             self.derive_to(&mut deriver, self.publisher.position());
             let is_unfinished = |group: &Group| group.cursor.is_some() && !group.broken;
-            match memtables.used() < memtables.limit() {
+            // Past half of it writers are held back: they go first.
+            match memtables.used() < memtables.limit() / 2 {
                 true => self.build_part(&mut deriver)?,
                 false if deriver.groups.iter().any(is_unfinished) => BuildStep::More,
                 false => BuildStep::Nothing,
@@ -131,7 +132,7 @@ impl<M: Machine> Inner<M> {
         match step {
             BuildStep::Nothing => {}
             BuildStep::Ended => self.schedule_flush(Duration::ZERO),
-            BuildStep::More if memtables.used() >= memtables.limit() => {
+            BuildStep::More if memtables.used() >= memtables.limit() / 2 => {
                 self.schedule_flush(Duration::ZERO);
                 self.schedule_derive(MEMORY_WAIT);
             }

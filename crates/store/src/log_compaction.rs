@@ -29,8 +29,8 @@ const BATCH: usize = 1024;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The trees and the sums at the manifest's position.
-struct Applied {
-    position: Position,
+pub(crate) struct Applied {
+    pub(crate) position: Position,
     trees: TreeSnapshots,
     space: Space,
 }
@@ -163,7 +163,7 @@ impl<M: Machine> Inner<M> {
     }
 
     /// The trees' files, and what was superseded, at the manifest's position.
-    fn applied(&self) -> Applied {
+    pub(crate) fn applied(&self) -> Applied {
         // A flush is installed under this lock, so that none comes between.
         let manifest = self.manifest.lock();
         let now = self.wall_clock();
@@ -179,7 +179,11 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    fn needed(&self, applied: &Applied, records: &[(Position, Bytes)]) -> Result<Vec<bool>> {
+    pub(crate) fn needed(
+        &self,
+        applied: &Applied,
+        records: &[(Position, Bytes)],
+    ) -> Result<Vec<bool>> {
         let first = records.first().map_or(Position(0), |(first, _)| *first);
         M::needed(records, &applied.trees).map_err(|error| error.at(&self.dir, first))
     }

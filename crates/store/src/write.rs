@@ -85,10 +85,15 @@ impl<M: Machine> Transaction<'_, M> {
         self.machine
     }
 
+    /// The position that the next record of the write gets.
+    pub fn next_position(&self) -> Position {
+        Position(self.first.0 + self.records.len() as u64)
+    }
+
     /// Adds a record to the write and returns the position it will have. All records of a write
     /// survive a crash together or not at all.
     pub fn append(&mut self, record: Vec<u8>) -> Position {
-        let position = Position(self.first.0 + self.records.len() as u64);
+        let position = self.next_position();
         self.records.push(record);
         position
     }

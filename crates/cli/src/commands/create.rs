@@ -33,7 +33,8 @@ pub(crate) struct Create {
     /// The field that holds the key of each document [default: _id]
     #[arg(long, value_name = "FIELD")]
     key: Option<String>,
-    /// The number of partitions, 1 to 1024; fixed for good [default: one for each core]
+    /// The number of partitions, 1 to 1024; `quire split` makes more of them later [default: one
+    /// for each core]
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
     /// When writes without a durability of their own are acknowledged: sync, async, async(MS) or

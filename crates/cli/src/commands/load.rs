@@ -63,8 +63,8 @@ pub(crate) struct Load {
     /// which is sync]
     #[arg(long)]
     durability: Option<Durability>,
-    /// The number of partitions of a new collection, 1 to 1024; fixed for good [default: one for
-    /// each core]
+    /// The number of partitions of a new collection, 1 to 1024; `quire split` makes more of them
+    /// [default: one for each core]
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
     /// Which fields of a new collection have a search index: all, none, or some by name, as in
@@ -351,8 +351,8 @@ impl Load {
         {
             None => Ok(()),
             Some(partitions) => Err(Error::Usage(format!(
-                "{name} has {} partitions, not {partitions}; their number is fixed when a \
-                 collection is created",
+                "{name} has {} partitions, not {partitions}: leave the option out; `quire split` \
+                 makes more partitions of those that a collection has",
                 settings.partitions
             ))),
         }

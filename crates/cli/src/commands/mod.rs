@@ -29,6 +29,7 @@ mod repair;
 mod restore;
 mod scan;
 pub(crate) mod serve;
+mod split;
 pub(crate) mod stats;
 mod storage;
 mod tail;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Collections(collections::Collections),
     Create(create::Create),
     Alter(alter::Alter),
+    Split(split::Split),
     Alias(alias::AliasCommand),
     Coprocessor(coprocessor::CoprocessorCommand),
     Drop(drop::Drop),
@@ -110,6 +112,7 @@ impl Command {
             Command::Collections(command) => command.run(context),
             Command::Create(command) => command.run(context),
             Command::Alter(command) => command.run(context),
+            Command::Split(command) => command.run(context),
             Command::Alias(command) => command.run(context),
             Command::Coprocessor(command) => command.run(context),
             Command::Drop(command) => command.run(context),

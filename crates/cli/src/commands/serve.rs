@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::frozen_path::{FrozenPath, attach_all, open_all};
 use crate::logging::{LogFormat, LogLevel, LogOptions};
+use crate::signals::Signals;
 use crate::size::{Size, counted};
 use crate::{Context, database, files, frozen_path, limit, millis};
 use quire_server::{
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// 128 random bits in base64 have this length.
 const TOKEN_CHARS_LEAST: usize = 22;
@@ -410,7 +411,7 @@ impl Serving {
         let (metrics, metrics_address) = metrics.unzip();
         // Before the addresses are printed: a caller may send a signal as soon as it has them.
         let signals = Signals::new()?;
-        let stop = signals.first();
+        let stop = first(signals);
         if options.tls.is_some() || !frozen.is_empty() {
             reload_on_hangup(options.tls.clone(), frozen)?;
         }
@@ -537,35 +538,12 @@ fn reload_on_hangup(tls: Option<Tls>, frozen: Vec<FrozenCollection>) -> Result<(
     Ok(())
 }
 
-/// The signals that end a server.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Signals> {
-        let failed = |error| Error::Failed(format!("cannot wait for signals: {error}"));
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
-            terminate: signal(SignalKind::terminate()).map_err(failed)?,
-        })
-    }
-
-    /// Ends with the first signal; the second one ends the process.
-    async fn first(mut self) {
-        self.next().await;
-        tracing::info!("stopping; a second signal stops it at once");
-        tokio::spawn(async move {
-            self.next().await;
-            std::process::exit(1);
-        });
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
+/// Ends with the first signal; the second one ends the process.
+async fn first(mut signals: Signals) {
+    signals.next().await;
+    tracing::info!("stopping; a second signal stops it at once");
+    tokio::spawn(async move {
+        signals.next().await;
+        std::process::exit(1);
+    });
 }

@@ -29,6 +29,10 @@ pub(super) struct Storage {
     /// write: 100GiB; 0 for no bound [default: 0]
     #[arg(long, value_name = "SIZE")]
     retention_size: Option<Size>,
+    /// Have a server split each partition in two once one takes more than this on disk, at least
+    /// 1MiB: 20GiB; 0 for never [default: 0]
+    #[arg(long, value_name = "SIZE")]
+    split_size: Option<Size>,
     /// Which fields have a search index: all, none, or some by name, as in abstract=none,body=none
     /// [default: all]
     #[arg(long, value_name = "FIELDS")]
@@ -56,6 +60,9 @@ impl Storage {
         if let Some(Size(bytes)) = self.retention_size {
             settings.retention_bytes = bytes;
         }
+        if let Some(Size(bytes)) = self.split_size {
+            settings.split_bytes = bytes;
+        }
         if let Some(Indexed(fields)) = &self.index {
             settings.index = fields.clone();
         }
@@ -81,13 +88,17 @@ pub(super) fn words(settings: &CollectionSettings) -> String {
             Age(secs)
         ),
     };
+    let split = match settings.split_bytes {
+        0 => String::new(),
+        bytes => format!(", partitions split beyond {bytes} bytes"),
+    };
     let index = match &settings.index {
         fields if fields.is_none() => "no field indexed",
         fields if fields.includes_all() => "all fields indexed",
         _ => "some fields indexed",
     };
     format!(
-        "{}{dictionary}, blocks of {} bytes{age}{retention}, {index}",
+        "{}{dictionary}, blocks of {} bytes{age}{retention}{split}, {index}",
         settings.codec, settings.block_bytes
     )
 }

@@ -11,6 +11,7 @@ use crate::output::key_json;
 use crate::place::{self, Place};
 use crate::{Context, database, files};
 use quire_pipeline::Target;
+use quire_server::expand_cursor;
 use quiredb::{
     Change, Collection, Database, DatabaseOptions, ErrorKind, Position, Tail as Changes,
 };
@@ -94,10 +95,9 @@ impl Tail {
     fn run_on_server(&self, context: &mut Context, link: &Link, mut left: u64) -> Result<()> {
         let collection = place::remote_collection(link, &self.collection)?;
         let before = self.from.saturating_sub(1).to_string();
-        let partitions = collection.settings().partitions as usize;
-        let mut cursor = vec![before; partitions].join(",");
         let end = collection.positions();
         let end = end.map_err(Error::engine("cannot read the log"))?;
+        let mut cursor = vec![before; end.len()].join(",");
         let wait_ms = if self.follow { WAIT_MS } else { 0 };
         while left > 0 {
             let limit = left.min(CHANGES_AT_ONCE);
@@ -154,10 +154,15 @@ impl Tail {
     }
 }
 
-/// Whether a cursor is at these positions, or after them.
+/// Whether a cursor is at these positions, or after them. The collection may have been split since
+/// they were.
 fn is_past(cursor: &str, end: &[Position]) -> bool {
     let seen = cursor.split(',').map(|seen| seen.parse().unwrap_or(0));
-    seen.zip(end).all(|(seen, end): (u64, _)| seen >= end.0)
+    let seen: Vec<Position> = seen.map(Position).collect();
+    let partitions = seen.len().max(end.len());
+    let all = |of: &[Position]| expand_cursor(of, partitions).unwrap_or_default();
+    let (seen, end) = (all(&seen), all(end));
+    seen.len() == end.len() && seen.iter().zip(&end).all(|(seen, end)| seen >= end)
 }
 
 /// Prints changes of keys with this prefix, up to the limit.
@@ -194,4 +199,24 @@ fn as_json(change: &Change) -> String {
         expires.unwrap_or_default(),
         key_json(&change.key)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_compared_with_positions_from_before_a_split() {
+        for (cursor, end, expected) in [
+            ("5,7", &[5, 7][..], true),
+            ("5,6", &[5, 7], false),
+            ("5,6,7,7", &[5, 7], true),
+            ("5,4,7,7", &[5, 7], false),
+            ("9,9", &[7, 8, 9, 9], true),
+            ("7,9", &[7, 8, 9, 9], false),
+        ] {
+            let end: Vec<Position> = end.iter().map(|end| Position(*end)).collect();
+            assert_eq!(is_past(cursor, &end), expected, "{cursor} {end:?}");
+        }
+    }
 }

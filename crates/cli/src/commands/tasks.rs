@@ -10,10 +10,10 @@ use serde_json::Value;
 /// List the running requests of a server, or cancel some
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Searches, multi-gets, bulks, _delete_by_query, merges, backups and verifications can be cancelled.
-The caller of a cancelled one gets an error; what a bulk or a _delete_by_query had written stays
-written. A token sees its own requests, and one with the role manage on all collections those of
-everybody.
+Searches, multi-gets, bulks, _delete_by_query, merges, splits, backups and verifications can be
+cancelled. The caller of a cancelled one gets an error; what a bulk or a _delete_by_query had
+written stays written. A token sees its own requests, and one with the role manage on all
+collections those of everybody.
 
 Examples:
   quire tasks http://localhost:9200

@@ -30,6 +30,7 @@ mod proxy;
 mod query;
 mod remote;
 mod serve;
+mod split;
 mod volumes;
 mod wide;
 

@@ -353,24 +353,29 @@ impl SearchIndex {
         has_room: bool,
     ) -> Result<()> {
         let mut heads = Vec::with_capacity(records.len());
-        for (position, bytes) in records {
+        for record_at in records {
+            let (position, bytes) = record_at;
             let record = Record::decode(bytes).map_err(|what| Error::derived(*position, what))?;
-            heads.push(Head {
+            if record.kind == Kind::Foreign {
+                continue;
+            }
+            let head = Head {
                 docid: record.docid,
                 is_deleted: record.kind == Kind::Delete,
                 is_created: record.created,
-            });
+            };
+            heads.push((head, record_at));
         }
-        let new = rows(difference.new, heads.iter().map(|head| head.docid))?;
+        let new = rows(difference.new, heads.iter().map(|(head, _)| head.docid))?;
         let is_newest = |(head, newest, (position, _)): &(Head, Option<Row>, &(Position, _))| {
             let is_built = difference
                 .built
                 .is_none_or(|cursor| docid_bytes(head.docid).as_slice() < cursor);
             is_built && newest.map_or(head.is_deleted, |newest| newest.position == *position)
         };
-        let all = heads.into_iter().zip(new).zip(records);
+        let all = heads.into_iter().zip(new);
         let newest: Vec<_> = all
-            .map(|((head, newest), record)| (head, newest, record))
+            .map(|((head, record), newest)| (head, newest, record))
             .filter(is_newest)
             .collect();
         // A document that was created since is not in the older view. Only the newest record of the

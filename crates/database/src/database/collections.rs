@@ -222,6 +222,7 @@ impl Database {
         }
         let entry = Entry {
             id: state.catalog.next_collection,
+            origin: None,
             name: name.to_string(),
             settings,
             index_generation: 0,
@@ -301,7 +302,7 @@ impl Database {
                 Arc::clone(&changed),
             )?);
         }
-        let identity = state.catalog.identity(entry.id, 0);
+        let identity = state.catalog.identity_of(entry);
         let collection = Collection::new(
             (entry.name.clone(), identity, begun),
             entry.settings.clone(),

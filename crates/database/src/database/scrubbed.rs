@@ -67,7 +67,7 @@ impl Database {
             return Ok(partitions.map(WidePartition::any_store).collect());
         }
         let collection = self.open_locked(state, &entry)?;
-        let partitions = collection.partitions().iter();
-        Ok(partitions.map(Partition::any_store).collect())
+        let partitions = collection.partitions();
+        Ok(partitions.iter().map(Partition::any_store).collect())
     }
 }

@@ -125,7 +125,7 @@ impl Database {
             )
         };
         let partitions = (0..entry.settings.partitions).map(open);
-        let identity = state.catalog.identity(entry.id, 0);
+        let identity = state.catalog.identity_of(entry);
         let collection = WideCollection::new(
             (entry.name.clone(), identity, begun),
             entry.settings.clone(),

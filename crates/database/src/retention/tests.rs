@@ -187,7 +187,7 @@ fn exactly_the_documents_that_the_rule_keeps_are_there() {
                 }
             }
         }
-        for partition in collection.partitions() {
+        for partition in collection.partitions().iter() {
             let mut wrong = |found| panic!("seed {seed}: {found:?}");
             partition.check(&mut wrong).unwrap();
         }
@@ -214,7 +214,7 @@ fn a_document_that_is_written_between_the_look_and_the_deletion_is_spared() {
     let (env, _database, collection) = ten_documents();
     env.advance(Duration::from_secs(AGE_SECS + 1));
     // Applied, but not visible yet: readers see the version before.
-    let partition = &collection.partitions()[0];
+    let partition = collection.partitions()[0].clone();
     let write = Write::put(Key::from(4), document(20));
     let (_, position) = partition
         .write(&[write], quire_collection::Triggers::none())
@@ -295,7 +295,7 @@ fn a_crash_at_any_step_of_a_pass_leaves_the_newest_and_the_next_pass_ends_it() {
         assert_eq!(left, newest, "step {step}, seed {seed}");
         pass(&env, PERIOD);
         assert_eq!(keys(&collection), kept, "step {step}, seed {seed}");
-        for partition in collection.partitions() {
+        for partition in collection.partitions().iter() {
             partition.check(&mut |found| panic!("{found:?}")).unwrap();
         }
     }

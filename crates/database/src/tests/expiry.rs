@@ -180,7 +180,7 @@ fn life(seed: u64) -> u64 {
     model.expire(env.now_micros());
     let expected = model.0.values().filter(|it| it.1.is_some()).count();
     let mut expiries = 0;
-    for partition in collection.partitions() {
+    for partition in collection.partitions().iter() {
         let mut wrong = |found| panic!("seed {seed}: {found:?}");
         expiries += partition.check(&mut wrong).unwrap().expiries;
     }

@@ -345,7 +345,7 @@ fn settle(env: &SimEnv) {
 }
 
 fn check_partitions(collection: &Collection, what: &dyn Fn() -> String) {
-    for partition in collection.partitions() {
+    for partition in collection.partitions().iter() {
         let problem = &mut |found| panic!("{found:?}\n{}", what());
         partition.check(problem).unwrap();
     }
@@ -482,10 +482,8 @@ fn a_changed_index_replaces_the_one_before_and_no_index_leaves_no_files() {
     assert_eq!(state(), (counts, (true, false)));
     settle(&env);
     let trees = |collection: &Collection| {
-        let trees = collection
-            .partitions()
-            .iter()
-            .map(|one| one.stats().trees.len());
+        let partitions = collection.partitions();
+        let trees = partitions.iter().map(|one| one.stats().trees.len());
         trees.collect::<Vec<_>>()
     };
     // Of the index a search tree and its columns, beside three of the documents.

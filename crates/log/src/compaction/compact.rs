@@ -43,7 +43,7 @@ pub type Keep<'a, E> = &'a mut dyn FnMut(&[(Position, Bytes)]) -> std::result::R
 pub type Room<'a> = &'a dyn Fn(u64) -> Charge;
 
 /// A block that is larger has its memory reserved before it is read.
-const LARGE_BLOCK_BYTES: usize = 1 << 20;
+pub(super) const LARGE_BLOCK_BYTES: usize = 1 << 20;
 
 /// What a compaction holds of a large block: the block, its records in the new one, and that
 /// compressed.
@@ -346,7 +346,7 @@ impl Shared {
 }
 
 /// The next block of records; `None` at the end.
-fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Option<RecordBlock>> {
+pub(super) fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Option<RecordBlock>> {
     let offset = walk.offset;
     let what = match walk.step()? {
         Step::End => return Ok(None),
@@ -363,7 +363,7 @@ fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Option<RecordBl
     Err(Error::corrupt(segment.path(), offset, what, None))
 }
 
-fn records_of(block: &RecordBlock) -> Vec<(Position, Bytes)> {
+pub(super) fn records_of(block: &RecordBlock) -> Vec<(Position, Bytes)> {
     let mut next = block.first();
     let following = || {
         let (position, record) = block.next_record(next)?;

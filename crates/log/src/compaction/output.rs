@@ -18,6 +18,8 @@ pub(crate) struct Output<'a> {
     directory: &'a LogDirectory,
     file: Box<dyn AppendFile>,
     base: Position,
+    /// After the last record that it has.
+    next: Position,
     index: BlockIndex,
     block_bytes: usize,
     packer: Packer,
@@ -41,6 +43,7 @@ impl<'a> Output<'a> {
             directory,
             file,
             base,
+            next: base,
             index: BlockIndex::compacted(base, preamble.bytes()),
             block_bytes,
             packer,
@@ -49,7 +52,13 @@ impl<'a> Output<'a> {
         })
     }
 
+    /// The position after the last record that it has.
+    pub(crate) fn next(&self) -> Position {
+        self.next
+    }
+
     pub(crate) fn push(&mut self, position: Position, record: &[u8]) -> Result<()> {
+        self.next = position.next();
         let full = self.filling.raw_bytes() + record.len() > self.block_bytes;
         if full && !self.filling.is_empty() {
             self.end_block()?;

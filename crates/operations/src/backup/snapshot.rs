@@ -254,6 +254,7 @@ mod tests {
                 named_volumes: Vec::new(),
                 next_collection: 3,
                 collections: vec![Entry {
+                    origin: None,
                     id: 2,
                     name: "jobs".into(),
                     settings: CollectionSettings {

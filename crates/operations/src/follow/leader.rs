@@ -194,6 +194,9 @@ impl LeaderStream {
             let catalog = engine::catalog(&self.database)?;
             if self.catalog.as_ref() != Some(&catalog) {
                 self.follow_catalog(catalog)?;
+                if self.ending.is_some() {
+                    break;
+                }
                 let catalog = self.catalog.as_ref().map(Catalog::encode);
                 Frame::Catalog(catalog.unwrap_or_default().into()).encode(&mut out);
             }
@@ -223,21 +226,35 @@ impl LeaderStream {
             };
             for (number, store) in (0..).zip(stores) {
                 let id = (entry.id, number);
-                let following = self.partitions.remove(&id).unwrap_or_else(|| {
-                    let seen = self.seen.get(&id).copied().unwrap_or(Position(0));
-                    Following {
-                        hold: store.hold_log(seen),
-                        store,
-                        seen,
-                        unsynced: None,
-                    }
-                });
+                if let Some(following) = self.partitions.remove(&id) {
+                    partitions.insert(id, following);
+                    continue;
+                }
+                let seen = self.seen.get(&id).copied().unwrap_or(Position(0));
+                let hold = store.hold_log(seen);
+                // Before the follower takes a catalog that drops what it serves, as after a split.
+                if store.ship(seen, 1)? == Shipped::Gap {
+                    self.start_over(number, seen);
+                }
+                let following = Following {
+                    hold,
+                    store,
+                    seen,
+                    unsynced: None,
+                };
                 partitions.insert(id, following);
             }
         }
         self.partitions = partitions;
         self.catalog = Some(catalog);
         Ok(())
+    }
+
+    /// Ends the stream: the follower needs a copy.
+    fn start_over(&mut self, number: u32, seen: Position) {
+        self.ending = Some(Frame::StartOver(format!(
+            "the log of partition {number} no longer has all records after position {seen}"
+        )));
     }
 
     /// Appends what is durable and not yet sent. Returns how far the partitions were when it began.
@@ -264,10 +281,8 @@ impl LeaderStream {
             match following.store.ship(following.seen, FRAME_BYTES) {
                 Ok(Shipped::Nothing) => {}
                 Ok(Shipped::Gap) => {
-                    self.ending = Some(Frame::StartOver(format!(
-                        "the log of partition {number} no longer has all records after position {}",
-                        following.seen
-                    )));
+                    let (number, seen) = (*number, following.seen);
+                    self.start_over(number, seen);
                     break;
                 }
                 Ok(Shipped::Records { records, whole }) => {

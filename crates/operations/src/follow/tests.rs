@@ -431,6 +431,57 @@ fn a_follower_behind_a_compaction_starts_over_and_loses_nothing() {
 }
 
 #[test]
+fn a_follower_serves_a_collection_that_is_split_until_it_has_copied_it_anew() {
+    let leader = Leader::new();
+    leader.part(0);
+    let env = SimEnv::new(2);
+    let mut follower = Follower::open(&env).unwrap();
+    assert_eq!(follower.catch_up(&env, &leader.database).unwrap(), None);
+    let before = follower.contents();
+    let songs = leader.database.collection("songs").unwrap();
+    let identity = songs.identity();
+    let split = |partitions: u32| {
+        let write = |_| {
+            put(&songs, 5..8, "while it is split", Durability::Sync);
+            true
+        };
+        let split = leader
+            .database
+            .split_collection("songs", partitions, &write);
+        split.unwrap();
+    };
+    split(6);
+    let replica = follower.replica.as_mut().unwrap();
+    let mut stream = serve_follower(&leader.database, &replica.hello().unwrap()).unwrap();
+    let mut is_told = false;
+    while let Some(bytes) = stream.next(Duration::from_millis(100)).unwrap() {
+        let mut bytes = &bytes[..];
+        while let Some(frame) = Frame::read(&mut bytes).unwrap() {
+            is_told |= matches!(replica.apply(frame).unwrap(), Applied::StartOver(_));
+        }
+    }
+    assert!(is_told);
+    assert_eq!(follower.contents(), before);
+    for partitions in [0, 12] {
+        if partitions > 0 {
+            // It was away when the collection was split.
+            drop(follower);
+            split(partitions);
+            follower = Follower::open(&env).unwrap();
+        }
+        let why = follower.catch_up(&env, &leader.database).unwrap();
+        assert!(why.unwrap().contains("no longer has all records"));
+        put(&songs, 3..33, "after it was split", Durability::Sync);
+        assert_eq!(follower.catch_up(&env, &leader.database).unwrap(), None);
+        assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+        let replica = follower.replica.as_ref().unwrap().database();
+        let copied = replica.collection("songs").unwrap();
+        assert_eq!(copied.identity(), identity);
+        assert_eq!(copied.positions(), songs.positions());
+    }
+}
+
+#[test]
 fn a_follower_deletes_what_its_leader_deletes_and_nothing_else() {
     let leader = Leader::new();
     let env = SimEnv::new(2);

@@ -148,6 +148,7 @@ impl Survey {
     /// Bytes of all files that will be read.
     pub(super) fn total_bytes(&self, env: &dyn Env, volumes: &Volumes) -> Result<u64> {
         let entry = |surveyed: &Surveyed| Entry {
+            origin: None,
             id: surveyed.id,
             name: surveyed.name.clone(),
             settings: surveyed.settings.clone(),

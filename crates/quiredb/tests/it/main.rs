@@ -4,6 +4,7 @@
 mod directories;
 mod error_sources;
 mod replaced_volumes;
+mod splits;
 mod tiers;
 mod volumes;
 mod wide;

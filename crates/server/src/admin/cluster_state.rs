@@ -139,10 +139,10 @@ fn routing_shards(collection: &Collection) -> u32 {
     let settings = collection.settings();
     let given = settings.api.settings.get("index.number_of_routing_shards");
     let given = given.and_then(Value::as_str);
-    if let Some(given) = given.and_then(|given| given.parse().ok()) {
-        return given;
-    }
     let partitions = settings.partitions;
+    if let Some(given) = given.and_then(|given| given.parse::<u32>().ok()) {
+        return given.max(partitions);
+    }
     let log = u32::BITS - partitions.saturating_sub(1).leading_zeros();
     partitions
         << 10_u32

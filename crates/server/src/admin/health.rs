@@ -137,7 +137,10 @@ fn look(
     is_over: bool,
 ) -> Outcome<Option<Answer>> {
     let collections = selection.all(engine)?;
-    let partitions: u64 = collections.iter().map(partitions).sum();
+    // Counted once: one may be split meanwhile.
+    let counted = collections.iter().map(|one| (one, one.partitions().into()));
+    let counted: Vec<(&Searched, u64)> = counted.collect();
+    let partitions: u64 = counted.iter().map(|(_, partitions)| partitions).sum();
     let colour = status(engine);
     let is_worse = |worst: usize| COLOURS.iter().position(|one| *one == colour) > Some(worst);
     let is_unmet = wanted.status.is_some_and(is_worse)
@@ -162,8 +165,10 @@ fn look(
     shown["task_max_waiting_in_queue_millis"] = 0.into();
     shown["active_shards_percent_as_number"] = 100.0.into();
     if level > Level::Cluster {
-        let of_each = collections.iter();
-        let of_each = of_each.map(|one| (one.name().to_owned(), describe(one, colour, level)));
+        let of_each = counted.into_iter().map(|(one, partitions)| {
+            let shown = describe(partitions, colour, level);
+            (one.name().to_owned(), shown)
+        });
         shown["indices"] = Value::Object(of_each.collect::<Map<_, _>>());
     }
     let status = match is_unmet {
@@ -171,10 +176,6 @@ fn look(
         false => StatusCode::OK,
     };
     Ok(Some(Answer::value(status, &shown)))
-}
-
-fn partitions(collection: &Searched) -> u64 {
-    collection.partitions().into()
 }
 
 /// Partitions that serve, and those in states that they are never in.
@@ -186,8 +187,8 @@ fn add_counts(shown: &mut Value, partitions: u64) {
     shown["unassigned_shards"] = 0.into();
 }
 
-fn describe(collection: &Searched, colour: &str, level: Level) -> Value {
-    let partitions = partitions(collection);
+/// The health of a collection.
+fn describe(partitions: u64, colour: &str, level: Level) -> Value {
     let mut shown = json!({
         "status": colour,
         "number_of_shards": partitions,

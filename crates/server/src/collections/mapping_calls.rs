@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quiredb::query::{Filter, Query};
-use quiredb::{CollectionFields, ErrorKind, Mapping, View};
+use quiredb::{CollectionFields, Mapping, View};
 use serde_json::{Map, Value, json};
 
 use super::api_settings::Use;
 use super::coerce::Mappings;
 use super::selection::{Searched, Selection};
+use super::settings_calls::change_to;
 use super::states::States;
 use super::{mapping, mapping_check, settings};
 use crate::engine::Engine;
@@ -92,19 +93,14 @@ pub(crate) async fn put(call: Call<Engine>) -> Outcome<Answer> {
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let collections = selection.plain(engine)?;
         // Nothing is changed unless all can be.
-        let mut changes = Vec::new();
         for collection in &collections {
             let changed = settings::with_mapping((*collection.settings()).clone(), &added)?;
             let fields = Searched::Plain(collection.clone()).fields(stop)?;
             mapping_check::check(collection, &fields, &changed.mapping, stop)?;
-            changes.push((collection.name(), changed));
         }
-        for (name, changed) in changes {
-            let done = engine.database().change_settings(name, changed);
-            done.map_err(|error| match error.kind() {
-                ErrorKind::NotFound => Failure::index_not_found(name),
-                ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),
-                _ => Failure::engine(&error, Some(name)),
+        for collection in &collections {
+            change_to(engine, collection, |now| {
+                settings::with_mapping(now.clone(), &added)
             })?;
         }
         Ok(Answer::ok(&json!({"acknowledged": true})))

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::api_settings::Use;
 use super::selection::Selection;
-use super::settings_calls::refused;
+use super::settings_calls::change_to;
 use super::states::States;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
@@ -46,14 +46,14 @@ async fn change(call: Call<Engine>, closed: bool) -> Outcome<Vec<String>> {
     let work = move |engine: &Engine| {
         let mut changed = Vec::new();
         for collection in selection.plain(engine)? {
-            let name = collection.name();
-            let mut settings = (*collection.settings()).clone();
-            if settings.api.closed != closed {
-                settings.api.closed = closed;
-                let done = engine.database().change_settings(name, settings);
-                done.map_err(|error| refused(&error, name))?;
+            if collection.settings().api.closed != closed {
+                change_to(engine, &collection, |now| {
+                    let mut settings = now.clone();
+                    settings.api.closed = closed;
+                    Ok(settings)
+                })?;
             }
-            changed.push(name.to_owned());
+            changed.push(collection.name().to_owned());
         }
         Ok(changed)
     };

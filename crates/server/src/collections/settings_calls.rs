@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quiredb::ErrorKind;
+use quiredb::{Collection, CollectionSettings, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use super::api_settings::{Block, Use};
@@ -64,12 +64,15 @@ pub(crate) async fn change(call: Call<Engine>) -> Outcome<Answer> {
             if !given.is_of_blocks() {
                 engine.check_use(collection.name(), Use::Change)?;
             }
-            let settings = given.applied_to(&collection.settings(), preserves)?;
-            changes.push((collection.name().to_owned(), settings));
+            let now = collection.settings();
+            let settings = given.applied_to(&now, preserves)?;
+            if settings.partitions != now.partitions {
+                return Err(no_setting(collection.name(), now.partitions));
+            }
+            changes.push(collection);
         }
-        for (name, settings) in changes {
-            let changed = engine.database().change_settings(&name, settings);
-            changed.map_err(|error| refused(&error, &name))?;
+        for collection in changes {
+            change_to(engine, &collection, |now| given.applied_to(now, preserves))?;
         }
         Ok(Answer::ok(&json!({"acknowledged": true})))
     };
@@ -89,11 +92,12 @@ pub(crate) async fn block(call: Call<Engine>) -> Outcome<Answer> {
     let work = move |engine: &Engine| {
         let mut blocked = Vec::new();
         for collection in selection.plain(engine)? {
-            let mut settings = (*collection.settings()).clone();
-            settings.api.settings.insert(block.setting(), "true".into());
             let name = collection.name();
-            let changed = engine.database().change_settings(name, settings);
-            changed.map_err(|error| refused(&error, name))?;
+            change_to(engine, &collection, |now| {
+                let mut settings = now.clone();
+                settings.api.settings.insert(block.setting(), "true".into());
+                Ok(settings)
+            })?;
             blocked.push(json!({"name": name, "blocked": true}));
         }
         Ok(Answer::ok(&json!({
@@ -105,8 +109,38 @@ pub(crate) async fn block(call: Call<Engine>) -> Outcome<Answer> {
     call.state.write(work).await?
 }
 
+/// Gives a collection the settings that `next` makes of those that it has. If it was split
+/// meanwhile, they are made again: the number of partitions is among them.
+///
+/// # Errors
+/// Those of `next`; what the database refuses.
+pub(super) fn change_to(
+    engine: &Engine,
+    collection: &Collection,
+    next: impl Fn(&CollectionSettings) -> Outcome<CollectionSettings>,
+) -> Outcome<()> {
+    let name = collection.name();
+    loop {
+        let now = collection.settings();
+        match engine.database().change_settings(name, next(&now)?) {
+            Ok(_) => return Ok(()),
+            Err(_) if collection.settings().partitions != now.partitions => {}
+            Err(error) => return Err(refused(&error, name)),
+        }
+    }
+}
+
+/// The refusal of another number of partitions.
+fn no_setting(index: &str, partitions: u32) -> Failure {
+    let twice = partitions.saturating_mul(2);
+    Failure::illegal_argument(format!(
+        "[{index}] has [{partitions}] partitions (number_of_shards), which no setting changes: \
+         split them by POST /{index}/_partitions?count={twice}, or by `quire split`"
+    ))
+}
+
 /// The failure of a change of settings.
-pub(super) fn refused(error: &quiredb::Error, index: &str) -> Failure {
+fn refused(error: &quiredb::Error, index: &str) -> Failure {
     match error.kind() {
         ErrorKind::NotFound => Failure::index_not_found(index),
         ErrorKind::Invalid => Failure::illegal_argument(error.to_string()),

@@ -213,6 +213,7 @@ async fn every_request_that_changes_more_than_documents_is_audited() {
         "POST /other/_shrink/n",
         "PUT /other/_split/n",
         "POST /other/_split/n",
+        "POST /other/_partitions",
         "PUT /_alias",
         "POST /_alias",
         "PUT /_alias/n",

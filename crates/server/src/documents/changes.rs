@@ -5,14 +5,19 @@
 //! `{"cursor":"…"}`. The cursor is the last position seen of each partition, between commas. The
 //! server keeps no state of a caller: a request with a cursor continues after it and misses
 //! nothing.
+//!
+//! The collection may be split at any time, also while a request waits. A cursor from before is
+//! expanded to the partitions of now. A number of a partition means another one then, so a request
+//! for one partition ends with what it has.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiredb::{Change, Collection, Position, ValueRef};
+use quiredb::{Change, Collection, ErrorKind, Position, ValueRef};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::cursor::expand_cursor;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -55,6 +60,22 @@ struct Wanted {
     partition: Option<u32>,
     prefix: String,
     limit: usize,
+    /// Whether the collection was split, and one partition is wanted: nothing more is read.
+    is_over: bool,
+}
+
+impl Wanted {
+    /// Expands what was seen to the partitions that there are now.
+    fn expand(&mut self, partitions: usize) {
+        if partitions == self.seen.len() {
+            return;
+        }
+        // The number of partitions only grows, by splits.
+        if let Some(seen) = expand_cursor(&self.seen, partitions) {
+            self.seen = seen;
+        }
+        self.is_over = self.partition.is_some();
+    }
 }
 
 /// `GET /{collection}/_changes`
@@ -106,31 +127,35 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
         };
         // No request waits for new changes while it holds memory.
         held.resize(lines.capacity())?;
-        while lines.is_empty() && !is_new(&opened, &wanted) {
+        while lines.is_empty() && !wanted.is_over && !is_new(&opened, &wanted) {
             if Instant::now() >= end || stopping.is_set() {
                 break;
             }
             tokio::time::sleep(CHECK_EVERY).await;
         }
-        if !lines.is_empty() || !is_new(&opened, &wanted) || Instant::now() >= end {
+        let is_last = !lines.is_empty() || wanted.is_over || Instant::now() >= end;
+        if is_last || !is_new(&opened, &wanted) {
+            wanted.expand(opened.positions().len());
             return Ok(Answer::lines(with_cursor(lines, &wanted.seen), held));
         }
     }
 }
 
 fn wanted(call: &Call<ChangesState>, collection: &Collection) -> Outcome<Wanted> {
-    let partitions = collection.settings().partitions as usize;
+    let partitions = collection.positions().len();
     let wrong = |what: String| Err(Failure::illegal_argument(what));
     let seen = match call.params.text("after") {
         None | Some("") => vec![Position(0); partitions],
         Some(cursor) => {
             let seen = cursor.split(',').map(|one| one.parse().map(Position));
-            match seen.collect::<Result<Vec<_>, _>>() {
-                Ok(seen) if seen.len() == partitions => seen,
-                _ => {
+            let seen: Option<Vec<_>> = seen.collect::<Result<_, _>>().ok();
+            match seen.and_then(|seen| expand_cursor(&seen, partitions)) {
+                Some(seen) => seen,
+                None => {
                     return wrong(format!(
                         "parameter [after] is [{cursor}], and must be {partitions} positions \
-                         between commas, as in a cursor"
+                         between commas, as in a cursor; or fewer, as in one from before the \
+                         collection was split"
                     ));
                 }
             }
@@ -152,12 +177,17 @@ fn wanted(call: &Call<ChangesState>, collection: &Collection) -> Outcome<Wanted>
         partition,
         prefix: call.params.text("prefix").unwrap_or_default().to_owned(),
         limit,
+        is_over: false,
     })
 }
 
-/// Whether there are changes that were not read.
+/// Whether there may be changes that were not read.
 fn is_new(collection: &Collection, wanted: &Wanted) -> bool {
     let positions = collection.positions();
+    if positions.len() != wanted.seen.len() {
+        // The next read expands what was seen.
+        return true;
+    }
     let mut all = positions.iter().zip(&wanted.seen).enumerate();
     all.any(|(number, (position, seen))| {
         position > seen && wanted.partition.is_none_or(|only| only as usize == number)
@@ -172,23 +202,35 @@ enum Read {
 }
 
 /// Reads the changes after those seen, as lines, and advances what was seen. Documents that take
-/// more than `large_bytes_max` together are not read, and a large one ends the answer.
+/// more than `large_bytes_max` together are not read, and a large one ends the answer. So does a
+/// split of the collection, whose old partitions are closed.
 fn read(
     collection: &Collection,
     wanted: &mut Wanted,
     large_bytes_max: usize,
 ) -> quiredb::Result<Read> {
     let mut lines = Vec::new();
+    let now = collection.positions();
+    wanted.expand(now.len());
+    if wanted.is_over {
+        return Ok(Read::Lines(lines));
+    }
     let mut from = wanted.seen.clone();
     if let Some(only) = wanted.partition {
         // Nothing of the other partitions is to be read.
-        for (number, (seen, now)) in from.iter_mut().zip(collection.positions()).enumerate() {
+        for (number, (seen, now)) in from.iter_mut().zip(now).enumerate() {
             if number != only as usize {
                 *seen = now;
             }
         }
     }
     let mut changes = collection.tail_after(&from)?;
+    // It may have been split just now.
+    let partitions = changes.seen().len();
+    wanted.expand(partitions);
+    if wanted.is_over {
+        return Ok(Read::Lines(lines));
+    }
     let large_bytes = match changes.held_bytes() {
         bytes if bytes <= ANSWER_BYTES as u64 => 0,
         bytes => usize::try_from(LARGE_COPIES * bytes).unwrap_or(usize::MAX),
@@ -202,8 +244,16 @@ fn read(
         if is_large && read_count > 0 {
             break;
         }
-        let Some(change) = changes.next() else { break };
-        let change = change?;
+        let change = match changes.next() {
+            None => break,
+            Some(Err(error))
+                if error.kind() == ErrorKind::Closed
+                    && collection.positions().len() != partitions =>
+            {
+                break;
+            }
+            Some(change) => change?,
+        };
         read_count += 1;
         if wanted.partition.is_none_or(|only| only == change.partition)
             && change.key.to_string().starts_with(&wanted.prefix)

@@ -86,6 +86,7 @@ impl Endpoint {
             "/_clone",
             "/_shrink",
             "/_split",
+            "/_partitions",
             "/_mapping",
             "/_mappings",
             "/_component_template",

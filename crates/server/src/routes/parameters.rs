@@ -468,6 +468,7 @@ pub(super) const RESOLVE: &[&str] = &["expand_wildcards"];
 pub(super) const CHANGES: &[&str] = &["after", "limit", "partition", "prefix", "wait_ms"];
 pub(super) const SCAN: &[&str] = &["from", "limit", "prefix", "to"];
 pub(super) const BACKUP: &[&str] = &["keep", "rate_bytes"];
+pub(super) const PARTITIONS: &[&str] = &["count", "wait_for_completion"];
 pub(super) const TASKS: &[&str] = &[
     "actions",
     "detailed",

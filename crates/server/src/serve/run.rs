@@ -13,6 +13,7 @@ use super::pressure::Pressure;
 use crate::dispatch;
 use crate::error::Result;
 use crate::frozen;
+use crate::jobs::due_splits::DueSplits;
 use crate::memcached::port::Port;
 use crate::state::Server;
 
@@ -70,6 +71,15 @@ pub(super) async fn run(
         Arc::clone(&server.tasks),
     );
     let held_views = tokio::spawn(held_views.watch());
+    // A follower has the partitions of its leader.
+    let due_splits = DueSplits {
+        engine: server.engine.clone(),
+        splits: Arc::clone(&server.splits),
+        tasks: Arc::clone(&server.tasks),
+        stopping: server.stopping.clone(),
+    };
+    let is_leader = server.check_writable().is_ok();
+    let due_splits = is_leader.then(|| tokio::spawn(due_splits.watch()));
     tracing::info!(%address, "serving");
     http_port.accept(http, shutdown).await;
 
@@ -77,6 +87,9 @@ pub(super) async fn run(
     drop((stop_memcached, stop_metrics));
     pressure.abort();
     held_views.abort();
+    if let Some(due_splits) = due_splits {
+        due_splits.abort();
+    }
     frozen.abort();
     if let Some(watched) = watched {
         watched.abort();
@@ -100,6 +113,7 @@ pub(super) async fn run(
         "a connection's task releases its count when it ends"
     );
     server.backups.stop().await;
+    server.splits.stop().await;
     server.verifications.stop().await;
     server.copies.clear();
     Ok(())

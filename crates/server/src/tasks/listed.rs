@@ -77,6 +77,9 @@ pub(super) fn task(task: &Task, now: Duration, is_detailed: bool) -> Value {
         }
         shown["status"] = status;
     }
+    if let Some(stage) = task.stage() {
+        shown["status"] = stage.to_json();
+    }
     if let Some(parent) = task.parent {
         shown["parent_task_id"] = id_of(parent).into();
     }

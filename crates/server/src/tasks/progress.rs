@@ -1,4 +1,5 @@
-//! How far a change by query is, as the list of tasks shows it and as the change is answered.
+//! How far a change by query or a split is, as the list of tasks shows it; and how the change is
+//! answered.
 
 use std::time::Duration;
 
@@ -45,5 +46,20 @@ impl Progress {
             "requests_per_second": rate.unwrap_or(-1.0),
             "throttled_until_millis": 0,
         })
+    }
+}
+
+/// How far work in stages is, one stage after another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StageProgress {
+    pub(crate) stage: &'static str,
+    /// What is done of the stage, and all that there is to do in it, as far as that is known.
+    pub(crate) done: u64,
+    pub(crate) total: u64,
+}
+
+impl StageProgress {
+    pub(crate) fn to_json(self) -> Value {
+        json!({"stage": self.stage, "done": self.done, "total": self.total})
     }
 }

@@ -67,6 +67,16 @@ impl Tasks {
         self.list(None, MEMCACHED, request, now)
     }
 
+    /// Work begins that the server does on its own, as if `request` had come.
+    pub(crate) fn begin_own(
+        self: &Arc<Self>,
+        action: &'static str,
+        request: Origin,
+        now: (i64, Duration),
+    ) -> Running {
+        self.list(None, action, request, now)
+    }
+
     fn list(
         self: &Arc<Self>,
         parent: Option<u64>,

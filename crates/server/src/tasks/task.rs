@@ -13,7 +13,7 @@ use quiredb::query::Explain;
 use tokio::sync::Notify;
 
 use super::action;
-use super::progress::Progress;
+use super::progress::{Progress, StageProgress};
 use crate::held_memtables::holds_memtables;
 use crate::http::failure::Failure;
 use crate::limits::Client;
@@ -46,6 +46,8 @@ pub(crate) struct Task {
     rate: AtomicU64,
     /// How far it is, if it is a change by query in one part.
     progress: Mutex<Option<Progress>>,
+    /// How far it is, if it is work in stages that has begun.
+    stage: Mutex<Option<StageProgress>>,
     /// The parts of a change by query, if it has several.
     slices: OnceLock<Vec<Arc<Task>>>,
     /// What it reads, while it does.
@@ -117,6 +119,7 @@ impl Task {
             cpu: OnceLock::new(),
             rate: AtomicU64::new(f64::INFINITY.to_bits()),
             progress: Mutex::new(None),
+            stage: Mutex::new(None),
             slices: OnceLock::new(),
             views: Mutex::default(),
             is_cancelled: AtomicBool::new(false),
@@ -209,6 +212,16 @@ impl Task {
     /// Says how far it is.
     pub(crate) fn set_progress(&self, progress: Progress) {
         *self.progress.lock() = Some(progress);
+    }
+
+    /// Says how far work in stages is.
+    pub(crate) fn set_stage(&self, stage: StageProgress) {
+        *self.stage.lock() = Some(stage);
+    }
+
+    /// How far it is, if it is work in stages that has begun.
+    pub(super) fn stage(&self) -> Option<StageProgress> {
+        *self.stage.lock()
     }
 
     /// It is done in these parts.

@@ -38,6 +38,8 @@ mod openapi;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod partitions;
+#[cfg(test)]
 mod reindex;
 #[cfg(test)]
 mod rest;

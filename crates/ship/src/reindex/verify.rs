@@ -2,17 +2,17 @@
 
 use super::follow::{level, patiently};
 use super::record::Record;
-use super::sample;
+use super::sample::Reader;
 use super::session::Session;
 use crate::bulk_sink::Server;
-use crate::change::{Change, Cursor};
+use crate::change::Change;
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::http::segment;
 use crate::topic::Source;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Documents of a request that reads them back.
 const READ_BACK: usize = 100;
@@ -127,14 +127,15 @@ fn compare_sample(
     found: &mut Verification,
 ) -> Result<()> {
     let is_whole = session.server.flavor == "quire" || !source.has_dense_positions();
-    let mut topic = patiently(session, || source.open(None))?;
     let path = Checkpoint::path(&session.positions(), &found.index);
     let end = Checkpoint::load(&**session.env, &path)?.unwrap_or_default();
+    let mut reader = patiently(session, || {
+        Reader::open(source, end.cursor(), end.place.as_ref())
+    })?;
     let count = session.config.verify_documents();
-    let mut cursor = Cursor::default();
     let mut sample = patiently(session, || match is_whole {
-        true => sample::of_the_whole(&mut *topic, &mut cursor, count, session.cluster.stop),
-        false => sample::at_random(&**session.env, &mut *topic, &end.cursor(), count),
+        true => reader.of_the_whole(count, session.cluster.stop),
+        false => reader.at_random(&**session.env, count),
     })?;
     found.compared = sample.len() as u64;
     for attempt in 1..=ATTEMPTS {
@@ -142,9 +143,11 @@ fn compare_sample(
         let differences = differences(session, &found.index, &sample, is_whole)?;
         sample.retain(|key, _| differences.contains_key(key));
         let again = match is_whole {
-            true => patiently(session, || {
-                sample::catch_up(&mut *topic, &mut cursor, &mut sample)
-            })?,
+            true => {
+                let mut written = BTreeSet::new();
+                patiently(session, || reader.catch_up(&mut sample, &mut written))?;
+                written
+            }
             false => {
                 drop_deleted(session, source, &mut sample)?;
                 let all = sample.keys().cloned();

@@ -74,7 +74,7 @@ fn write(collection: &Collection, changes: &[(u8, u8)]) {
     }
 }
 
-fn documents(collection: &Collection) -> BTreeMap<String, Value> {
+pub(crate) fn documents(collection: &Collection) -> BTreeMap<String, Value> {
     let found = collection.scan(..).unwrap().map(|found| {
         let document = found.unwrap().document;
         let mut value: Value = serde_json::from_str(&document.to_json()).unwrap();

@@ -18,5 +18,6 @@ mod own;
 mod place;
 mod polled;
 mod reindex;
+mod split;
 mod table;
 mod wire;

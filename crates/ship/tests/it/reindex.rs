@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(crate) struct Stage {
     env: Arc<dyn Env>,
     dir: tempfile::TempDir,
     pub(crate) cluster: FakeCluster,
-    _database: Database,
+    database: Database,
     collection: Collection,
     config: PipeConfig,
 }
@@ -52,7 +52,7 @@ impl Stage {
             env,
             dir,
             cluster,
-            _database: database,
+            database,
             collection,
             config,
         };
@@ -88,6 +88,15 @@ impl Stage {
             let document = Document::from_json(json.as_bytes()).unwrap();
             self.collection.put(&document).unwrap();
         }
+    }
+
+    /// Splits each partition in two.
+    fn split(&self) {
+        let partitions = self.collection.settings().partitions;
+        let split = self
+            .database
+            .split_collection("tracks", 2 * partitions, &|_| true);
+        assert_eq!(split.unwrap().settings().partitions, 2 * partitions);
     }
 
     fn source(&self, grows: bool) -> CollectionSource {
@@ -481,4 +490,34 @@ fn copies_whose_number_the_cluster_decides_are_waited_for() {
     }
     assert_eq!(stage.run().differences, []);
     assert_eq!(stage.cluster.state().copies_are_late, 0);
+}
+
+#[test]
+fn a_source_that_is_split_meanwhile_is_reindexed_all_the_same() {
+    let stage = Stage::new("7.10.2", "verify_documents = 50");
+    // The pipe's position has two partitions, and the run begins with four.
+    stage.split();
+    stage.write(60..80);
+    let events = AtomicU64::new(0);
+    let observe = |_: &ReindexEvent| {
+        let number = events.fetch_add(1, Ordering::Relaxed);
+        if [4, 9, 14].contains(&number) {
+            stage.write(90 + number..95 + number);
+            stage.split();
+            stage.write(93 + number..99 + number);
+        }
+    };
+    let (reindex, source) = (stage.reindex(), stage.source(false));
+    let found = reindex.run(&source, &observe, &|| false).unwrap();
+    assert_eq!(found.differences, []);
+    assert!(found.compared > 0);
+    assert!(events.into_inner() > 14, "it was split thrice");
+    assert_eq!(stage.documents(NEW), stage.expected());
+    reindex.switch(&source, false, &quiet, &|| false).unwrap();
+    stage.split();
+    stage.write(70..90);
+    stage.pipe();
+    assert_eq!(stage.documents(NEW), stage.expected());
+    assert_eq!(reindex.rollback(&source, &quiet, &|| false).unwrap(), OLD);
+    assert_eq!(stage.documents(OLD), stage.expected());
 }

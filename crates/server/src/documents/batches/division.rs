@@ -22,8 +22,6 @@ pub(super) struct Division {
     pub(super) query: Query,
     /// The number of slices.
     count: u32,
-    /// How many of them have documents.
-    filled: u32,
 }
 
 impl Division {
@@ -38,14 +36,7 @@ impl Division {
         query: Query,
         auto_max: u32,
     ) -> Outcome<Division> {
-        let partitions = sources
-            .iter()
-            .zip(views)
-            .map(|(source, view)| match source {
-                Searched::Plain(_) => view.partition_count(),
-                Searched::Wide(_) | Searched::Frozen(_) => 1,
-            });
-        let partitions = partitions.max().unwrap_or(1);
+        let partitions = partitions(&sources, views);
         let manner = &job.manner;
         let count = manner.slices.unwrap_or(partitions.min(auto_max));
         let filled = count.min(partitions);
@@ -60,7 +51,6 @@ impl Division {
             sources,
             query,
             count,
-            filled,
         })
     }
 
@@ -75,7 +65,9 @@ impl Division {
 
     fn slice(&self, number: u32, views: &[View], buffers: &Buffers) -> Outcome<Slice> {
         let all = self.job.manner.most;
-        let most = share(all, u64::from(number), u64::from(self.filled));
+        // Those that have documents: more of them, if a collection was split since it was divided.
+        let filled = self.count.min(partitions(&self.sources, views));
+        let most = share(all, u64::from(number), u64::from(filled));
         let places = |views: Vec<View>| -> Outcome<Part> {
             let places = Places::new(views, self.query.clone(), most, buffers)?;
             Ok(Part::Places(Box::new(places)))
@@ -133,6 +125,18 @@ impl Division {
         };
         self.sources.iter().map(view).collect()
     }
+}
+
+/// The partitions that are divided among slices: those of the source that has the most.
+fn partitions(sources: &[Searched], views: &[View]) -> u32 {
+    let partitions = sources
+        .iter()
+        .zip(views)
+        .map(|(source, view)| match source {
+            Searched::Plain(_) => view.partition_count(),
+            Searched::Wide(_) | Searched::Frozen(_) => 1,
+        });
+    partitions.max().unwrap_or(1)
 }
 
 /// The part of a number of documents that one of `count` slices does.

@@ -1,4 +1,4 @@
-//! Schemas of long work on the database: backups and verifications.
+//! Schemas of long work on the database: backups, splits and verifications.
 
 use serde_json::{Value, json};
 
@@ -38,6 +38,20 @@ pub(super) fn group() -> Group {
             object(
                 json!({"acknowledged": switch(), "backup": text}),
                 json!({"acknowledged": true, "backup": "nightly"}),
+            ),
+        ),
+        // Or the task that goes on, where the request does not wait.
+        (
+            "PartitionsSplit",
+            object(
+                json!({
+                    "acknowledged": switch(), "index": text, "partitions_before": number,
+                    "partitions": number, "took": number, "task": text,
+                }),
+                json!({
+                    "acknowledged": true, "index": "tracks", "partitions_before": 2,
+                    "partitions": 4, "took": 1830,
+                }),
             ),
         ),
         (

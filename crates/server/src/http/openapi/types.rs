@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 /// Whole numbers.
-const NUMBERS: [&str; 15] = [
+const NUMBERS: [&str; 16] = [
     "batched_reduce_size",
+    "count",
     "if_primary_term",
     "if_seq_no",
     "keep",

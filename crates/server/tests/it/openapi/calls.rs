@@ -96,10 +96,25 @@ pub(super) async fn collections(live: &mut Live) {
     ] {
         live.done(line, Value::Null).await;
     }
+    live.done("PUT /parts", json!({"settings": {"number_of_shards": 1}}))
+        .await;
+    live.done("POST /parts/_partitions?count=4", Value::Null)
+        .await;
+    let split = "POST /parts/_partitions?wait_for_completion=false";
+    let begun = live.done(split, Value::Null).await;
+    until_done(live, &begun).await;
     let slice = json!({"slice": {"id": 0, "max": 2}});
     live.done("POST /tracks/_search_shards", slice).await;
     let fields = json!({"fields": ["*"], "index_filter": {"match_all": {}}});
     live.done("POST /_field_caps", fields).await;
+}
+
+/// Waits until the task that was begun is done.
+async fn until_done(live: &mut Live, begun: &Value) {
+    let task = format!("GET /_tasks/{}", begun["task"].as_str().unwrap());
+    while live.done(&task, Value::Null).await["completed"] == false {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 pub(super) async fn wide_collections(live: &mut Live) {
@@ -201,10 +216,7 @@ pub(super) async fn searches(live: &mut Live) {
     live.done("POST /_reindex", reindex.clone()).await;
     let begun = "POST /_reindex?wait_for_completion=false";
     let begun = live.done(begun, reindex).await;
-    let task = format!("GET /_tasks/{}", begun["task"].as_str().unwrap());
-    while live.done(&task, Value::Null).await["completed"] == false {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_done(live, &begun).await;
     for line in [
         "GET /_tasks?detailed",
         "GET /_tasks?group_by=parents",

@@ -1,0 +1,214 @@
+//! A partition is split while it is written and read: how long writers are held, and what gets take
+//! beside it.
+//!
+//! One partition holds generated adverts. A writer replaces documents at a fixed rate, one at a
+//! time, and a reader gets random ones: at first alone, then while the partition is split. In the
+//! end each document is compared with what was written last.
+
+use crate::measure::{Latencies, Watch, in_directory};
+use crate::results::{Better, Results};
+use crate::{Result, adverts};
+use quiredb::{
+    Collection, CollectionSettings, Database, Document, Durability, IndexedFields, Key, Write,
+};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Documents of a batch, while the partition is loaded.
+const BATCH: u64 = 1000;
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plan {
+    /// Documents in the partition
+    #[arg(long, default_value_t = 1_000_000)]
+    count: u64,
+    /// How many partitions it becomes
+    #[arg(long, default_value_t = 2)]
+    partitions: u32,
+    /// Documents replaced in a second
+    #[arg(long, default_value_t = 2_000)]
+    rate: u64,
+    /// Seconds that are measured before the split
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
+    /// Index every field
+    #[arg(long)]
+    index: bool,
+    /// Memory of the database, in MiB
+    #[arg(long, default_value_t = 256)]
+    memory: u64,
+    /// Where the database is kept meanwhile: a directory that is made and removed
+    #[arg(long, default_value = "target/bench-split")]
+    dir: PathBuf,
+}
+
+/// What writers and readers saw in some time.
+#[derive(Default)]
+struct Seen {
+    puts: Latencies,
+    gets: Latencies,
+}
+
+/// A document, in its `version`.
+fn document(number: u64, version: u64) -> Result<Document> {
+    let mut json = String::new();
+    adverts::write(number, &mut json);
+    let open = json.strip_suffix('}').ok_or("an advert is an object")?;
+    let json = format!("{open},\"version\":{version}}}");
+    Ok(Document::from_json(json.as_bytes())?)
+}
+
+fn key(number: u64) -> Result<Key> {
+    Ok(Key::parse(&adverts::key(number))?)
+}
+
+impl Plan {
+    pub(crate) fn run(&self, results: &Results) -> Result<()> {
+        in_directory(&self.dir, || self.measure(results))
+    }
+
+    fn measure(&self, results: &Results) -> Result<()> {
+        let options = quiredb::DatabaseOptions {
+            memory_bytes: self.memory << 20,
+            ..quiredb::DatabaseOptions::default()
+        };
+        let database = Database::builder(self.dir.join("db"))
+            .options(options)
+            .open()?;
+        let settings = CollectionSettings {
+            partitions: 1,
+            index: match self.index {
+                true => IndexedFields::all(),
+                false => IndexedFields::none(),
+            },
+            ..CollectionSettings::default()
+        };
+        let songs = database.create_collection("adverts", settings)?;
+        for from in (0..self.count).step_by(BATCH as usize) {
+            let numbers = from..(from + BATCH).min(self.count);
+            let writes = numbers.map(|number| Ok(Write::put(key(number)?, document(number, 0)?)));
+            let writes = writes.collect::<Result<Vec<_>>>()?;
+            let batch = songs.batch().durability(Durability::None).writes(writes);
+            for written in batch.write() {
+                written?;
+            }
+        }
+        songs.flush()?;
+        let stats = songs.stats()?;
+        let bytes = stats.log_bytes;
+        let versions = Mutex::new(vec![0; usize::try_from(self.count)?]);
+        let (alone, ()) = self.beside(&songs, &versions, || {
+            std::thread::sleep(Duration::from_secs(self.seconds));
+            Ok(())
+        })?;
+        let (beside, (wall, cpu)) = self.beside(&songs, &versions, || {
+            let watch = Watch::start()?;
+            database.split_collection("adverts", self.partitions, &|_| true)?;
+            watch.stop()
+        })?;
+        self.check(&songs, &versions)?;
+        println!(
+            "{} documents, {:.0} MB of log, split into {} in {wall:.1} s ({cpu:.1} CPU s)",
+            self.count,
+            bytes as f64 / 1e6,
+            self.partitions
+        );
+        println!("| µs | p50 | p99 | longest |\n| --- | ---: | ---: | ---: |");
+        let mut gets = Vec::new();
+        for (name, seen) in [("alone", alone), ("beside the split", beside)] {
+            for (what, latencies) in [("put", seen.puts), ("get", seen.gets)] {
+                let [p50, p99, longest] = latencies.micros([0.5, 0.99, 1.0]);
+                println!("| {what}, {name} | {p50:.1} | {p99:.1} | {longest:.0} |");
+                if what == "get" {
+                    gets.push(p99);
+                } else {
+                    let name = format!("longest put, {name}");
+                    results.add(&name, "ms", Better::Less, "quire", &[longest / 1e3]);
+                }
+            }
+        }
+        results.add("split", "s", Better::Less, "quire", &[wall]);
+        results.aim("longest put, beside the split", "ms", Better::Less, 100.0);
+        if let [alone, beside] = gets[..] {
+            println!("gets at p99: {:.2} times those alone", beside / alone);
+            let ratio = [beside / alone];
+            results.add("get, p99", "of that alone", Better::Less, "quire", &ratio);
+            results.aim("get, p99", "of that alone", Better::Less, 1.5);
+        }
+        drop(songs);
+        Ok(database.close()?)
+    }
+
+    /// Does `work` while documents are put and gotten.
+    fn beside<T>(
+        &self,
+        adverts: &Collection,
+        versions: &Mutex<Vec<u64>>,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<(Seen, T)> {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| self.put(adverts, versions, &stop));
+            let reader = scope.spawn(|| self.get(adverts, &stop));
+            let worked = work();
+            stop.store(true, Ordering::Relaxed);
+            let puts = writer.join().map_err(|_| "the writer panicked")??;
+            let gets = reader.join().map_err(|_| "the reader panicked")??;
+            Ok((Seen { puts, gets }, worked?))
+        })
+    }
+
+    fn put(
+        &self,
+        adverts: &Collection,
+        versions: &Mutex<Vec<u64>>,
+        stop: &AtomicBool,
+    ) -> Result<Latencies> {
+        let mut latencies = Latencies::default();
+        let mut versions = versions.lock().map_err(|_| "a writer panicked")?;
+        let begun = Instant::now();
+        let durability = Durability::Async(Duration::from_millis(100));
+        let mut random = adverts::Random::new(begun.elapsed().as_nanos() as u64 + 7);
+        for done in 0_u64.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let number = random.below(self.count);
+            let version = &mut versions[usize::try_from(number)?];
+            *version += 1;
+            let (key, document) = (key(number)?, document(number, *version)?);
+            let put = adverts.write().durability(durability);
+            latencies.time(|| put.put_at(&key, &document))?;
+            let due = Duration::from_secs_f64(done as f64 / self.rate as f64);
+            std::thread::sleep(due.saturating_sub(begun.elapsed()));
+        }
+        Ok(latencies)
+    }
+
+    fn get(&self, adverts: &Collection, stop: &AtomicBool) -> Result<Latencies> {
+        let mut latencies = Latencies::default();
+        let mut random = adverts::Random::new(11);
+        while !stop.load(Ordering::Relaxed) {
+            let key = key(random.below(self.count))?;
+            let found = latencies.time(|| adverts.get(&key))?;
+            found.ok_or("a document is missing")?;
+            // One of many clients: a core is left for the others.
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(latencies)
+    }
+
+    fn check(&self, adverts: &Collection, versions: &Mutex<Vec<u64>>) -> Result<()> {
+        let versions = versions.lock().map_err(|_| "a writer panicked")?;
+        for (number, version) in (0..).zip(versions.iter()) {
+            let found = adverts.get(&key(number)?)?.ok_or("a document is lost")?;
+            if found.document != document(number, *version)? {
+                return Err(format!("document {number} is not what was written last").into());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! [`Layout`]: the partitions that a collection has now. A split replaces it by another one.
+//!
+//! # Invariants
+//! 1. Who writes holds the layout for as long as that takes, until all is acknowledged. A split
+//!    replaces it while nobody does: all that was acknowledged is in the new partitions.
+//! 2. The partitions of a layout that was replaced are closed afterwards. A reader that meets a
+//!    closed one reads from the newer layout.
+
+use crate::retention::PartitionRetention;
+use parking_lot::{RwLock, RwLockWriteGuard};
+use quire_collection::{Expiry, Partition, RetentionRule, Write};
+use quire_model::Key;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The one of `partitions` that a key belongs to, of any collection with as many.
+///
+/// # Panics
+/// If there are none.
+pub fn partition_of(key: &Key, partitions: u32) -> u32 {
+    // The hash's range is cut into equal parts: u64 hash × partitions / 2^64. So each of n
+    // partitions is k of n × k, one after the other.
+    let scaled = u128::from(key.hash64()) * u128::from(partitions);
+    let partition = (scaled >> 64) as u32;
+    assert!(
+        partition < partitions,
+        "every key belongs to one of the collection's partitions"
+    );
+    partition
+}
+
+/// The partitions of an open collection, and what runs with them.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// At least one.
+    partitions: Arc<[Partition]>,
+    /// The jobs that delete documents by the retention settings, one a partition; none where
+    /// retention is off.
+    retention: Vec<Arc<PartitionRetention>>,
+    /// Writers hold it shared.
+    gate: RwLock<()>,
+    /// Whether another layout has replaced this one. Set while the gate is held alone.
+    is_replaced: AtomicBool,
+}
+
+impl Layout {
+    /// Begins the jobs of retention, if there are to be any.
+    pub(crate) fn new(partitions: Vec<Partition>, rule: Option<RetentionRule>) -> Layout {
+        assert!(!partitions.is_empty(), "a collection has a partition");
+        let start = |rule| {
+            let partitions = partitions.iter();
+            let jobs = partitions.map(move |partition| PartitionRetention::start(partition, rule));
+            jobs.collect()
+        };
+        Layout {
+            retention: rule.map(start).unwrap_or_default(),
+            partitions: partitions.into(),
+            gate: RwLock::new(()),
+            is_replaced: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn partitions(&self) -> &Arc<[Partition]> {
+        &self.partitions
+    }
+
+    pub(crate) fn retention(&self) -> &[Arc<PartitionRetention>] {
+        &self.retention
+    }
+
+    /// The partition that a key belongs to.
+    pub(crate) fn partition_of(&self, key: &Key) -> u32 {
+        partition_of(key, self.partitions.len() as u32)
+    }
+
+    /// As [`partition_of`](Layout::partition_of), the partition itself.
+    pub(crate) fn of(&self, key: &Key) -> &Partition {
+        &self.partitions[self.partition_of(key) as usize]
+    }
+
+    /// Has a partition delete what has expired, if these writes to it may.
+    pub(crate) fn expect_expired(&self, partition: u32, writes: &[Write]) {
+        let expires = |write: &Write| matches!(write.expiry, Expiry::At(_));
+        if writes.iter().any(expires)
+            && let Some(retention) = self.retention.get(partition as usize)
+        {
+            retention.expect_expired();
+        }
+    }
+
+    /// Calls `write` while the layout stays; `None` if it was replaced.
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&Layout) -> T) -> Option<T> {
+        let _gate = self.gate.read();
+        (!self.is_replaced()).then(|| write(self))
+    }
+
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.is_replaced.load(Ordering::Acquire)
+    }
+
+    /// Waits until nobody writes, and keeps writers from beginning. `None` after a while in which
+    /// somebody wrote.
+    pub(crate) fn hold_writers(&self, patience: Duration) -> Option<WritersHeld<'_>> {
+        let gate = self.gate.try_write_for(patience)?;
+        Some(WritersHeld {
+            layout: self,
+            _gate: gate,
+        })
+    }
+}
+
+/// While this is held, nobody writes.
+#[derive(Debug)]
+pub(crate) struct WritersHeld<'a> {
+    layout: &'a Layout,
+    _gate: RwLockWriteGuard<'a, ()>,
+}
+
+impl WritersHeld<'_> {
+    /// Has writers, and readers that meet a closed partition, go to the layout that has replaced
+    /// this one.
+    pub(crate) fn replaced(self) {
+        self.layout.is_replaced.store(true, Ordering::Release);
+    }
+}

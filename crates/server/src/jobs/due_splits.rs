@@ -1,0 +1,92 @@
+//! Splits collections that are large, by their setting `split_bytes`.
+//!
+//! # Invariants
+//! 1. A split that is due runs as one that a caller begins: it is listed, and can be cancelled.
+//! 2. After one that failed, the collection is left alone for a while.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{Method, Uri};
+use tokio::time::Instant;
+
+use super::split::{Splits, Work};
+use crate::engine::Engine;
+use crate::net::stop::StopFlag;
+use crate::tasks::action::SPLIT;
+use crate::tasks::registry::Tasks;
+use crate::tasks::task::{Origin, Sent};
+
+/// How often it is looked at how large partitions are.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a collection is left alone after a split that failed, or was cancelled.
+const RETRY_AFTER: Duration = Duration::from_secs(600);
+
+/// Looks for what is due.
+pub(crate) struct DueSplits {
+    pub(crate) engine: Engine,
+    pub(crate) splits: Arc<Splits>,
+    pub(crate) tasks: Arc<Tasks>,
+    pub(crate) stopping: StopFlag,
+}
+
+impl DueSplits {
+    /// Looks until it is dropped. What it has begun goes on then.
+    pub(crate) async fn watch(self) {
+        let mut failed: BTreeMap<String, Instant> = BTreeMap::new();
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            failed.retain(|_, at| at.elapsed() < RETRY_AFTER);
+            // A busy server looks again.
+            let due = self.engine.read(due).await.unwrap_or_default();
+            for (name, count) in due {
+                if !failed.contains_key(&name) && !self.split(&name, count).await {
+                    failed.insert(name, Instant::now());
+                }
+            }
+        }
+    }
+
+    /// Splits a collection, unless one is being split. Returns false if that failed.
+    async fn split(&self, name: &str, count: u32) -> bool {
+        let Ok(turn) = self.splits.begin() else {
+            return true;
+        };
+        let uri = Uri::try_from(format!("/{name}/_partitions?count={count}"));
+        let origin = Origin {
+            sent: Sent::Http(Method::POST, uri.unwrap_or_default()),
+            token: String::new(),
+            address: None,
+            opaque_id: Some("split_bytes".to_owned()),
+        };
+        let task = self.tasks.begin_own(SPLIT, origin, self.engine.clock());
+        let work = Work {
+            engine: self.engine.clone(),
+            stopping: self.stopping.clone(),
+            name: name.to_owned(),
+            count,
+            turn,
+        };
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work.run(task.task()).map_err(|failure| failure.cause());
+            let is_done = done.is_ok();
+            task.finish(done, work.engine.now());
+            is_done
+        });
+        done.await.unwrap_or_default()
+    }
+}
+
+/// The collections that are to be split, and into how many partitions.
+fn due(engine: &Engine) -> Vec<(String, u32)> {
+    let database = engine.database();
+    let names = database.collections().into_iter();
+    let due = |name: String| {
+        // One that can't be opened says so wherever it is used.
+        let count = database.split_due(&name).ok().flatten();
+        count.map(|count| (name, count))
+    };
+    names.filter_map(due).collect()
+}

@@ -1,0 +1,101 @@
+//! Forking: the needed records of a store, dealt out, are the logs of new stores.
+//!
+//! A new store begins with a log and no trees: its opening applies the whole log. So the trees are
+//! made by the one way in which trees are ever made, and what a record says in the new store may
+//! differ from what it said in the old one (the number of a document, say).
+//!
+//! # Invariants
+//! 1. What is needed is judged by the trees at one position, at or after the last record that is
+//!    dealt out. So a record that is left out was superseded by one that is dealt out, or comes
+//!    later.
+//! 2. The forked store is only read. What is written to it meanwhile, and after the position up to
+//!    which it was forked, is the caller's to bring over.
+
+use crate::{Error, Machine, Place, Store, StoreOptions};
+use bytes::Bytes;
+use quire_log::{Dealt, ForkTarget, LogIdentity};
+use quire_model::Position;
+
+/// Where a new store is to be, and how its log is made.
+#[derive(Debug, Clone)]
+pub struct ForkPlace {
+    /// Where: there is none.
+    pub place: Place,
+    /// As what it is opened later.
+    pub options: StoreOptions,
+}
+
+/// Says which new store gets a record, and what it is there; `None` if none gets it.
+type DealOne<'a, E> = &'a mut dyn FnMut(Position, &Bytes) -> std::result::Result<Option<Dealt>, E>;
+
+/// Why a fork ended early.
+enum Failed<E> {
+    Log(quire_log::Error),
+    Deal(E),
+}
+
+impl<E> From<quire_log::Error> for Failed<E> {
+    fn from(error: quire_log::Error) -> Failed<E> {
+        Failed::Log(error)
+    }
+}
+
+impl<M: Machine> Store<M> {
+    /// Makes stores of the needed records so far: each goes to the one that `deal` says, under its
+    /// position; they are given in their order. A store that does not get the last of them has the
+    /// record `held` there. Returns the last position that the new stores have; `None` if `stop`,
+    /// which is called now and then, returned true.
+    ///
+    /// # Errors
+    /// What `deal` returned; `Corrupt` for a damaged record; `Full` or `Io`. What was made of the
+    /// new stores is then of no use. `Exists` if there is one.
+    pub fn fork<E: From<Error>>(
+        &self,
+        places: &[ForkPlace],
+        deal: DealOne<'_, E>,
+        held: &[u8],
+        stop: &dyn Fn() -> bool,
+    ) -> std::result::Result<Option<Position>, E> {
+        let inner = &*self.inner;
+        inner.check_open()?;
+        for target in places {
+            Store::<M>::create(&inner.shared, &target.place)?;
+        }
+        inner.log.rotate().map_err(Error::from)?;
+        let next = inner.log.segments().pop().map(|newest| newest.base);
+        let next = next.unwrap_or(Position(1));
+        self.flush()?;
+        let applied = inner.applied();
+        assert!(
+            next <= applied.position.next(),
+            "a flush has all that was written before it"
+        );
+        let targets = places.iter().map(|target| ForkTarget {
+            dir: target.place.log_dir(),
+            identity: LogIdentity(target.place.identity),
+            options: target.options.log.clone(),
+        });
+        let whole = inner.log.fork(
+            next,
+            &targets.collect::<Vec<_>>(),
+            &mut |records| {
+                let needed = inner.needed(&applied, records);
+                let needed = needed.map_err(|error| Failed::Deal(E::from(error)))?;
+                let records = records.iter().zip(needed);
+                let dealt = records.map(|((position, bytes), needed)| match needed {
+                    true => deal(*position, bytes).map_err(Failed::Deal),
+                    false => Ok(None),
+                });
+                dealt.collect()
+            },
+            held,
+            &|bytes| inner.shared.room_for_work(bytes),
+            stop,
+        );
+        let whole = whole.map_err(|failed| match failed {
+            Failed::Log(error) => E::from(Error::from(error)),
+            Failed::Deal(error) => error,
+        })?;
+        Ok(whole.then(|| Position(next.0.saturating_sub(1))))
+    }
+}
