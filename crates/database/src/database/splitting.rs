@@ -321,14 +321,11 @@ impl Database {
                 return Err(Error::Stopped);
             }
             self.check_open()?;
-            match (is_indexed, left) {
-                (true, ..NEARLY_LEVEL) => {
-                    if self.switch(split)? {
-                        return Ok(());
-                    }
-                }
-                (false, 0) => drop(self.inner.changed.wait_until(&mut || false, PAUSE)),
-                _ => {}
+            if is_indexed && left < NEARLY_LEVEL && self.switch(split)? {
+                return Ok(());
+            }
+            if !is_indexed && left == 0 {
+                self.inner.changed.wait_until(&mut || false, PAUSE);
             }
         }
     }
