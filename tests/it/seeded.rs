@@ -142,6 +142,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
             "queries while documents change, in `collection`",
         ),
         (Bug::OF_VOLUMES, "disks that are not mounted, in `quiredb`"),
+        (Bug::OF_SPLITS, "splits and crashes, in `database`"),
         (Bug::OF_TRIGGERS, "a crash at every step, in `database`"),
         (Bug::OF_EXPIRY, "documents that expire, in `database`"),
         (Bug::OF_WIDE, "a crash at every step, in `wide`"),

@@ -127,6 +127,10 @@ pub struct Entry {
     /// The id that it had before it was first split, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u32>,
+    /// How many partitions it had before each time when it was split, ascending: positions of then
+    /// are still good.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitions_before: Vec<u32>,
     /// Its name, which is unique.
     pub name: String,
     /// Its settings.
@@ -316,6 +320,10 @@ impl Catalog {
             checked.map_err(|error| error.to_string())?;
             if entry.id >= self.next_collection || !ids.insert(entry.id) {
                 return Err(format!("collection {:?} has a wrong id", entry.name));
+            }
+            let (now, mut before) = (entry.settings.partitions, entry.partitions_before.iter());
+            if !before.all(|count| *count > 0 && now.is_multiple_of(*count)) {
+                return Err(format!("collection {:?} was never split so", entry.name));
             }
         }
         self.check_triggers()?;
@@ -546,6 +554,7 @@ mod tests {
             next_collection: 3,
             collections: vec![Entry {
                 origin: None,
+                partitions_before: Vec::new(),
                 id: 2,
                 name: "jobs".into(),
                 settings: CollectionSettings::default(),

@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::scan::Scan;
 use crate::settings::CollectionSettings;
 use crate::stats::CollectionStats;
-use crate::tail::{Tail, spread};
+use crate::tail::Tail;
 use crate::usage::Usage;
 use crate::view::View;
 use crate::{Error, Result};
@@ -64,7 +64,7 @@ impl Collection {
         (name, identity, begun): (String, [u8; 16], Duration),
         settings: CollectionSettings,
         triggers: AttachedTriggers,
-        partitions: Vec<Partition>,
+        (partitions, before): (Vec<Partition>, Vec<u32>),
         changed: Arc<dyn Gate>,
         retention: bool,
     ) -> Collection {
@@ -86,7 +86,7 @@ impl Collection {
                 usage: Arc::new(usage),
                 settings: RwLock::new(Arc::new(settings)),
                 triggers,
-                layout: ArcSwap::from_pointee(Layout::new(partitions, rule)),
+                layout: ArcSwap::from_pointee(Layout::new(partitions, before, rule)),
                 changed,
             }),
         }
@@ -310,7 +310,7 @@ impl Collection {
     /// `Gone` if a log no longer holds that position.
     pub fn tail(&self, from: Position) -> Result<Tail> {
         let seen = Position(from.0.saturating_sub(1));
-        self.tail_after(&[seen])
+        self.tail_after(&vec![seen; self.positions().len()])
     }
 
     /// The changes after one position per partition, as [`Tail::seen`] gives them. Positions of a
@@ -321,10 +321,16 @@ impl Collection {
     /// As of [`tail`](Collection::tail); `Invalid` if there is not one position per partition of
     /// now, or of before.
     pub fn tail_after(&self, seen: &[Position]) -> Result<Tail> {
-        self.state.read(|layout| {
-            let partitions = layout.partitions();
-            Tail::new(partitions, &spread(seen, partitions.len())?)
-        })
+        self.state
+            .read(|layout| Tail::new(layout.partitions(), &layout.spread(seen)?))
+    }
+
+    /// Positions as of [`tail_after`](Collection::tail_after) as one of each partition of now.
+    ///
+    /// # Errors
+    /// `Invalid` as there.
+    pub fn spread(&self, seen: &[Position]) -> Result<Vec<Position>> {
+        self.state.layout.load().spread(seen)
     }
 
     /// The last position that is visible of each partition.
@@ -342,8 +348,8 @@ impl Collection {
     /// time is over or the collection is closed.
     pub fn wait_for_change(&self, seen: &[Position], timeout: Duration) -> bool {
         let newer = || {
+            let seen = self.spread(seen).unwrap_or_else(|_| seen.to_vec());
             let positions = self.positions();
-            let seen = spread(seen, positions.len()).unwrap_or_else(|_| seen.to_vec());
             positions.iter().zip(seen).any(|(now, seen)| *now > seen)
         };
         let mut closed = false;

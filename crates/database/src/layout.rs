@@ -7,9 +7,11 @@
 //!    closed one reads from the newer layout.
 
 use crate::retention::PartitionRetention;
+use crate::{Error, Result};
 use parking_lot::{RwLock, RwLockWriteGuard};
 use quire_collection::{Expiry, Partition, RetentionRule, Write};
-use quire_model::Key;
+use quire_model::{Key, Position};
+use std::iter::repeat_n;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -35,6 +37,8 @@ pub fn partition_of(key: &Key, partitions: u32) -> u32 {
 pub(crate) struct Layout {
     /// At least one.
     partitions: Arc<[Partition]>,
+    /// How many there were before each split.
+    before: Vec<u32>,
     /// The jobs that delete documents by the retention settings, one a partition; none where
     /// retention is off.
     retention: Vec<Arc<PartitionRetention>>,
@@ -46,8 +50,18 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Begins the jobs of retention, if there are to be any.
-    pub(crate) fn new(partitions: Vec<Partition>, rule: Option<RetentionRule>) -> Layout {
+    pub(crate) fn new(
+        partitions: Vec<Partition>,
+        before: Vec<u32>,
+        rule: Option<RetentionRule>,
+    ) -> Layout {
         assert!(!partitions.is_empty(), "a collection has a partition");
+        assert!(
+            before
+                .iter()
+                .all(|count| partitions.len().is_multiple_of(*count as usize)),
+            "a split makes a multiple of the partitions"
+        );
         let start = |rule| {
             let partitions = partitions.iter();
             let jobs = partitions.map(move |partition| PartitionRetention::start(partition, rule));
@@ -56,6 +70,7 @@ impl Layout {
         Layout {
             retention: rule.map(start).unwrap_or_default(),
             partitions: partitions.into(),
+            before,
             gate: RwLock::new(()),
             is_replaced: AtomicBool::new(false),
         }
@@ -67,6 +82,26 @@ impl Layout {
 
     pub(crate) fn retention(&self) -> &[Arc<PartitionRetention>] {
         &self.retention
+    }
+
+    /// Positions of now, or of a time before a split, as one of each partition of now: that of an
+    /// old partition holds for all that it has become.
+    ///
+    /// # Errors
+    /// `Invalid` if there never was this number of partitions.
+    pub(crate) fn spread(&self, seen: &[Position]) -> Result<Vec<Position>> {
+        let partitions = self.partitions.len();
+        let had = self
+            .before
+            .iter()
+            .any(|count| *count as usize == seen.len());
+        if seen.len() != partitions && !had {
+            let what = format!("{} positions for {partitions} partitions", seen.len());
+            return Err(Error::Invalid(what));
+        }
+        let each = partitions / seen.len();
+        let spread = seen.iter();
+        Ok(spread.flat_map(|one| repeat_n(*one, each)).collect())
     }
 
     /// The partition that a key belongs to.

@@ -1,6 +1,6 @@
 //! The changes of a collection, from its partitions' logs.
 
-use crate::{Error, Result};
+use crate::Result;
 use quire_collection::{Change, Partition};
 use quire_model::Position;
 use std::fmt;
@@ -123,26 +123,5 @@ impl Iterator for Tail {
                 Some(Err(error.into()))
             }
         }
-    }
-}
-
-/// Positions of a collection as those of its `partitions` of now: it may have had fewer when they
-/// were given, and each of these has become several.
-///
-/// # Errors
-/// `Invalid` if it can't have had as many partitions.
-pub(crate) fn spread(seen: &[Position], partitions: usize) -> Result<Vec<Position>> {
-    match partitions.checked_rem(seen.len()) {
-        Some(0) => {
-            let each = partitions / seen.len();
-            let spread = seen.iter();
-            Ok(spread
-                .flat_map(|one| std::iter::repeat_n(*one, each))
-                .collect())
-        }
-        _ => Err(Error::Invalid(format!(
-            "{} positions for {partitions} partitions",
-            seen.len()
-        ))),
     }
 }

@@ -223,6 +223,7 @@ impl Database {
         let entry = Entry {
             id: state.catalog.next_collection,
             origin: None,
+            partitions_before: Vec::new(),
             name: name.to_string(),
             settings,
             index_generation: 0,
@@ -307,7 +308,7 @@ impl Database {
             (entry.name.clone(), identity, begun),
             entry.settings.clone(),
             AttachedTriggers::new(triggers_of(&state.catalog, entry)?),
-            partitions,
+            (partitions, entry.partitions_before.clone()),
             changed,
             self.inner.options.retention,
         );

@@ -245,9 +245,12 @@ impl Database {
             let what = format!("collection {name:?} is being split already");
             return Err(Error::Invalid(what));
         }
+        let mut partitions_before = old.partitions_before.clone();
+        partitions_before.push(count);
         let new = Entry {
             id: state.catalog.next_collection,
             origin: old.origin.or(Some(old.id)),
+            partitions_before,
             settings,
             ..old.clone()
         };
@@ -355,12 +358,15 @@ impl Database {
         split.new = Entry {
             id: split.new.id,
             origin: split.new.origin,
+            partitions_before: std::mem::take(&mut split.new.partitions_before),
             settings: CollectionSettings {
                 partitions: split.new.settings.partitions,
                 ..split.old.settings.clone()
             },
             ..split.old.clone()
         };
+        // Settings that changed meanwhile may be wrong for more partitions.
+        split.new.settings.check()?;
         let layout = Arc::clone(&split.layout);
         let Some(held) = layout.hold_writers(PATIENCE) else {
             return Ok(false);
@@ -414,7 +420,8 @@ impl Database {
             .options
             .retention
             .then(|| split.new.settings.retention());
-        let layout = Layout::new(split.partitions.clone(), rule);
+        let before = split.new.partitions_before.clone();
+        let layout = Layout::new(split.partitions.clone(), before, rule);
         split.collection.replace(layout, split.new.settings.clone());
         state.open.remove(&split.old.id);
         state.open.insert(split.new.id, split.collection.clone());

@@ -427,12 +427,46 @@ fn a_split_that_can_not_be_is_refused_and_changes_nothing() {
     assert_eq!(stopped.kind(), ErrorKind::Closed);
     assert_eq!(collection.settings().partitions, 2);
     database.split_collection("c", 4, &|_| true).unwrap();
-    assert!(collection.tail_after(&[Position(0); 3]).is_err());
+    // Positions of now and of before are good, and no others.
+    for count in [1, 2, 3, 4, 5, 8] {
+        let tail = collection.tail_after(&vec![Position(0); count]);
+        assert_eq!(tail.is_ok(), [2, 4].contains(&count), "{count}");
+    }
+
+    let shrinks = |_| {
+        let settings = CollectionSettings {
+            retention_bytes: 4 << 16,
+            ..CollectionSettings::clone(&collection.settings())
+        };
+        drop(database.change_settings("c", settings).unwrap());
+        true
+    };
+    let error = database.split_collection("c", 8, &shrinks).unwrap_err();
+    assert!(error.to_string().contains("retention_bytes"), "{error}");
+    let restored = CollectionSettings {
+        retention_bytes: 0,
+        ..CollectionSettings::clone(&collection.settings())
+    };
+    database.change_settings("c", restored.clone()).unwrap();
+    let changed = CollectionSettings {
+        index: crate::IndexedFields::none(),
+        ..restored
+    };
+    let changes = |_| {
+        let changed = changed.clone();
+        if collection.settings().partitions == 4 {
+            drop(database.change_settings("c", changed).unwrap());
+        }
+        true
+    };
+    let split = database.split_collection("c", 8, &changes).unwrap();
+    assert!(split.settings().index.is_none());
+    assert_eq!(split.partition_stats().unwrap().len(), 8);
 
     let drops = |_| {
         let _ = database.drop_collection("c");
         true
     };
-    assert!(database.split_collection("c", 8, &drops).is_err());
+    assert!(database.split_collection("c", 16, &drops).is_err());
     assert_eq!(database.collections(), Vec::<String>::new());
 }

@@ -255,6 +255,7 @@ mod tests {
                 next_collection: 3,
                 collections: vec![Entry {
                     origin: None,
+                    partitions_before: Vec::new(),
                     id: 2,
                     name: "jobs".into(),
                     settings: CollectionSettings {

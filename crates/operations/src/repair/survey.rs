@@ -149,6 +149,7 @@ impl Survey {
     pub(super) fn total_bytes(&self, env: &dyn Env, volumes: &Volumes) -> Result<u64> {
         let entry = |surveyed: &Surveyed| Entry {
             origin: None,
+            partitions_before: Vec::new(),
             id: surveyed.id,
             name: surveyed.name.clone(),
             settings: surveyed.settings.clone(),

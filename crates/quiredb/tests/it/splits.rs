@@ -74,7 +74,7 @@ fn read(songs: &Collection, writer: u64, stop: &AtomicBool, floor: &AtomicU64) {
 
 /// Copies the collection by its changes, from positions that it keeps.
 fn follow(songs: &Collection, stop: &AtomicBool) -> (Vec<Position>, BTreeMap<Key, u64>) {
-    let (mut seen, mut copied) = (vec![Position(0)], BTreeMap::new());
+    let (mut seen, mut copied) = (vec![Position(0); 2], BTreeMap::new());
     loop {
         let is_last = stop.load(Ordering::Acquire);
         let mut tail = songs.tail_after(&seen).unwrap();

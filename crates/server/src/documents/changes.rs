@@ -149,13 +149,13 @@ fn wanted(call: &Call<ChangesState>, collection: &Collection) -> Outcome<Wanted>
         Some(cursor) => {
             let seen = cursor.split(',').map(|one| one.parse().map(Position));
             let seen: Option<Vec<_>> = seen.collect::<Result<_, _>>().ok();
-            match seen.and_then(|seen| expand_cursor(&seen, partitions)) {
+            match seen.and_then(|seen| collection.spread(&seen).ok()) {
                 Some(seen) => seen,
                 None => {
                     return wrong(format!(
                         "parameter [after] is [{cursor}], and must be {partitions} positions \
-                         between commas, as in a cursor; or fewer, as in one from before the \
-                         collection was split"
+                         between commas, as in a cursor; or as many as there were before a \
+                         split"
                     ));
                 }
             }

@@ -124,6 +124,7 @@ async fn wrong_parameters_are_refused_by_name() {
         .await
         .refused(404, "index_not_found_exception");
     for (query, word) in [
+        ("after=1", "after"),
         ("after=1,2,3", "after"),
         ("after=1,x", "after"),
         ("after=-1,0", "after"),
