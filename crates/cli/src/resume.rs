@@ -8,8 +8,7 @@
 use crate::files;
 use crate::input::InputArgument;
 use quire_pipeline::{MadeKeys, Progress, SourcePosition, Target};
-use quire_server::expand_cursor;
-use quiredb::{Env, Position};
+use quiredb::{Env, Position, expand_cursor};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

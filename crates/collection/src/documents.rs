@@ -136,11 +136,6 @@ impl Machine for Documents {
         let record = self
             .decode_next(trees.position(), bytes)
             .map_err(ApplyError::Record)?;
-        if record.kind == Kind::Foreign {
-            // Nothing needs it from the beginning.
-            trees.supersede(trees.position(), bytes.len() as u64);
-            return Ok(());
-        }
         let docid = docid_bytes(record.docid);
         self.has_external |= record.external.is_some();
         self.totals.has_expiring |= record.expires.is_some();
@@ -155,7 +150,7 @@ impl Machine for Documents {
             {
                 trees.delete(EXPIRIES, &expiry_key(expires, record.docid))?;
             }
-        } else if !record.created {
+        } else if !record.created && record.kind != Kind::Foreign {
             // A record of the first version.
             trees.supersede_unknown();
         }
@@ -194,7 +189,11 @@ impl Machine for Documents {
                 self.totals.documents = self.totals.documents.saturating_sub(1);
                 Ok(())
             }
-            Kind::Foreign => Ok(()),
+            Kind::Foreign => {
+                // Nothing needs it from the beginning.
+                trees.supersede(trees.position(), bytes.len() as u64);
+                Ok(())
+            }
         }
     }
 

@@ -256,16 +256,14 @@ impl<'a> Record<'a> {
             ..row
         });
         let (key, document) = rest.split_at_checked(key_bytes).ok_or_else(short)?;
+        let time_micros = i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
+        let docid = DocId(u32::from_le_bytes([d0, d1, d2, d3]));
         if kind == Kind::Foreign {
-            if flags != 0 || !key.is_empty() || !document.is_empty() {
-                return Err("a record of another partition that says more".into());
-            }
-            let docid = DocId(u32::from_le_bytes([d0, d1, d2, d3]));
-            let time_micros = i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
-            return Ok(Record {
-                docid,
-                ..Record::foreign(time_micros)
-            });
+            let is_empty = key.is_empty() && document.is_empty();
+            return match flags == 0 && docid.0 == 0 && is_empty {
+                true => Ok(Record::foreign(time_micros)),
+                false => Err("a record of another partition that says more".into()),
+            };
         }
         if key.is_empty() || (kind == Kind::Delete) != document.is_empty() {
             return Err("a record without its key or its document".into());
@@ -276,8 +274,8 @@ impl<'a> Record<'a> {
         Ok(Record {
             kind,
             created: flags & CREATED != 0,
-            time_micros: i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
-            docid: DocId(u32::from_le_bytes([d0, d1, d2, d3])),
+            time_micros,
+            docid,
             superseded,
             external: external.map(u64::from_le_bytes),
             expires: expires.map(i64::from_le_bytes),

@@ -64,10 +64,8 @@ impl Partition {
             let record = dealt.encode();
             Ok::<_, Error>(Some(Dealt { target, record }))
         };
-        let forked = self
-            .store()
-            .fork(places, &mut deal, &held, &|| !watch(count.get()))?;
-        Ok(forked.is_some())
+        self.store()
+            .fork(places, &mut deal, &held, &|| !watch(count.get()))
     }
 
     /// Takes over some of what was written to the partition that this one is split from, as far as

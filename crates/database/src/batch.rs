@@ -148,13 +148,18 @@ impl Batch<'_> {
         let triggers = Triggers::new(&attached, &check);
         let mut results: Vec<Option<Result<Written>>> = Vec::new();
         results.resize_with(self.writes.len(), || None);
-        let mut right = Vec::with_capacity(self.writes.len());
-        for (index, write) in self.writes.into_iter().enumerate() {
-            match rules.as_ref().map(|rules| rules.check_write(&write)) {
-                Some(Err(error)) => results[index] = Some(Err(error)),
-                _ => right.push((index, write)),
-            }
-        }
+        let right = self
+            .writes
+            .into_iter()
+            .enumerate()
+            .filter(|(index, write)| {
+                let checked = rules.as_ref().map(|rules| rules.check_write(write));
+                match checked {
+                    Some(Err(error)) => results[*index] = Some(Err(error)),
+                    Some(Ok(())) | None => return true,
+                }
+                false
+            });
         let written = self.collection.write(|layout| {
             let (places, groups) = by_partition(layout, right);
             (places, write_groups(layout, groups, triggers, durability))
@@ -280,7 +285,10 @@ impl Collection {
 type Places = Vec<Vec<usize>>;
 
 /// Writes by the partitions of their keys, each group in their order, and where each was.
-fn by_partition(layout: &Layout, writes: Vec<(usize, Write)>) -> (Places, Vec<(u32, Vec<Write>)>) {
+fn by_partition(
+    layout: &Layout,
+    writes: impl Iterator<Item = (usize, Write)>,
+) -> (Places, Vec<(u32, Vec<Write>)>) {
     let mut by_partition: BTreeMap<u32, (Vec<usize>, Vec<Write>)> = BTreeMap::new();
     for (place, write) in writes {
         let number = layout.partition_of(&write.key);
@@ -331,7 +339,7 @@ fn write_placed<W: AsRef<[Write]>>(
     let lengths = groups.iter().map(|(_, writes)| writes.as_ref().len());
     let lengths: Vec<usize> = lengths.collect();
     let writes = groups.iter().flat_map(|(_, writes)| writes.as_ref());
-    let (places, dealt) = by_partition(layout, writes.cloned().enumerate().collect());
+    let (places, dealt) = by_partition(layout, writes.cloned().enumerate());
     drop(groups);
     let mut results = Vec::new();
     results.resize_with(lengths.iter().sum(), || None);

@@ -42,12 +42,10 @@ impl CollectionState {
 
     /// Calls `write` while the partitions stay what they are.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&Layout) -> T) -> T {
-        let mut write = Some(write);
         loop {
             let layout = self.layout.load_full();
-            let written = layout.write(|layout| write.take().map(|write| write(layout)));
-            if let Some(Some(written)) = written {
-                return written;
+            if let Some(_gate) = layout.begin_write() {
+                return write(&layout);
             }
         }
     }

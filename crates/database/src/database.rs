@@ -101,6 +101,14 @@ impl State {
         })
     }
 
+    /// The id of the next collection.
+    fn next_id(&self) -> Result<u32> {
+        match self.catalog.next_collection {
+            u32::MAX => Err(Error::Invalid("all ids of collections are used up".into())),
+            id => Ok(id),
+        }
+    }
+
     /// Closes collections, then gives up the lock.
     fn close_all(&mut self, shared: &Shared) -> Result<()> {
         let plain = std::mem::take(&mut self.open);

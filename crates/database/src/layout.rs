@@ -6,12 +6,12 @@
 //! 2. The partitions of a layout that was replaced are closed afterwards. A reader that meets a
 //!    closed one reads from the newer layout.
 
+use crate::cursor::expand_cursor;
 use crate::retention::PartitionRetention;
 use crate::{Error, Result};
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use quire_collection::{Expiry, Partition, RetentionRule, Write};
 use quire_model::{Key, Position};
-use std::iter::repeat_n;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -95,13 +95,11 @@ impl Layout {
             .before
             .iter()
             .any(|count| *count as usize == seen.len());
-        if seen.len() != partitions && !had {
+        let spread = (had || seen.len() == partitions).then(|| expand_cursor(seen, partitions));
+        spread.flatten().ok_or_else(|| {
             let what = format!("{} positions for {partitions} partitions", seen.len());
-            return Err(Error::Invalid(what));
-        }
-        let each = partitions / seen.len();
-        let spread = seen.iter();
-        Ok(spread.flat_map(|one| repeat_n(*one, each)).collect())
+            Error::Invalid(what)
+        })
     }
 
     /// The partition that a key belongs to.
@@ -124,10 +122,10 @@ impl Layout {
         }
     }
 
-    /// Calls `write` while the layout stays; `None` if it was replaced.
-    pub(crate) fn write<T>(&self, write: impl FnOnce(&Layout) -> T) -> Option<T> {
-        let _gate = self.gate.read();
-        (!self.is_replaced()).then(|| write(self))
+    /// Begins to write: the layout stays until the guard is dropped. `None` if it was replaced.
+    pub(crate) fn begin_write(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        let gate = self.gate.read();
+        (!self.is_replaced()).then_some(gate)
     }
 
     pub(crate) fn is_replaced(&self) -> bool {

@@ -11,6 +11,17 @@ pub enum SplitStage {
     Switching,
 }
 
+impl SplitStage {
+    /// What it is called, in one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            SplitStage::Copying => "copying",
+            SplitStage::Indexing => "indexing",
+            SplitStage::Switching => "switching",
+        }
+    }
+}
+
 /// How far a split is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitProgress {

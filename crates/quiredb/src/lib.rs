@@ -66,7 +66,7 @@ pub use quire_database::{
     FilterStats, FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Mapping,
     MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Seen, SplitProgress,
     SplitStage, Tail, Templates, TierStats, Usage, Use, UseFigures, Using, View, Violation,
-    VolumeStats, WriteBuilder, check_name, from_document, partition_of, to_document,
+    VolumeStats, WriteBuilder, check_name, expand_cursor, from_document, partition_of, to_document,
 };
 pub use quire_env::{
     AdmissionFigures, AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes,

@@ -5,7 +5,6 @@ mod batches;
 pub(crate) mod by_query;
 pub(crate) mod changes;
 pub(crate) mod conditions;
-pub(crate) mod cursor;
 mod found;
 pub(crate) mod lookup;
 pub(crate) mod mget;

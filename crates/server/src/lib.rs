@@ -88,7 +88,6 @@ pub use command::{
     WriteLine, selected,
 };
 pub use compat::Compat;
-pub use documents::cursor::expand_cursor;
 pub use error::{Error, ErrorKind, Result};
 pub use follow::{
     ClientTlsFiles, FollowOptions, Follower, Remote, RemoteError, Response, Session,

@@ -43,8 +43,7 @@ impl<E> From<quire_log::Error> for Failed<E> {
 impl<M: Machine> Store<M> {
     /// Makes stores of the needed records so far: each goes to the one that `deal` says, under its
     /// position; they are given in their order. A store that does not get the last of them has the
-    /// record `held` there. Returns the last position that the new stores have; `None` if `stop`,
-    /// which is called now and then, returned true.
+    /// record `held` there. False if `stop`, which is called now and then, returned true.
     ///
     /// # Errors
     /// What `deal` returned; `Corrupt` for a damaged record; `Full` or `Io`. What was made of the
@@ -55,7 +54,7 @@ impl<M: Machine> Store<M> {
         deal: DealOne<'_, E>,
         held: &[u8],
         stop: &dyn Fn() -> bool,
-    ) -> std::result::Result<Option<Position>, E> {
+    ) -> std::result::Result<bool, E> {
         let inner = &*self.inner;
         inner.check_open()?;
         for target in places {
@@ -92,10 +91,9 @@ impl<M: Machine> Store<M> {
             &|bytes| inner.shared.room_for_work(bytes),
             stop,
         );
-        let whole = whole.map_err(|failed| match failed {
+        whole.map_err(|failed| match failed {
             Failed::Log(error) => E::from(Error::from(error)),
             Failed::Deal(error) => error,
-        })?;
-        Ok(whole.then(|| Position(next.0.saturating_sub(1))))
+        })
     }
 }

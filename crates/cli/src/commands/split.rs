@@ -12,7 +12,7 @@ use crate::place::{Documents, Place, no_collection};
 use crate::progress::Progress;
 use crate::signals::Interrupt;
 use crate::size::{count, counted};
-use quiredb::{Database, ErrorKind, SplitProgress, SplitStage};
+use quiredb::{Database, ErrorKind, SplitProgress};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -202,12 +202,7 @@ fn split(database: &Database, name: &str, partitions: u32, interrupt: &Interrupt
         let SplitProgress {
             stage, done, total, ..
         } = progress;
-        let stage = match stage {
-            SplitStage::Copying => "copying",
-            SplitStage::Indexing => "indexing",
-            SplitStage::Switching => "switching",
-        };
-        show(&bar, stage, done, total);
+        show(&bar, stage.name(), done, total);
         !interrupt.is_set()
     };
     let done = database.split_collection(name, partitions, &watch);

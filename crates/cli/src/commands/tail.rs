@@ -11,9 +11,9 @@ use crate::output::key_json;
 use crate::place::{self, Place};
 use crate::{Context, database, files};
 use quire_pipeline::Target;
-use quire_server::expand_cursor;
 use quiredb::{
     Change, Collection, Database, DatabaseOptions, ErrorKind, Position, Tail as Changes,
+    expand_cursor,
 };
 use std::time::Duration;
 

@@ -217,11 +217,8 @@ impl Database {
                 name: name.to_string(),
             });
         }
-        if state.catalog.next_collection == u32::MAX {
-            return Err(Error::Invalid("all ids of collections are used up".into()));
-        }
         let entry = Entry {
-            id: state.catalog.next_collection,
+            id: state.next_id()?,
             origin: None,
             partitions_before: Vec::new(),
             name: name.to_string(),
@@ -265,11 +262,7 @@ impl Database {
         let mut catalog = state.catalog.clone();
         catalog.collections.push(entry.clone());
         let dropped = catalog.change_aliases(changes)?;
-        // What an earlier attempt under this id may have left.
-        // A directory made now in the place of a lost volume would be taken for it.
-        let volumes = state.catalog.volumes_there(&**self.env(), self.volumes())?;
-        volumes.check_there()?;
-        remove_collection(&**self.env(), &volumes, entry.id)?;
+        self.make_room(&state.catalog, entry.id)?;
         for partition in 0..entry.settings.partitions {
             create(&self.inner.shared, &self.place(&catalog, entry, partition))?;
         }
@@ -289,27 +282,17 @@ impl Database {
             self.replace_catalog(state, state.catalog.clone())?;
         }
         let begun = self.env().monotonic();
-        let changed = Arc::clone(&self.inner.changed);
-        let options = self.store_options(&entry.settings);
-        let mut partitions = Vec::new();
+        let numbers = 0..entry.settings.partitions;
+        let partitions = numbers.map(|number| self.open_partition(&state.catalog, entry, number));
+        let partitions = partitions.collect::<Result<Vec<_>>>()?;
         let index = entry.index();
-        for number in 0..entry.settings.partitions {
-            partitions.push(Partition::open(
-                Arc::clone(&self.inner.shared),
-                self.place(&state.catalog, entry, number),
-                number,
-                options.clone(),
-                index.as_ref(),
-                Arc::clone(&changed),
-            )?);
-        }
         let identity = state.catalog.identity_of(entry);
         let collection = Collection::new(
             (entry.name.clone(), identity, begun),
             entry.settings.clone(),
             AttachedTriggers::new(triggers_of(&state.catalog, entry)?),
             (partitions, entry.partitions_before.clone()),
-            changed,
+            Arc::clone(&self.inner.changed),
             self.inner.options.retention,
         );
         // Without it the documents are there all the same.
@@ -318,6 +301,31 @@ impl Database {
         }
         state.open.insert(entry.id, collection.clone());
         Ok(collection)
+    }
+
+    /// Removes what an earlier attempt may have left of a collection of this id, which is made now.
+    pub(super) fn make_room(&self, catalog: &Catalog, id: u32) -> Result<()> {
+        // A directory made now in the place of a lost volume would be taken for it.
+        let volumes = catalog.volumes_there(&**self.env(), self.volumes())?;
+        volumes.check_there()?;
+        remove_collection(&**self.env(), &volumes, id)
+    }
+
+    /// Opens a partition of a plain collection.
+    pub(super) fn open_partition(
+        &self,
+        catalog: &Catalog,
+        entry: &Entry,
+        number: u32,
+    ) -> Result<Partition> {
+        Ok(Partition::open(
+            Arc::clone(&self.inner.shared),
+            self.place(catalog, entry, number),
+            number,
+            self.store_options(&entry.settings),
+            entry.index().as_ref(),
+            Arc::clone(&self.inner.changed),
+        )?)
     }
 
     /// Makes an empty partition of a collection like this at a place outside of this database.

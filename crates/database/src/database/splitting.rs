@@ -180,9 +180,6 @@ impl Database {
     /// # Errors
     /// As of [`collection_named`](Database::collection_named).
     pub fn split_due(&self, name: &str) -> Result<Option<u32>> {
-        if self.catalog_entry(name)?.settings.split_bytes == 0 {
-            return Ok(None);
-        }
         let collection = self.collection_named(name)?;
         let settings = collection.settings();
         let is_large = |partition: &Partition| {
@@ -193,8 +190,26 @@ impl Database {
             partitions: settings.partitions.saturating_mul(2),
             ..CollectionSettings::clone(&settings)
         };
-        let is_due = twice.check().is_ok() && collection.partitions().iter().any(is_large);
+        let is_due = settings.split_bytes > 0
+            && twice.check().is_ok()
+            && collection.partitions().iter().any(is_large);
         Ok(is_due.then_some(twice.partitions))
+    }
+
+    /// The collections that are to be split by their settings, and into how many partitions. One
+    /// that can't be opened is left out: it says so wherever it is used.
+    pub fn splits_due(&self) -> Vec<(String, u32)> {
+        let names: Vec<String> = {
+            let state = self.inner.state.lock();
+            let entries = state.catalog.collections.iter();
+            let entries = entries.filter(|entry| entry.settings.split_bytes > 0);
+            entries.map(|entry| entry.name.clone()).collect()
+        };
+        let due = |name: String| {
+            let count = self.split_due(&name).ok().flatten();
+            count.map(|count| (name, count))
+        };
+        names.into_iter().filter_map(due).collect()
     }
 
     /// Closes the partitions that were split, and removes them.
@@ -238,9 +253,7 @@ impl Database {
             ..old.settings.clone()
         };
         settings.check()?;
-        if state.catalog.next_collection == u32::MAX {
-            return Err(Error::Invalid("all ids of collections are used up".into()));
-        }
+        let id = state.next_id()?;
         if !state.splitting.insert(old.id) {
             let what = format!("collection {name:?} is being split already");
             return Err(Error::Invalid(what));
@@ -248,7 +261,7 @@ impl Database {
         let mut partitions_before = old.partitions_before.clone();
         partitions_before.push(count);
         let new = Entry {
-            id: state.catalog.next_collection,
+            id,
             origin: old.origin.or(Some(old.id)),
             partitions_before,
             settings,
@@ -268,10 +281,7 @@ impl Database {
     /// Forks the old partitions, and opens the new ones.
     fn copy_into(&self, split: &mut Split, watch: Watch<'_>) -> Result<()> {
         let catalog = self.catalog()?;
-        // What an earlier attempt may have left.
-        let volumes = catalog.volumes_there(&**self.env(), self.volumes())?;
-        volumes.check_there()?;
-        remove_collection(&**self.env(), &volumes, split.new.id)?;
+        self.make_room(&catalog, split.new.id)?;
         let sources = split.layout.partitions().iter();
         let total = sources.map(|source| source.stats().log.records).sum();
         let (mut before, stage) = (0, SplitStage::Copying);
@@ -292,15 +302,9 @@ impl Database {
                 return Err(Error::Stopped);
             }
             before += source.stats().log.records;
-            for (number, made) in (first..).zip(places) {
-                split.partitions.push(Partition::open(
-                    Arc::clone(&self.inner.shared),
-                    made.place,
-                    number as u32,
-                    made.options,
-                    split.index.as_ref(),
-                    Arc::clone(&self.inner.changed),
-                )?);
+            for number in first..first + each {
+                let opened = self.open_partition(&catalog, &split.new, number as u32)?;
+                split.partitions.push(opened);
             }
         }
         split.set_index(split.index.clone())

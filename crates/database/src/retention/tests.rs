@@ -1,6 +1,7 @@
 //! Retention against a model, on a simulated machine whose time and background work the test
 //! drives.
 
+use crate::tests::numbers::Numbers;
 use crate::{Collection, CollectionSettings, Database, DatabaseOptions};
 use quire_collection::Write;
 use quire_env::{Env, SimEnv};
@@ -67,17 +68,6 @@ fn keys(collection: &Collection) -> Vec<Key> {
     scan.map(|found| found.unwrap().key).collect()
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
-    }
-}
-
 /// A document as it should be: where its newest record is, when that was written, and how long it
 /// is.
 #[derive(Debug, Clone, Copy)]
@@ -138,7 +128,7 @@ impl Model {
 fn exactly_the_documents_that_the_rule_keeps_are_there() {
     let mut deleted = 0;
     for seed in 1..=24 {
-        let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
+        let mut random = Numbers(0x9E37_79B9_7F4A_7C15 ^ seed);
         let env = SimEnv::new(seed);
         let mut database = open(&env);
         let age = AGE_SECS * (seed % 3).min(1);

@@ -1,6 +1,7 @@
 //! Documents that expire, against a model, on a simulated machine whose time and background work
 //! the test drives.
 
+use super::numbers::Numbers;
 use super::open;
 use crate::{Collection, CollectionSettings, Database, ErrorKind};
 use quire_collection::{Condition, Effect, Expiry, Write};
@@ -14,17 +15,6 @@ use std::time::Duration;
 /// Longer than the time between two passes over what has expired.
 const PERIOD: Duration = Duration::from_secs(2);
 const KEYS: u64 = 40;
-
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 fn document(n: u64) -> Document {
     Document::from_json(format!(r#"{{"n":{n}}}"#).as_bytes()).unwrap()

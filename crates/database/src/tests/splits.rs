@@ -1,6 +1,7 @@
 //! Splits of partitions, against a model: documents and versions, queries, changes after positions
 //! of before, writes at every point of a split, crashes and faults at its steps.
 
+use super::numbers::Numbers;
 use super::open;
 use crate::{Collection, CollectionSettings, Database, DatabaseOptions, ErrorKind};
 use quire_collection::{Condition, Write};
@@ -15,17 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const KEYS: u64 = 60;
-
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 fn document(n: u64) -> Document {
     let text = "a kettle ".repeat(n as usize % 9);

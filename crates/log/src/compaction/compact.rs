@@ -43,7 +43,7 @@ pub type Keep<'a, E> = &'a mut dyn FnMut(&[(Position, Bytes)]) -> std::result::R
 pub type Room<'a> = &'a dyn Fn(u64) -> Charge;
 
 /// A block that is larger has its memory reserved before it is read.
-pub(super) const LARGE_BLOCK_BYTES: usize = 1 << 20;
+const LARGE_BLOCK_BYTES: usize = 1 << 20;
 
 /// What a compaction holds of a large block: the block, its records in the new one, and that
 /// compressed.
@@ -242,22 +242,8 @@ impl Shared {
                 .read()
                 .compaction()
                 .map_or(0, |compacted| compacted.removed_bytes);
-            let (start, end) = {
-                let index = input.index().read();
-                (index.start(), index.end())
-            };
-            let mut walk = BlockWalk::new(input.file().clone(), input.salt(), start, end);
-            loop {
-                let bytes = walk.next_block_bytes();
-                let room = (bytes > LARGE_BLOCK_BYTES).then(|| room(COPIES * bytes as u64));
-                let Some(block) = next_block(input, &mut walk)? else {
-                    break;
-                };
-                if stop() {
-                    return Ok(None);
-                }
-                let records: Vec<(Position, Bytes)> = records_of(&block);
-                let needed = keep(&records)?;
+            let whole = each_block::<E>(input, COPIES, room, stop, &mut |records, is_large| {
+                let needed = keep(records)?;
                 assert_eq!(
                     needed.len(),
                     records.len(),
@@ -271,10 +257,14 @@ impl Shared {
                         removed.record_bytes += record.len() as u64;
                     }
                 }
-                if room.is_some() {
+                if is_large {
                     output.end_block()?;
                     output.write_out()?;
                 }
+                Ok(())
+            })?;
+            if !whole {
+                return Ok(None);
             }
         }
         let index = output.finish(next, removed_before + removed.record_bytes)?;
@@ -345,8 +335,39 @@ impl Shared {
     }
 }
 
+/// What is done with the records of a block, which may be a large one.
+pub(super) type Act<'a, E> =
+    &'a mut dyn FnMut(&[(Position, Bytes)], bool) -> std::result::Result<(), E>;
+
+/// Calls `act` with the records of each block of a segment, in order. While it has a large block,
+/// `room` has reserved `copies` times its bytes. Returns whether it was not stopped.
+pub(super) fn each_block<E: From<Error>>(
+    segment: &Segment,
+    copies: u64,
+    room: Room<'_>,
+    stop: &dyn Fn() -> bool,
+    act: Act<'_, E>,
+) -> std::result::Result<bool, E> {
+    let (start, end) = {
+        let index = segment.index().read();
+        (index.start(), index.end())
+    };
+    let mut walk = BlockWalk::new(segment.file().clone(), segment.salt(), start, end);
+    loop {
+        let bytes = walk.next_block_bytes();
+        let room = (bytes > LARGE_BLOCK_BYTES).then(|| room(copies * bytes as u64));
+        let Some(block) = next_block(segment, &mut walk)? else {
+            return Ok(true);
+        };
+        if stop() {
+            return Ok(false);
+        }
+        act(&records_of(&block), room.is_some())?;
+    }
+}
+
 /// The next block of records; `None` at the end.
-pub(super) fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Option<RecordBlock>> {
+fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Option<RecordBlock>> {
     let offset = walk.offset;
     let what = match walk.step()? {
         Step::End => return Ok(None),
@@ -363,7 +384,7 @@ pub(super) fn next_block(segment: &Segment, walk: &mut BlockWalk) -> Result<Opti
     Err(Error::corrupt(segment.path(), offset, what, None))
 }
 
-pub(super) fn records_of(block: &RecordBlock) -> Vec<(Position, Bytes)> {
+fn records_of(block: &RecordBlock) -> Vec<(Position, Bytes)> {
     let mut next = block.first();
     let following = || {
         let (position, record) = block.next_record(next)?;

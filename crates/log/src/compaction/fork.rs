@@ -4,13 +4,12 @@
 //! writes them: a record has the position that it had, and there is a gap where a record went to
 //! another log, or to none. The forked log is only read.
 
-use crate::compaction::compact::{LARGE_BLOCK_BYTES, Room, next_block, records_of};
+use crate::compaction::compact::{Room, each_block};
 use crate::compaction::output::Output;
 use crate::directory::LogDirectory;
 use crate::format::header::segment_path;
 use crate::log::Log;
 use crate::reading::segment::Segment;
-use crate::reading::walk::BlockWalk;
 use crate::{Error, LogIdentity, LogOptions, Result};
 use bytes::Bytes;
 use quire_model::Position;
@@ -125,22 +124,8 @@ fn fork_segment<'a, E: From<Error>>(
         let file = directory.create_temporary(&segment_path(&directory.dir, base))?;
         outputs.push(Output::begin(directory, file, base, next)?);
     }
-    let (start, end) = {
-        let index = segment.index().read();
-        (index.start(), index.end())
-    };
-    let mut walk = BlockWalk::new(segment.file().clone(), segment.salt(), start, end);
-    loop {
-        let bytes = walk.next_block_bytes();
-        let room = (bytes > LARGE_BLOCK_BYTES).then(|| room(COPIES * bytes as u64));
-        let Some(block) = next_block(segment, &mut walk)? else {
-            break;
-        };
-        if stop() {
-            return Ok(None);
-        }
-        let records = records_of(&block);
-        let dealt = deal(&records)?;
+    let whole = each_block::<E>(segment, COPIES, room, stop, &mut |records, is_large| {
+        let dealt = deal(records)?;
         assert_eq!(
             dealt.len(),
             records.len(),
@@ -153,14 +138,15 @@ fn fork_segment<'a, E: From<Error>>(
                 output.ok_or_else(what)?.push(*position, &record)?;
             }
         }
-        if room.is_some() {
+        if is_large {
             for output in &mut outputs {
                 output.end_block()?;
                 output.write_out()?;
             }
         }
-    }
-    Ok(Some(outputs))
+        Ok(())
+    })?;
+    Ok(whole.then_some(outputs))
 }
 
 /// Finishes segments after which `next` comes; `held` is the record at their last position, if they

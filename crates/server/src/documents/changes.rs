@@ -13,11 +13,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiredb::{Change, Collection, ErrorKind, Position, ValueRef};
+use quiredb::{Change, Collection, ErrorKind, Position, ValueRef, expand_cursor};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::cursor::expand_cursor;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;

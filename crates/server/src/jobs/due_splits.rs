@@ -40,7 +40,8 @@ impl DueSplits {
             tokio::time::sleep(LOOK_EVERY).await;
             failed.retain(|_, at| at.elapsed() < RETRY_AFTER);
             // A busy server looks again.
-            let due = self.engine.read(due).await.unwrap_or_default();
+            let due = self.engine.read(|engine| engine.database().splits_due());
+            let due = due.await.unwrap_or_default();
             for (name, count) in due {
                 if !failed.contains_key(&name) && !self.split(&name, count).await {
                     failed.insert(name, Instant::now());
@@ -77,16 +78,4 @@ impl DueSplits {
         });
         done.await.unwrap_or_default()
     }
-}
-
-/// The collections that are to be split, and into how many partitions.
-fn due(engine: &Engine) -> Vec<(String, u32)> {
-    let database = engine.database();
-    let names = database.collections().into_iter();
-    let due = |name: String| {
-        // One that can't be opened says so wherever it is used.
-        let count = database.split_due(&name).ok().flatten();
-        count.map(|count| (name, count))
-    };
-    names.filter_map(due).collect()
 }

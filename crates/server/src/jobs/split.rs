@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use quiredb::{CollectionSettings, Error, SplitProgress, SplitStage};
+use quiredb::{CollectionSettings, Error, SplitProgress};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
@@ -185,11 +185,7 @@ impl Work {
 
 fn stage(progress: &SplitProgress) -> StageProgress {
     StageProgress {
-        stage: match progress.stage {
-            SplitStage::Copying => "copying",
-            SplitStage::Indexing => "indexing",
-            SplitStage::Switching => "switching",
-        },
+        stage: progress.stage.name(),
         done: progress.done,
         total: progress.total,
     }

@@ -1,14 +1,13 @@
 //! Cursors: a position of each partition of a collection, up to which its changes were seen.
 
-use quiredb::Position;
+use quire_model::Position;
 
 /// A cursor as one of `partitions` partitions. A cursor from before a split has fewer positions:
 /// each then holds for all partitions that its own was split into. None if no split leads from the
 /// one number to the other.
 ///
 /// ```
-/// use quire_server::expand_cursor;
-/// use quiredb::Position;
+/// use quiredb::{Position, expand_cursor};
 ///
 /// let seen = [Position(7), Position(9)];
 /// let expanded = [7, 7, 9, 9].map(Position);
