@@ -5,7 +5,7 @@ use crate::fitting::fitting;
 use crate::record::{Kind, Record};
 use crate::search::{
     COLUMN_BLOCK_BITS, CachedChanges, Change, Changed, Documents, ID, LiveColumns, LiveShard,
-    SearchTree,
+    NumbersAt, SearchTree,
 };
 use crate::search::{Exceptions, count_with_many, fields_with_many, is_listed, refused_fields};
 use crate::types::with_key;
@@ -126,7 +126,7 @@ impl PartitionView {
         if let Some(store) = store.and_then(WeakStore::upgrade) {
             store.rebuild_tree(self.store_view(), tree, what);
             // Views that are made from now on do not use the tree as it was.
-            self.search_state().followed.forget(store.position());
+            self.search_state().forget(store.position());
         }
     }
 
@@ -167,6 +167,11 @@ impl PartitionView {
         shard.has_many = self.exceptions(tree, built)?.many;
         shard.tree = Some(tree.id);
         shard.followed = Some((Arc::clone(&self.search_state().followed), self.position()));
+        shard.numbers = Some(NumbersAt {
+            followed: Arc::clone(&self.search_state().numbers),
+            at: self.position(),
+            built,
+        });
         Ok(Some(shard))
     }
 

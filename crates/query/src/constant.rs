@@ -211,21 +211,18 @@ impl Shard for WithConstant<'_> {
     }
 
     fn segments(&self, paths: &[&Path], docs: &DocSet) -> Result<Vec<Segment<'_>>> {
-        let others: Vec<&Path> = paths
-            .iter()
-            .filter(|path| !self.is_about(path))
-            .copied()
-            .collect();
-        let mut segments = self.shard.segments(&others, docs)?;
-        for segment in &mut segments {
-            let mut others = std::mem::take(&mut segment.columns).into_iter();
-            let columns = paths.iter().map(|path| match self.is_about(path) {
-                true => Some(self.own_column()),
-                false => others.next().flatten(),
-            });
-            segment.columns = columns.collect();
-        }
-        Ok(segments)
+        let segments = self.shard.segments(&self.other_paths(paths), docs)?;
+        Ok(self.with_own_columns(paths, segments))
+    }
+
+    fn segments_to_order(&self, paths: &[&Path], docs: &DocSet) -> Result<Vec<Segment<'_>>> {
+        let others = self.other_paths(paths);
+        let segments = self.shard.segments_to_order(&others, docs)?;
+        Ok(self.with_own_columns(paths, segments))
+    }
+
+    fn orders_at_once(&self, order: &Order) -> bool {
+        self.is_about(&order.path) || self.shard.orders_at_once(order)
     }
 
     fn document(&self, doc: u32) -> Result<Option<Document>> {
@@ -246,6 +243,28 @@ impl WithConstant<'_> {
             *docs = DocSet::empty();
         }
         Ok(())
+    }
+
+    fn other_paths<'p>(&self, paths: &[&'p Path]) -> Vec<&'p Path> {
+        let paths = paths.iter().filter(|path| !self.is_about(path));
+        paths.copied().collect()
+    }
+
+    /// Segments of the other fields with the constant's column in its place.
+    fn with_own_columns<'a>(
+        &'a self,
+        paths: &[&Path],
+        mut segments: Vec<Segment<'a>>,
+    ) -> Vec<Segment<'a>> {
+        for segment in &mut segments {
+            let mut others = std::mem::take(&mut segment.columns).into_iter();
+            let columns = paths.iter().map(|path| match self.is_about(path) {
+                true => Some(self.own_column()),
+                false => others.next().flatten(),
+            });
+            segment.columns = columns.collect();
+        }
+        segments
     }
 
     fn own_column(&self) -> Box<dyn Column + '_> {

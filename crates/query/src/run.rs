@@ -27,6 +27,10 @@ use std::ops::ControlFlow;
 /// If candidates are fewer than one in this number of shards, they are sorted one by one.
 const FEW: u64 = 16;
 
+/// Where a shard orders documents at once, this many are ordered: to find out which of them can be
+/// among the first hits takes longer.
+const ORDERED_MAX: u64 = 4096;
+
 /// What a query needs of the documents of a shard that match.
 pub(crate) enum Needed<'p, 'e> {
     /// Only their number.
@@ -202,14 +206,28 @@ impl<'q> Run<'q> {
                 }
                 break;
             }
+            let mut planned = None;
+            let mut is_early = !self.is_alone;
+            if is_early && shard.orders_at_once(first) {
+                planned = self.plan(*place)?;
+                let few = |planned: &Planned<'_>| planned.step.estimate.expected <= ORDERED_MAX;
+                is_early = !planned.as_ref().is_none_or(few);
+                if planned.is_none() {
+                    continue;
+                }
+            }
             let mut early = Early::All;
-            if !self.is_alone {
+            if is_early {
                 early = threshold::early(shard, first, &self.top)?;
                 if matches!(&early, Early::Docs(docs) if docs.is_empty()) {
                     continue;
                 }
             }
-            let Some(planned) = self.plan(*place)? else {
+            let planned = match planned {
+                Some(planned) => Some(planned),
+                None => self.plan(*place)?,
+            };
+            let Some(planned) = planned else {
                 continue;
             };
             let executed = match early {

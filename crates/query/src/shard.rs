@@ -124,6 +124,21 @@ pub trait Shard: Send + Sync {
         }])
     }
 
+    /// As [`segments`](Shard::segments), of which only the order of ordinals and the terms behind
+    /// some are needed.
+    ///
+    /// # Errors
+    /// As of [`column`](Shard::column).
+    fn segments_to_order(&self, paths: &[&Path], docs: &DocSet) -> Result<Vec<Segment<'_>>> {
+        self.segments(paths, docs)
+    }
+
+    /// Whether documents that are known are ordered by a field at little more than a look at each.
+    fn orders_at_once(&self, order: &Order) -> bool {
+        let _ = order;
+        false
+    }
+
     /// The document; none if there is none under this docid, or if the shard keeps no documents.
     fn document(&self, doc: u32) -> Result<Option<Document>>;
 

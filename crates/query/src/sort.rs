@@ -183,7 +183,7 @@ impl Sorting<'_> {
             return Ok(());
         };
         let paths: SmallVec<[&Path; 4]> = self.orders.iter().map(|order| &order.path).collect();
-        let mut segments = shard.segments(&paths, docs)?;
+        let mut segments = shard.segments_to_order(&paths, docs)?;
         let mut of_terms = self.orders.iter().map(|order| order.is_by_terms_in(shard));
         if !of_terms.try_fold(true, |all, one| one.map(|one| all && one))? {
             for segment in segments {

@@ -220,6 +220,8 @@ bugs! {
     FollowedNotBroughtUp,
     /// What fulfilled a predicate once is brought up to date by a part of what changed.
     FollowedOverGap,
+    /// Numbers that documents had once are taken as those that they have now.
+    NumbersNotBroughtUp,
     /// An index answers queries about fields that its collection leaves out.
     LeftOutFieldSearched,
     /// An index answers queries about fields that it refused.
@@ -330,7 +332,11 @@ impl Bug {
     pub const OF_COLUMNS: &[Bug] = &[Bug::ColumnPatchLost, Bug::ColumnZoneStale];
 
     /// Those of the documents that predicates found before: the tests of `collection` find them.
-    pub const OF_FOLLOWED: &[Bug] = &[Bug::FollowedNotBroughtUp, Bug::FollowedOverGap];
+    pub const OF_FOLLOWED: &[Bug] = &[
+        Bug::FollowedNotBroughtUp,
+        Bug::FollowedOverGap,
+        Bug::NumbersNotBroughtUp,
+    ];
 
     /// Those of lost volumes: the tests of `quiredb` find them.
     pub const OF_VOLUMES: &[Bug] = &[Bug::LostTablesForgotten, Bug::MountPointTaken];

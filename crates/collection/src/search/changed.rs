@@ -16,7 +16,9 @@
 //! 5. The layers have all documents that changed after the position, and may have others: the
 //!    oldest one stays whole as long as one of its records is after it. What is said of a document
 //!    that did not change is true too.
-//! 6. *Past* layers come before the others: together they have all documents that changed after
+//! 6. *Recent* layers are the last ones that were added, as they were before they were joined: a set
+//!    that is true at a position a moment ago is made true by few documents.
+//! 7. *Past* layers come before the others: together they have all documents that changed after
 //!    `since`. A set that is true at a position from there on is made true by them.
 
 use super::column::{ListedBuilder, ListedColumn};
@@ -25,12 +27,18 @@ use quire_index::{DocSet, term};
 use quire_model::{Document, Position, ValueRef};
 use quire_query::{Column, Leaf, Path, TermBounds, Test};
 use quire_seeded::{Bug, seeded};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// A layer has this many times the documents of the next one.
 const GROWTH: usize = 2;
+
+/// Recent layers, the bytes of their documents, and how many of them a set is brought up by: by more
+/// it takes longer than by layers that were joined.
+const RECENT_MAX: usize = 8;
+const RECENT_BYTES_MAX: usize = 256 << 10;
+const RECENT_SHOWN_MAX: usize = 4;
 
 /// Bytes of past layers that are kept, about.
 pub(crate) const PAST_BYTES_MAX: usize = 1 << 20;
@@ -98,6 +106,9 @@ pub(crate) struct Changed {
     past: Vec<Arc<Layer>>,
     after: Position,
     layers: Vec<LiveLayer>,
+    /// All records after `recent_since`.
+    recent: VecDeque<Arc<Layer>>,
+    recent_since: Position,
     docs: Arc<DocSet>,
     /// Of the layers, and of the past ones.
     bytes: usize,
@@ -244,6 +255,8 @@ impl Changed {
             past: Vec::new(),
             after,
             layers: Vec::new(),
+            recent: VecDeque::new(),
+            recent_since: after,
             docs: Arc::default(),
             bytes: 0,
             past_bytes: 0,
@@ -282,14 +295,47 @@ impl Changed {
         if at < self.since && !seeded(Bug::FollowedOverGap) {
             return false;
         }
-        let layers = self.layers.iter().map(|one| &one.layer);
-        for layer in self.past.iter().chain(layers) {
-            if layer.last > at {
-                *docs -= &layer.docs;
-                *docs |= &layer.matching(&leaf.path, &leaf.test);
-            }
-        }
+        self.each_layer_after(at, &mut |layer| {
+            *docs -= &layer.docs;
+            *docs |= &layer.matching(&leaf.path, &leaf.test);
+            Some(())
+        });
         true
+    }
+
+    /// Shows layers with all records after a position, the oldest first, until `see` gives none.
+    fn each_layer_after<'c>(
+        &'c self,
+        at: Position,
+        see: &mut dyn FnMut(&'c Layer) -> Option<()>,
+    ) -> Option<()> {
+        let is_after = |layer: &&'c Arc<Layer>| layer.last > at;
+        let recent = self.recent.iter().filter(is_after);
+        if at >= self.recent_since && recent.clone().count() <= RECENT_SHOWN_MAX {
+            return recent.map(|layer| &**layer).try_for_each(see);
+        }
+        let layers = self.layers.iter().map(|one| &one.layer);
+        let all = self.past.iter().chain(layers).filter(is_after);
+        all.map(|layer| &**layer).try_for_each(see)
+    }
+
+    /// Shows what changed after a position, the oldest first, until `see` gives none; then none, and
+    /// if it is not known what changed since.
+    pub(crate) fn each_after(
+        &self,
+        at: Position,
+        see: &mut dyn FnMut(u32, Option<&Document>) -> Option<()>,
+    ) -> Option<()> {
+        if at < self.since && !seeded(Bug::FollowedOverGap) {
+            return None;
+        }
+        self.each_layer_after(at, &mut |layer| {
+            let mut changes = layer.changes.iter();
+            changes.try_for_each(|(doc, change)| match change.position > at {
+                true => see(*doc, change.document.as_ref()),
+                false => Some(()),
+            })
+        })
     }
 
     /// The newest change of a document.
@@ -353,6 +399,7 @@ impl Changed {
             before.is_none_or(|last| last < added.first),
             "changes are added in the order of their records"
         );
+        self.push_recent(&added);
         let docs = Arc::make_mut(&mut self.docs);
         *docs |= &added.docs;
         // One that is partly past leaves as a whole.
@@ -370,6 +417,21 @@ impl Changed {
         let live = Arc::clone(&added.docs);
         self.layers.push(LiveLayer { layer: added, live });
         self.bytes = self.layers.iter().map(|one| one.layer.bytes).sum();
+    }
+
+    /// Adds a layer to the recent ones.
+    fn push_recent(&mut self, added: &Arc<Layer>) {
+        self.recent.push_back(Arc::clone(added));
+        let bytes = |recent: &VecDeque<Arc<Layer>>| {
+            let all = recent.iter().map(|layer| layer.bytes);
+            all.sum::<usize>()
+        };
+        while self.recent.len() > RECENT_MAX || bytes(&self.recent) > RECENT_BYTES_MAX {
+            let Some(oldest) = self.recent.pop_front() else {
+                break;
+            };
+            self.recent_since = oldest.last;
+        }
     }
 
     /// Begins after a later position. Layers that are past then are kept, as many as take
@@ -407,6 +469,8 @@ impl Changed {
     pub(crate) fn truncate(&mut self, to: Position) -> Option<Position> {
         let layers = self.layers.drain(..).map(|one| one.layer);
         let layers: Vec<_> = layers.filter(|layer| layer.last <= to).collect();
+        self.recent.clear();
+        self.recent_since = to;
         let mut docs = DocSet::empty();
         self.bytes = layers.iter().map(|layer| layer.bytes).sum();
         let newest_first = layers.into_iter().rev().map(|layer| {

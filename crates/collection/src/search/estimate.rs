@@ -51,6 +51,8 @@ const BLOCK_NANOS: u64 = 8_000;
 const SHARED_BLOCK_NANOS: u64 = 2_000;
 const COLUMN_NANOS: u64 = 1;
 const TESTED_NANOS: u64 = 20;
+/// To test a document by its number, which is in memory.
+const NUMBER_NANOS: u64 = 3;
 const BLOCK_DOCS: u64 = 1 << COLUMN_BLOCK_BITS;
 const CLUSTER_DOCS: u64 = 1 << 16;
 
@@ -141,7 +143,10 @@ impl LiveShard<'_> {
     }
 
     pub(super) fn estimated(&self, leaf: &Leaf) -> Result<Estimate> {
-        if let Some(known) = self.known_docs(leaf) {
+        // A range of numbers is tested at once: to bring its documents up takes longer.
+        let is_of_numbers =
+            matches!(leaf.test, Test::Range(_)) && self.kept_numbers(&leaf.path).is_some();
+        if !is_of_numbers && let Some(known) = self.known_docs(leaf) {
             let docs = known.docs.len();
             let mut estimate = Estimate::exactly(docs, Cost::Built);
             (estimate.nanos, estimate.found) = match known.by_columns {
@@ -227,11 +232,16 @@ impl LiveShard<'_> {
                 Cost::Stored | Cost::Built => 0,
             };
             let [few, all_docs] = self.column_nanos(docs.unwrap_or(all));
+            let numbers = self.kept_numbers(&leaf.path);
             let of_block = match self.is_column_kept(&leaf.path) {
                 true => SHARED_BLOCK_NANOS,
                 false => BLOCK_NANOS,
             };
             let blocks = (all / BLOCK_DOCS + 1) * of_block;
+            let (few, blocks) = match numbers {
+                Some(_) => (docs.unwrap_or(all).saturating_mul(NUMBER_NANOS), 0),
+                None => (few, blocks),
+            };
             let nanos = match docs {
                 _ if is_known => self.kept_nanos(),
                 Some(docs) if docs < all / FEW_PART => few + blocks,
@@ -384,6 +394,11 @@ impl LiveShard<'_> {
     fn sample(&self, path: &Path) -> Result<Sample> {
         let doc_end = quire_query::Shard::doc_end(self);
         let step = (doc_end / SAMPLE_DOCS).max(1);
+        if let Some(numbers) = self.kept_numbers(path) {
+            let mut terms = Vec::new();
+            numbers.each_term(step as usize, &mut |term| terms.push(Box::from(term)));
+            return Ok(Sample::new(terms, doc_end.div_ceil(step).into()));
+        }
         let block_count = doc_end.div_ceil(1 << self.columns.block_bits);
         let (mut terms, mut docs) = (Vec::new(), 0);
         let apart = block_count.div_ceil(SAMPLE_BLOCKS).max(1);

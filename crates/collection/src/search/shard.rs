@@ -10,6 +10,7 @@
 
 use super::changed::Changed;
 use super::followed::{Followed, FollowedLeaves};
+use super::followed_numbers::FollowedNumbers;
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings};
 use super::shared_reads::FieldDocs;
@@ -86,6 +87,8 @@ pub struct LiveShard<'v> {
     pub(crate) has_many: bool,
     /// What earlier queries found, and the position of this shard.
     pub(crate) followed: Option<(Arc<FollowedLeaves>, Position)>,
+    /// Fields of numbers that earlier queries read.
+    pub(crate) numbers: Option<NumbersAt>,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
     damage: OnceLock<String>,
@@ -93,6 +96,13 @@ pub struct LiveShard<'v> {
     /// the index does not have these values.
     pub(crate) values_bytes_max: usize,
     needs_scan: OnceLock<()>,
+}
+
+/// Columns of numbers, and the positions of a shard and of its index.
+pub(crate) struct NumbersAt {
+    pub(crate) followed: Arc<FollowedNumbers>,
+    pub(crate) at: Position,
+    pub(crate) built: Position,
 }
 
 /// Shown the key of a posting without its cluster, the cluster, and the posting.
@@ -130,6 +140,7 @@ impl<'v> LiveShard<'v> {
             kept: Mutex::default(),
             has_many: true,
             followed: None,
+            numbers: None,
             tree: None,
             damage: OnceLock::new(),
             values_bytes_max: VALUES_BYTES_MAX,
@@ -504,15 +515,20 @@ impl<'v> LiveShard<'v> {
         followed.spend(leaf, few, all)
     }
 
-    fn matching(&self, leaf: &Leaf, found: Found) -> Result<Arc<DocSet>> {
-        let range = self.broad(leaf, found)?;
+    fn matching(&self, leaf: &Leaf, found: Found) -> quire_query::Result<Arc<DocSet>> {
+        let range = self.broad(leaf, found);
+        let range = range.map_err(|error| self.failed(error))?;
         if let Some(known) = self.known_docs_by(leaf, range.is_some()) {
             return Ok(known);
         }
-        let docs = Arc::new(match range {
-            Some(range) => self.matching_by_columns(leaf, range)?,
-            None => self.matching_by_postings(leaf)?,
-        });
+        let docs = match range {
+            Some(range) => match self.numbers(&leaf.path)? {
+                Some(numbers) => Ok(numbers.docs_in(range)),
+                None => self.matching_by_columns(leaf, range),
+            },
+            None => self.matching_by_postings(leaf),
+        };
+        let docs = Arc::new(docs.map_err(|error| self.failed(error))?);
         if let Some((followed, position)) = &self.followed {
             followed.follow(leaf, Arc::clone(&docs), *position, range.is_some());
         }
@@ -555,16 +571,24 @@ impl<'v> LiveShard<'v> {
     }
 
     fn field_info(&self, path: &Path) -> Result<Option<FieldInfo<'static>>> {
-        let indexed = self.field_docs(path)?;
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        let docs = indexed.present.clone();
-        let docs = self.with_changed(docs, &self.changed.between(path, all));
-        let many = self.changed.has_many(path) || indexed.has_several;
-        Ok((!docs.is_empty()).then(|| FieldInfo {
+        let (docs, many) = match self.kept_numbers(path) {
+            Some(numbers) => (numbers.there(), false),
+            None => {
+                let indexed = self.field_docs(path)?;
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let docs = indexed.present.clone();
+                let docs = self.with_changed(docs, &self.changed.between(path, all));
+                (
+                    docs.len(),
+                    self.changed.has_many(path) || indexed.has_several,
+                )
+            }
+        };
+        Ok((docs > 0).then_some(FieldInfo {
             filterable: true,
             sortable: true,
             many,
-            docs: docs.len(),
+            docs,
             // Of all terms: none would say that there is no value.
             range: Some((Cow::Borrowed(&[]), Cow::Borrowed(&[u8::MAX]))),
             distinct: None,
@@ -753,24 +777,24 @@ impl Shard for LiveShard<'_> {
     }
 
     fn matches(&self, leaf: &Leaf, found: Found) -> quire_query::Result<DocSet> {
-        let found = self.matching(leaf, found);
-        let docs = found.map_err(|error| self.failed(error))?;
-        Ok(Arc::unwrap_or_clone(docs))
+        Ok(Arc::unwrap_or_clone(self.matching(leaf, found)?))
     }
 
     fn retain(&self, leaf: &Leaf, found: Found, docs: &mut DocSet) -> quire_query::Result<()> {
         let is_few = docs.len() < self.doc_count()? / FEW_PART;
         let broad = || self.broad(leaf, found).map_err(|error| self.failed(error));
-        if is_few
-            && let Some(range) = broad()?
-            && self.known_docs_by(leaf, true).is_none()
-            && !self.is_worth_finding(leaf, docs.len())
-        {
-            *docs = self.retained(&leaf.path, range, docs)?;
-            return Ok(());
+        if is_few && let Some(range) = broad()? {
+            if let Some(numbers) = self.numbers(&leaf.path)? {
+                *docs = numbers.retained(range, docs);
+                return Ok(());
+            }
+            if self.known_docs_by(leaf, true).is_none() && !self.is_worth_finding(leaf, docs.len())
+            {
+                *docs = self.retained(&leaf.path, range, docs)?;
+                return Ok(());
+            }
         }
-        let found = self.matching(leaf, found);
-        *docs &= &*found.map_err(|error| self.failed(error))?;
+        *docs &= &*self.matching(leaf, found)?;
         Ok(())
     }
 
@@ -789,6 +813,21 @@ impl Shard for LiveShard<'_> {
     fn segments(&self, paths: &[&Path], docs: &DocSet) -> quire_query::Result<Vec<Segment<'_>>> {
         self.segments_of(paths, docs)
             .map_err(|error| self.failed(error))
+    }
+
+    fn segments_to_order(
+        &self,
+        paths: &[&Path],
+        docs: &DocSet,
+    ) -> quire_query::Result<Vec<Segment<'_>>> {
+        match self.segment_of_numbers(paths)? {
+            Some(segment) => Ok(vec![segment]),
+            None => self.segments(paths, docs),
+        }
+    }
+
+    fn orders_at_once(&self, order: &Order) -> bool {
+        self.kept_numbers(&order.path).is_some()
     }
 
     fn document(&self, doc: u32) -> quire_query::Result<Option<Document>> {

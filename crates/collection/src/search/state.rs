@@ -10,6 +10,7 @@
 
 use super::changed::{Change, Changed, PAST_BYTES_MAX};
 use super::followed::FollowedLeaves;
+use super::followed_numbers::FollowedNumbers;
 use super::shared_reads::SharedReads;
 use super::{Exceptions, IndexedFields};
 use crate::Result;
@@ -99,6 +100,8 @@ pub(crate) struct SearchState {
     reads: Mutex<Option<Arc<SharedReads>>>,
     /// The documents that fulfil the predicates of queries.
     pub(crate) followed: Arc<FollowedLeaves>,
+    /// Fields of numbers that queries order or filter by.
+    pub(crate) numbers: Arc<FollowedNumbers>,
     /// The memory that it draws from.
     budget: Arc<Budget>,
     /// The memory that cached changes draw from.
@@ -134,6 +137,7 @@ impl SearchState {
             exceptions: Mutex::default(),
             reads: Mutex::default(),
             followed: Arc::new(FollowedLeaves::new(&budget)),
+            numbers: Arc::new(FollowedNumbers::new(&budget)),
             budget,
             changes_budget,
             store: OnceLock::new(),
@@ -163,7 +167,13 @@ impl SearchState {
         *self.trees.write() = Arc::new(trees);
         *self.changed.lock() = None;
         *self.reads.lock() = None;
-        self.followed.forget(Position(0));
+        self.forget(Position(0));
+    }
+
+    /// Forgets what queries found, and keeps nothing that is found as of a position or an older one.
+    pub(crate) fn forget(&self, to: Position) {
+        self.followed.forget(to);
+        self.numbers.forget(to);
     }
 
     /// Takes the trees before one out of the list. False if there are none.
@@ -223,8 +233,14 @@ impl SearchState {
         }
         let changed = Arc::make_mut(&mut known.changed);
         if known.to > to {
-            let last = changed.truncate(to);
-            known.to = last.unwrap_or(after).max(after);
+            match changed.truncate(to).filter(|last| *last >= after) {
+                Some(last) => known.to = last,
+                // What is left may end before `after`, and what changed between is not known.
+                None => {
+                    *changed = Changed::new(after);
+                    known.to = after;
+                }
+            }
         }
         if changed.after() < after {
             let part = usize::try_from(self.changes_budget.limit() / PAST_PART);

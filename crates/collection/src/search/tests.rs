@@ -5,11 +5,12 @@ use super::column_blocks::{ColumnBlocks, block_key};
 use super::column_changes::ColumnChanges;
 use super::column_merger::MergeColumns;
 use super::followed::FollowedLeaves;
+use super::followed_numbers::FollowedNumbers;
 use super::indexer::Indexer;
 use super::inversion::Inversion;
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings, SeePosting};
-use super::shard::{Documents, LiveShard};
+use super::shard::{Documents, LiveShard, NumbersAt};
 use super::shared_reads::SharedReads;
 use super::values::{Limits, Slot, Values, each_changed};
 use super::{FieldSet, IndexedFields};
@@ -236,6 +237,8 @@ fn check_moments(
     let budget = Budget::new(shape.shared_bytes);
     let shared = Arc::new(SharedReads::new(TreeId(1), Position(1), &budget));
     let followed = Arc::new(FollowedLeaves::new(&budget));
+    let numbers = Arc::new(FollowedNumbers::new(&budget));
+    let mut built = Position(0);
     let (mut changed, mut position) = (Changed::new(Position(1)), Position(1));
     let mut before = indexed;
     // The index stays where it is; what is found at a moment is brought up to the next one.
@@ -256,6 +259,13 @@ fn check_moments(
             shard.columns.shared = Some(Arc::clone(&shared));
             shard.columns.layer_docs_min = shape.layer_docs_min;
             shard.followed = Some((Arc::clone(&followed), position));
+            // As if it had moved: columns are read, and followed from then on.
+            built = built.next();
+            shard.numbers = Some(NumbersAt {
+                followed: Arc::clone(&numbers),
+                at: position,
+                built,
+            });
             shard.broad_postings_min = shape.broad_postings_min;
             let prepared = query.clone().prepare().unwrap();
             shard.lookups(&prepared);

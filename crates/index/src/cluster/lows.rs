@@ -4,6 +4,45 @@ use super::bits::{Word, word};
 use super::list::{Low, low};
 use std::ops::Range;
 
+/// The bits of each byte, ascending; what is past them has no meaning.
+static BITS_OF_BYTE: [[u8; 8]; 256] = bits_of_bytes();
+
+const fn bits_of_bytes() -> [[u8; 8]; 256] {
+    let mut all = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut count) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                all[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    all
+}
+
+/// Docids that a word may have, and those that are written past the last one.
+const WORD_ROOM: usize = 64 + 8;
+
+/// Writes the docids of a word's bits, of which the first is `first`, and returns how many. Eight
+/// are written for each byte: a branch for each bit would be mispredicted once a word.
+fn fill_word(first: u32, word: u64, room: &mut [u32; WORD_ROOM]) -> usize {
+    let mut count = 0;
+    for (first, byte) in (first..).step_by(8).zip(word.to_le_bytes()) {
+        let Some(room) = room.get_mut(count..count + 8) else {
+            break;
+        };
+        for (docid, bit) in room.iter_mut().zip(BITS_OF_BYTE[usize::from(byte)]) {
+            *docid = first + u32::from(bit);
+        }
+        count += byte.count_ones() as usize;
+    }
+    count
+}
+
 /// The docids of a cluster, ascending, by their low halves.
 #[derive(Debug, Clone)]
 pub(crate) enum Lows<'a> {
@@ -73,14 +112,9 @@ impl<'a> Lows<'a> {
                     let first = base | (index as u32 * 64);
                     let rest = docids.get_mut(filled..).unwrap_or_default();
                     // Room for a whole word needs no test of each docid.
-                    if let Some(room) = rest.first_chunk_mut::<64>() {
-                        let mut count = 0;
-                        while left != 0 {
-                            room[count % 64] = first | left.trailing_zeros();
-                            left &= left - 1;
-                            count += 1;
-                        }
-                        filled += count;
+                    if let Some(room) = rest.first_chunk_mut::<WORD_ROOM>() {
+                        filled += fill_word(first, left, room);
+                        left = 0;
                         continue;
                     }
                     for docid in rest {

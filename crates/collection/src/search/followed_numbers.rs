@@ -1,0 +1,211 @@
+//! [`FollowedNumbers`]: fields whose values are numbers, one for each document, brought up to date
+//! by what changed since instead of being read again.
+//!
+//! An index moves on some times a second, and each time its columns would be read anew.
+//!
+//! # Invariants
+//! 1. A column is that of all documents at its position. It does not depend on where an index is.
+//! 2. A column goes forward alone, by all documents that changed since its position. Where not all
+//!    of them are known, it is given up; views of an older position read the index.
+//! 3. A field is read once queries needed it at several positions of the index: a column that
+//!    stays as it is needs nobody who follows it. Each time that it was in vain, it takes more of
+//!    them.
+//! 4. What is kept is within a part of the budget.
+//! 5. What an index said that was built anew since is not kept.
+
+use super::changed::Changed;
+use super::number_column::NumberColumn;
+use parking_lot::Mutex;
+use quire_env::{Budget, Charge};
+use quire_model::Position;
+use quire_query::Path;
+use quire_seeded::{Bug, seeded};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The columns of one partition take at most one in this number of the bytes of the budget.
+const BUDGET_PART: u64 = 4;
+
+/// Fields that are known.
+const FIELDS_MAX: usize = 64;
+
+/// Positions of the index at which a field is needed before it is read: at first, and at most.
+const STEPS: u32 = 2;
+const STEPS_MAX: u32 = 1 << 12;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct FollowedNumbers {
+    budget: Arc<Budget>,
+    /// The part of it for columns.
+    part: Arc<Budget>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    fields: HashMap<Path, Arc<Mutex<Field>>>,
+    /// Columns at or before it are not kept.
+    after: Position,
+}
+
+#[derive(Debug)]
+struct Field {
+    column: Option<(Position, NumberColumn)>,
+    /// What it takes, of the budget and of the part.
+    charges: [Charge; 2],
+    /// A query is reading it.
+    is_read: bool,
+    /// The last position of the index at which it was needed, and at how many.
+    built: Position,
+    steps: u32,
+    steps_min: u32,
+}
+
+impl Field {
+    fn takes(&mut self, bytes: u64) -> bool {
+        let takes = self.charges.iter_mut().all(|one| one.try_resize(bytes));
+        if !takes {
+            self.give_up();
+        }
+        takes
+    }
+
+    fn give_up(&mut self) {
+        self.column = None;
+        self.charges.iter_mut().for_each(|one| one.resize(0));
+    }
+
+    /// The column was in vain, or there can be none.
+    fn was_in_vain(&mut self) {
+        self.give_up();
+        self.steps = 0;
+        self.steps_min = self.steps_min.saturating_mul(2).min(STEPS_MAX);
+    }
+
+    /// Brings the column up to a position.
+    fn bring_up(&mut self, path: &Path, changed: &Changed, at: Position) -> Option<NumberColumn> {
+        let (from, column) = self.column.as_mut()?;
+        if *from > at {
+            return None;
+        }
+        let mut followed = Some(());
+        if *from < at && !seeded(Bug::NumbersNotBroughtUp) {
+            followed = changed.each_after(*from, &mut |doc, document| {
+                column.set_document(doc, path, document).ok()
+            });
+            *from = at;
+        }
+        let bytes = column.bytes();
+        if followed.is_none() || !self.takes(bytes) {
+            self.was_in_vain();
+        }
+        self.column.as_ref().map(|(_, column)| column.clone())
+    }
+}
+
+impl FollowedNumbers {
+    pub(crate) fn new(budget: &Arc<Budget>) -> FollowedNumbers {
+        FollowedNumbers {
+            budget: Arc::clone(budget),
+            part: Budget::new(budget.limit() / BUDGET_PART),
+            kept: Mutex::new(Kept {
+                fields: HashMap::new(),
+                after: Position(0),
+            }),
+        }
+    }
+
+    /// Forgets all, and keeps nothing that is read as of a position or an older one.
+    pub(crate) fn forget(&self, to: Position) {
+        let mut kept = self.kept.lock();
+        kept.fields.clear();
+        kept.after = kept.after.max(to);
+    }
+
+    /// The column of a field at a position, by what changed up to there, if it is kept.
+    pub(crate) fn column(
+        &self,
+        path: &Path,
+        changed: &Changed,
+        at: Position,
+    ) -> Option<NumberColumn> {
+        let field = self.kept.lock().fields.get(path).map(Arc::clone)?;
+        field.lock().bring_up(path, changed, at)
+    }
+
+    /// The column of a field at a position, of which `docs` documents are, read by `read` if it is
+    /// time to; `read` gives none if it can't be kept. The index is at `built`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(crate) fn column_if_due<E>(
+        &self,
+        path: &Path,
+        (at, built): (Position, Position),
+        docs: u32,
+        read: impl FnOnce() -> Result<Option<NumberColumn>, E>,
+    ) -> Result<Option<NumberColumn>, E> {
+        let Some(field) = self.due(path, (at, built), docs) else {
+            return Ok(None);
+        };
+        // Without the lock: others read for themselves meanwhile.
+        let column = read();
+        let mut field = field.lock();
+        field.is_read = false;
+        match &column {
+            Ok(Some(column)) if field.takes(column.bytes()) => {
+                field.column = Some((at, column.clone()));
+            }
+            _ => field.was_in_vain(),
+        }
+        column
+    }
+
+    /// Notes that a query needs a field. The field, if it is time to read it.
+    fn due(
+        &self,
+        path: &Path,
+        (at, built): (Position, Position),
+        docs: u32,
+    ) -> Option<Arc<Mutex<Field>>> {
+        let field = self.noted(path, at)?;
+        let mut noted = field.lock();
+        if noted.is_read || noted.column.is_some() {
+            return None;
+        }
+        if noted.built != built {
+            noted.built = built;
+            noted.steps = noted.steps.saturating_add(1);
+        }
+        if noted.steps < noted.steps_min || !noted.takes(NumberColumn::bytes_of(docs)) {
+            return None;
+        }
+        noted.is_read = true;
+        drop(noted);
+        Some(field)
+    }
+
+    fn noted(&self, path: &Path, at: Position) -> Option<Arc<Mutex<Field>>> {
+        let mut kept = self.kept.lock();
+        if at <= kept.after {
+            return None;
+        }
+        if let Some(field) = kept.fields.get(path) {
+            return Some(Arc::clone(field));
+        }
+        if kept.fields.len() >= FIELDS_MAX {
+            kept.fields.clear();
+        }
+        let field = Arc::new(Mutex::new(Field {
+            column: None,
+            charges: [&self.budget, &self.part].map(|budget| budget.charge(0)),
+            is_read: false,
+            built: Position(0),
+            steps: 0,
+            steps_min: STEPS,
+        }));
+        kept.fields.insert(path.clone(), Arc::clone(&field));
+        Some(field)
+    }
+}

@@ -1,0 +1,556 @@
+//! [`NumberColumn`]: the values of a field in memory, one for each document, where all are numbers.
+//!
+//! # Layout
+//! Documents lie in pages. A page has a *key* for each of its documents, and a key is the ordinal:
+//! ```text
+//! 0                no other value is less: null
+//! 1 to 2^64 - 2    a number; keys sort as the numbers do
+//! 2^64 - 1         no value
+//! ```
+//! A number's key is that of an integer as long as all numbers are integers, else that of a float.
+//! What is no float exactly then, as 2^53 + 1, can't be kept beside floats.
+
+use quire_index::{DocSet, term};
+use quire_model::ValueRef;
+use quire_model::ordered::OrderedValue;
+use quire_query::{Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange};
+use std::ops::{Bound, ControlFlow, Range};
+use std::sync::Arc;
+
+/// Documents of a page. A page is copied when a document changes that a query reads.
+const PAGE_DOCS: usize = 512;
+
+/// Documents that are tested together.
+const BATCH_DOCS: usize = 1024;
+
+const SIGN: u64 = 1 << 63;
+
+/// The key of null.
+const NULL: u64 = 0;
+
+/// The least key of a number.
+const LEAST: u64 = 1;
+
+/// Two to the power of 63.
+const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// What a document may have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Number {
+    Null,
+    Int(i64),
+    Float(f64),
+}
+
+/// What the keys of numbers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Kind {
+    #[default]
+    Integers,
+    Floats,
+}
+
+/// See the module. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NumberColumn(Arc<Pages>);
+
+#[derive(Debug, Clone, Default)]
+struct Pages {
+    kind: Kind,
+    pages: Vec<Arc<[u64; PAGE_DOCS]>>,
+    /// How many documents have a value.
+    there: u64,
+}
+
+/// A value that can't be kept in such a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotKept;
+
+impl Number {
+    /// None for a value that is no number and not null, or is a number that has no key.
+    fn of(value: &OrderedValue<'_>) -> Option<Number> {
+        Some(match value {
+            OrderedValue::Null => Number::Null,
+            OrderedValue::Int(i64::MIN | i64::MAX) => return None,
+            OrderedValue::Int(value) => Number::Int(*value),
+            OrderedValue::Float(value) if value.is_nan() => return None,
+            OrderedValue::Float(value) => Number::of_float(*value),
+            _ => return None,
+        })
+    }
+
+    /// Equal numbers are one value, whatever their type.
+    fn of_float(value: f64) -> Number {
+        let is_integer = value.fract() == 0.0 && value.abs() < TWO_63;
+        match value as i64 {
+            int if is_integer && !matches!(int, i64::MIN | i64::MAX) => Number::Int(int),
+            _ => Number::Float(value),
+        }
+    }
+}
+
+impl Kind {
+    /// None for a number that is no float exactly, or no integer.
+    fn key(self, number: Number) -> Option<u64> {
+        Some(match (self, number) {
+            (_, Number::Null) => NULL,
+            (Kind::Integers, Number::Int(value)) => key_of_int(value),
+            (Kind::Integers, Number::Float(_)) => return None,
+            (Kind::Floats, Number::Float(value)) => key_of_float(value),
+            (Kind::Floats, Number::Int(value)) => {
+                let float = value as f64;
+                if float as i128 != i128::from(value) {
+                    return None;
+                }
+                key_of_float(float)
+            }
+        })
+    }
+
+    /// Appends the term of a key; nothing for one that no number has.
+    fn append_term(self, key: u64, out: &mut Vec<u8>) {
+        match (self, key) {
+            (_, NULL) => out.extend_from_slice(term::NULL),
+            (Kind::Integers, key) => {
+                term::encode_ordered(OrderedValue::Int(int_of_key(key)), out);
+            }
+            (Kind::Floats, key) => {
+                term::encode_ordered(OrderedValue::Float(float_of_key(key)), out);
+            }
+        }
+    }
+
+    /// The least key whose number is not below a value.
+    fn least_from(self, value: &OrderedValue<'_>) -> u64 {
+        match (self, value) {
+            (_, OrderedValue::Null) => NULL,
+            (_, OrderedValue::Bool(_)) => LEAST,
+            (Kind::Integers, OrderedValue::Int(value)) => key_of_int(*value).max(LEAST),
+            (Kind::Integers, OrderedValue::Float(value)) => match value.ceil() {
+                least if least < -TWO_63 => LEAST,
+                least if least < TWO_63 => key_of_int(least as i64).max(LEAST),
+                _ => NO_ORDINAL,
+            },
+            (Kind::Floats, OrderedValue::Int(value)) => least_float_from((*value).into()),
+            (Kind::Floats, OrderedValue::UInt(value)) => least_float_from((*value).into()),
+            (Kind::Floats, OrderedValue::Float(value)) => key_of_float(*value),
+            _ => NO_ORDINAL,
+        }
+    }
+}
+
+fn key_of_int(value: i64) -> u64 {
+    value as u64 ^ SIGN
+}
+
+fn int_of_key(key: u64) -> i64 {
+    (key ^ SIGN) as i64
+}
+
+fn key_of_float(value: f64) -> u64 {
+    // Minus zero is zero.
+    let bits = (value + 0.0).to_bits();
+    match bits & SIGN {
+        0 => bits ^ SIGN,
+        _ => !bits,
+    }
+}
+
+fn float_of_key(key: u64) -> f64 {
+    f64::from_bits(match key & SIGN {
+        0 => !key,
+        _ => key ^ SIGN,
+    })
+}
+
+fn least_float_from(value: i128) -> u64 {
+    let float = value as f64;
+    key_of_float(float) + u64::from((float as i128) < value)
+}
+
+impl Pages {
+    fn key_of(&self, doc: u32) -> u64 {
+        let page = self.pages.get(doc as usize / PAGE_DOCS);
+        let key = page.and_then(|page| page.get(doc as usize % PAGE_DOCS));
+        key.copied().unwrap_or(NO_ORDINAL)
+    }
+
+    fn set_key(&mut self, doc: u32, key: u64) {
+        let place = doc as usize / PAGE_DOCS;
+        if self.pages.len() <= place {
+            if key == NO_ORDINAL {
+                return;
+            }
+            let empty = Arc::new([NO_ORDINAL; PAGE_DOCS]);
+            self.pages.resize(place + 1, empty);
+        }
+        let page = self.pages.get_mut(place).map(Arc::make_mut);
+        if let Some(slot) = page.and_then(|page| page.get_mut(doc as usize % PAGE_DOCS)) {
+            self.there -= u64::from(*slot != NO_ORDINAL);
+            self.there += u64::from(key != NO_ORDINAL);
+            *slot = key;
+        }
+    }
+
+    /// Makes the keys those of floats.
+    fn make_floats(&mut self) -> std::result::Result<(), NotKept> {
+        if self.kind == Kind::Floats {
+            return Err(NotKept);
+        }
+        for page in &mut self.pages {
+            for key in Arc::make_mut(page) {
+                if !matches!(*key, NULL | NO_ORDINAL) {
+                    let number = Number::Int(int_of_key(*key));
+                    *key = Kind::Floats.key(number).ok_or(NotKept)?;
+                }
+            }
+        }
+        self.kind = Kind::Floats;
+        Ok(())
+    }
+
+    fn set(&mut self, doc: u32, number: Number) -> std::result::Result<(), NotKept> {
+        let key = match self.kind.key(number) {
+            Some(key) => key,
+            None => {
+                self.make_floats()?;
+                self.kind.key(number).ok_or(NotKept)?
+            }
+        };
+        self.set_key(doc, key);
+        Ok(())
+    }
+}
+
+impl NumberColumn {
+    /// How many documents have a value.
+    pub(crate) fn there(&self) -> u64 {
+        self.0.there
+    }
+
+    /// Bytes of memory that a column of this many documents takes.
+    pub(crate) fn bytes_of(docs: u32) -> u64 {
+        let pages = u64::from(docs).div_ceil(PAGE_DOCS as u64);
+        pages * (size_of::<[u64; PAGE_DOCS]>() + size_of::<Arc<[u64]>>()) as u64
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        NumberColumn::bytes_of((self.0.pages.len() * PAGE_DOCS) as u32)
+    }
+
+    /// Makes the value of a document that of a term.
+    ///
+    /// # Errors
+    /// The value is none that can be kept.
+    pub(crate) fn set_term(&mut self, doc: u32, term: &[u8]) -> std::result::Result<(), NotKept> {
+        let value = term::decode(term).ok_or(NotKept)?;
+        let number = Number::of(&value).ok_or(NotKept)?;
+        Arc::make_mut(&mut self.0).set(doc, number)
+    }
+
+    /// Makes the values of many documents those of the ordinals of another column; `numbers` are
+    /// what these stand for.
+    ///
+    /// # Errors
+    /// A value is none that can be kept.
+    pub(crate) fn set_numbers(
+        &mut self,
+        docs: &[u32],
+        ordinals: &[u64],
+        numbers: &quire_index::Numbers,
+    ) -> std::result::Result<(), NotKept> {
+        let pages = Arc::make_mut(&mut self.0);
+        let pairs = docs.iter().zip(ordinals);
+        for (doc, ordinal) in pairs.filter(|(_, ordinal)| **ordinal != NO_ORDINAL) {
+            let value = match numbers.number(*ordinal) {
+                None => OrderedValue::Null,
+                Some(quire_index::Number::Int(value)) => OrderedValue::Int(value),
+                Some(quire_index::Number::Float(value)) => OrderedValue::Float(value),
+            };
+            pages.set(*doc, Number::of(&value).ok_or(NotKept)?)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the value of a document the one that a field has, or none.
+    ///
+    /// # Errors
+    /// The field has several values, or one that can't be kept.
+    pub(crate) fn set_document(
+        &mut self,
+        doc: u32,
+        path: &Path,
+        document: Option<&quire_model::Document>,
+    ) -> std::result::Result<(), NotKept> {
+        let (mut found, mut kept) = (None, Ok(()));
+        let mut see = |value: ValueRef<'_>| {
+            let Some(value) = OrderedValue::from_value(value) else {
+                // An array or an object is no value.
+                return ControlFlow::Continue(());
+            };
+            let number = Number::of(&value);
+            if number.is_none() || found.is_some_and(|found| Some(found) != number) {
+                kept = Err(NotKept);
+                return ControlFlow::Break(());
+            }
+            found = number;
+            ControlFlow::Continue(())
+        };
+        if let Some(document) = document {
+            let _ = path.visit(document.root(), &mut see);
+        }
+        kept?;
+        let pages = Arc::make_mut(&mut self.0);
+        match found {
+            Some(number) => pages.set(doc, number),
+            None => {
+                pages.set_key(doc, NO_ORDINAL);
+                Ok(())
+            }
+        }
+    }
+
+    /// The keys of the values in a range.
+    fn keys_in(&self, range: &TermRange) -> Range<u64> {
+        // No term is a prefix of another, so there is none between these.
+        let after = |term: &[u8]| self.key_from(&[term, &[0]].concat());
+        let start = match &range.lower {
+            Bound::Unbounded => NULL,
+            Bound::Included(lower) => self.key_from(lower),
+            Bound::Excluded(lower) => after(lower),
+        };
+        let end = match &range.upper {
+            Bound::Unbounded => NO_ORDINAL,
+            Bound::Included(upper) => after(upper),
+            Bound::Excluded(upper) => self.key_from(upper),
+        };
+        start..end
+    }
+
+    /// Those of some documents with a value in a range.
+    pub(crate) fn retained(&self, range: &TermRange, docs: &DocSet) -> DocSet {
+        let keys = self.keys_in(range);
+        let length = keys.end.saturating_sub(keys.start);
+        let (mut kept, mut batch, mut left) = (DocSet::empty(), [0; BATCH_DOCS], docs.iter());
+        loop {
+            let count = left.next_many(&mut batch);
+            let mut found = 0;
+            for place in 0..count {
+                let doc = batch[place];
+                let is_in = self.0.key_of(doc).wrapping_sub(keys.start) < length;
+                // Without a branch: which documents are in is not to be predicted.
+                batch[found] = doc;
+                found += usize::from(is_in);
+            }
+            kept.extend(batch.iter().take(found).copied());
+            if count < BATCH_DOCS {
+                return kept;
+            }
+        }
+    }
+
+    /// All documents with a value in a range.
+    pub(crate) fn docs_in(&self, range: &TermRange) -> DocSet {
+        let keys = self.keys_in(range);
+        let length = keys.end.saturating_sub(keys.start);
+        let words = self.0.pages.iter().flat_map(|page| page.chunks(64));
+        let bits = words.map(|keys_of_word| {
+            let mut word = 0;
+            for (place, key) in keys_of_word.iter().enumerate() {
+                word |= u64::from(key.wrapping_sub(keys.start) < length) << place;
+            }
+            word
+        });
+        DocSet::from_bits(&bits.collect::<Vec<u64>>())
+    }
+
+    /// Shows the terms of documents that have a value, one in `step` of all.
+    pub(crate) fn each_term(&self, step: usize, see: &mut dyn FnMut(&[u8])) {
+        let mut term = Vec::new();
+        let keys = self.0.pages.iter().flat_map(|page| page.iter());
+        for key in keys.step_by(step.max(1)).filter(|key| **key != NO_ORDINAL) {
+            term.clear();
+            self.0.kind.append_term(*key, &mut term);
+            see(&term);
+        }
+    }
+
+    /// The least key whose term is not below these bytes, which need be no term.
+    fn key_from(&self, bytes: &[u8]) -> u64 {
+        use quire_model::ordered::Direction::Ascending;
+        let kind = self.0.kind;
+        let mut term = Vec::new();
+        if let Ok((value, _)) = OrderedValue::decode(bytes, Ascending) {
+            let key = kind.least_from(&value);
+            kind.append_term(key, &mut term);
+            // A term with more behind it comes after the term, and before all that come after that.
+            let is_after = !term.is_empty() && term.as_slice() < bytes;
+            return key.saturating_add(u64::from(is_after));
+        }
+        if term::NULL >= bytes {
+            return NULL;
+        }
+        let (mut low, mut high) = (LEAST, NO_ORDINAL);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            term.clear();
+            kind.append_term(middle, &mut term);
+            // Keys without a number are below and above all others.
+            let is_before = match term.is_empty() {
+                true => middle < SIGN,
+                false => term.as_slice() < bytes,
+            };
+            match is_before {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
+impl Column for NumberColumn {
+    fn has_many(&self) -> bool {
+        false
+    }
+
+    fn ordinal_end(&self) -> u64 {
+        NO_ORDINAL
+    }
+
+    fn ends(&self, docs: &[u32], _: End, out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        out.extend(docs.iter().map(|doc| self.0.key_of(*doc)));
+        Ok(())
+    }
+
+    fn ordinals(&self, docs: &[u32], out: &mut Ordinals) -> Result<()> {
+        out.clear();
+        for doc in docs {
+            let key = self.0.key_of(*doc);
+            out.ordinals.extend((key != NO_ORDINAL).then_some(key));
+            out.end_document();
+        }
+        Ok(())
+    }
+
+    fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()> {
+        self.0.kind.append_term(ordinal, out);
+        Ok(())
+    }
+
+    fn ordinal_of(&self, term: &[u8]) -> Result<u64> {
+        Ok(self.key_from(term))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use quire_model::Document;
+
+    fn term(value: OrderedValue<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        assert!(term::encode_ordered(value, &mut out));
+        out
+    }
+
+    fn any_value() -> impl Strategy<Value = OrderedValue<'static>> {
+        prop_oneof![
+            1 => Just(OrderedValue::Null),
+            8 => (-5i64..5).prop_map(OrderedValue::Int),
+            2 => any::<i64>().prop_map(OrderedValue::Int),
+            1 => (0i64..3).prop_map(|near| OrderedValue::Int((1 << 53) + near)),
+            3 => (-9i32..9).prop_map(|halves| OrderedValue::Float(f64::from(halves) / 2.0)),
+            1 => prop_oneof![Just(-0.0), Just(1e300), Just(-TWO_63), Just(TWO_63)]
+                .prop_map(OrderedValue::Float),
+        ]
+    }
+
+    fn any_bound() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            6 => any_value().prop_map(term),
+            1 => any::<u64>().prop_map(|value| term(OrderedValue::UInt(value))),
+            1 => prop_oneof![Just(f64::INFINITY), Just(f64::NEG_INFINITY)]
+                .prop_map(|value| term(OrderedValue::Float(value))),
+            1 => any::<bool>().prop_map(|value| term(OrderedValue::Bool(value))),
+            1 => Just(term(OrderedValue::String("a".into()))),
+            2 => vec(any::<u8>(), 0..3),
+            2 => (any_value(), vec(0u8..3, 1..3)).prop_map(|(value, end)| {
+                [term(value), end].concat()
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_in_the_order_of_terms_and_give_them_back(
+            values in vec((0u32..2000, any_value()), 0..40),
+            bounds in vec(any_bound(), 1..12),
+        ) {
+            let mut column = NumberColumn::default();
+            let mut terms = std::collections::BTreeMap::new();
+            for (doc, value) in values {
+                let own = term(value);
+                let before = column.clone();
+                match column.set_term(doc, &own) {
+                    Ok(()) => drop(terms.insert(doc, own)),
+                    Err(NotKept) => column = before,
+                }
+            }
+            prop_assert_eq!(column.there(), terms.len() as u64);
+            let docs: Vec<u32> = (0..2100).collect();
+            let mut keys = Vec::new();
+            column.ends(&docs, End::Largest, &mut keys).unwrap();
+            for (doc, key) in docs.iter().zip(&keys) {
+                let mut own = Vec::new();
+                if *key != NO_ORDINAL {
+                    column.term(*key, &mut own).unwrap();
+                }
+                prop_assert_eq!(terms.get(doc).cloned().unwrap_or_default(), own);
+            }
+            for pair in bounds.windows(2) {
+                let key = column.ordinal_of(&pair[0]).unwrap();
+                for (doc, own) in &terms {
+                    prop_assert_eq!(keys[*doc as usize] < key, own < &pair[0], "{:?}", pair[0]);
+                }
+                let [lower, upper] = [0, 1].map(|place| Box::from(pair[place].as_slice()));
+                let range = TermRange {
+                    lower: Bound::Excluded(lower),
+                    upper: Bound::Included(upper),
+                };
+                let inside = terms.iter().filter(|(_, own)| range.contains(own));
+                let inside: Vec<u32> = inside.map(|(doc, _)| *doc).collect();
+                let all: Vec<u32> = column.docs_in(&range).iter().collect();
+                prop_assert_eq!(&all, &inside);
+                let some: DocSet = docs.iter().copied().filter(|doc| doc % 3 != 0).collect();
+                let inside: DocSet = inside.into_iter().filter(|doc| doc % 3 != 0).collect();
+                prop_assert_eq!(column.retained(&range, &some), inside);
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_with_several_values_or_with_text_is_not_kept() {
+        let set = |json: &str| {
+            let mut column = NumberColumn::default();
+            column.set_term(3, &term(OrderedValue::Int(9))).unwrap();
+            let document = Document::from_json(json.as_bytes()).unwrap();
+            column
+                .set_document(3, &Path::new("n"), Some(&document))
+                .map(|()| column.there())
+        };
+        for json in [r#"{"n":7}"#, r#"{"n":[7.0,7]}"#, r#"{"n":null}"#] {
+            assert_eq!(set(json), Ok(1), "{json}");
+        }
+        for json in ["{}", r#"{"n":[]}"#, r#"{"n":{"m":1}}"#] {
+            assert_eq!(set(json), Ok(0), "{json}");
+        }
+        for json in [r#"{"n":[7,8]}"#, r#"{"n":"7"}"#, r#"{"n":true}"#] {
+            assert_eq!(set(json), Err(NotKept), "{json}");
+        }
+    }
+}
