@@ -4,18 +4,19 @@ use super::bits::{Word, word};
 use super::list::{Low, low};
 use std::ops::Range;
 
-/// The bits of each byte, ascending; what is past them has no meaning.
-static BITS_OF_BYTE: [[u8; 8]; 256] = bits_of_bytes();
+/// The bits of each byte, ascending, and how many they are; what is past them has no meaning.
+static BITS_OF_BYTE: [([u32; 8], u8); 256] = bits_of_bytes();
 
-const fn bits_of_bytes() -> [[u8; 8]; 256] {
-    let mut all = [[0; 8]; 256];
+const fn bits_of_bytes() -> [([u32; 8], u8); 256] {
+    let mut all = [([0; 8], 0); 256];
     let mut byte = 0;
     while byte < 256 {
-        let (mut bit, mut count) = (0, 0);
+        let mut bit = 0;
         while bit < 8 {
             if byte >> bit & 1 == 1 {
-                all[byte][count] = bit;
-                count += 1;
+                let (bits, count) = &mut all[byte];
+                bits[*count as usize] = bit;
+                *count += 1;
             }
             bit += 1;
         }
@@ -30,17 +31,21 @@ const WORD_ROOM: usize = 64 + 8;
 /// Writes the docids of a word's bits, of which the first is `first`, and returns how many. Eight
 /// are written for each byte: a branch for each bit would be mispredicted once a word.
 fn fill_word(first: u32, word: u64, room: &mut [u32; WORD_ROOM]) -> usize {
-    let mut count = 0;
-    for (first, byte) in (first..).step_by(8).zip(word.to_le_bytes()) {
-        let Some(room) = room.get_mut(count..count + 8) else {
+    let (mut filled, mut first, mut left) = (0, first, word);
+    for _ in 0..8 {
+        let rest = room.get_mut(filled..);
+        let Some(eight) = rest.and_then(|rest| rest.first_chunk_mut::<8>()) else {
             break;
         };
-        for (docid, bit) in room.iter_mut().zip(BITS_OF_BYTE[usize::from(byte)]) {
-            *docid = first + u32::from(bit);
+        let (bits, count) = &BITS_OF_BYTE[usize::from(left as u8)];
+        for (docid, bit) in eight.iter_mut().zip(bits) {
+            *docid = first + bit;
         }
-        count += byte.count_ones() as usize;
+        filled += usize::from(*count);
+        first = first.wrapping_add(8);
+        left >>= 8;
     }
-    count
+    filled
 }
 
 /// The docids of a cluster, ascending, by their low halves.
