@@ -22,12 +22,13 @@
 //!    `since`. A set that is true at a position from there on is made true by them.
 
 use super::column::{ListedBuilder, ListedColumn};
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::{Document, Position, ValueRef};
 use quire_query::{Column, Leaf, Path, TermBounds, Test};
 use quire_seeded::{Bug, seeded};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -139,8 +140,15 @@ struct Layer {
 /// Columns of a layer that queries have read.
 #[derive(Debug, Default)]
 struct Columns {
-    by_path: HashMap<Path, ListedColumn>,
+    by_path: HashMap<Path, KeptColumn>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct KeptColumn {
+    column: ListedColumn,
+    /// A query read it in this layer: if the layer is joined, it is joined too.
+    is_read: bool,
 }
 
 impl Layer {
@@ -172,8 +180,9 @@ impl Layer {
 
     /// The values of a field.
     fn column(&self, path: &Path) -> ListedColumn {
-        if let Some(column) = self.columns.lock().by_path.get(path) {
-            return column.clone();
+        if let Some(kept) = self.columns.lock().by_path.get_mut(path) {
+            kept.is_read = true;
+            return kept.column.clone();
         }
         let mut builder = ListedBuilder::default();
         for (doc, change) in &self.changes {
@@ -186,7 +195,7 @@ impl Layer {
             });
         }
         let column = builder.finish();
-        self.keep(path, &column);
+        self.keep(path, &column, true);
         column
     }
 
@@ -208,8 +217,8 @@ impl Layer {
     }
 
     /// Keeps a column, if there is room for it.
-    fn keep(&self, path: &Path, column: &ListedColumn) {
-        let bytes = column.bytes() + path.as_str().len() + size_of::<(Path, ListedColumn)>();
+    fn keep(&self, path: &Path, column: &ListedColumn, is_read: bool) {
+        let bytes = column.bytes() + path.as_str().len() + size_of::<(Path, KeptColumn)>();
         let bytes_max = self.bytes.max(COLUMNS_BYTES_MIN);
         let mut columns = self.columns.lock();
         if bytes > bytes_max || columns.by_path.contains_key(path) {
@@ -219,7 +228,9 @@ impl Layer {
             *columns = Columns::default();
         }
         columns.bytes += bytes;
-        columns.by_path.insert(path.clone(), column.clone());
+        let column = column.clone();
+        let kept = KeptColumn { column, is_read };
+        columns.by_path.insert(path.clone(), kept);
     }
 }
 
@@ -488,7 +499,7 @@ impl Changed {
     }
 }
 
-/// A layer and the next one as one, with the columns that the older one has.
+/// A layer and the next one as one, with the columns of the older one that queries read.
 fn joined(older: &Layer, newer: Arc<Layer>) -> Arc<Layer> {
     let mut changes = Vec::with_capacity(older.changes.len() + newer.changes.len());
     let mut left = older.changes.iter().peekable();
@@ -505,15 +516,14 @@ fn joined(older: &Layer, newer: Arc<Layer>) -> Arc<Layer> {
     };
     let columns: Vec<_> = {
         let columns = older.columns.lock();
-        let columns = columns.by_path.iter();
-        columns
-            .map(|(path, column)| (path.clone(), column.clone()))
+        let read = columns.by_path.iter().filter(|(_, kept)| kept.is_read);
+        read.map(|(path, kept)| (path.clone(), kept.column.clone()))
             .collect()
     };
     for (path, of_older) in columns {
         let of_newer = newer.column(&path);
         let column = ListedColumn::joined(&of_older, &of_newer, &newer.docs);
-        layer.keep(&path, &column);
+        layer.keep(&path, &column, false);
     }
     layer
 }

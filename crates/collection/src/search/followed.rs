@@ -13,16 +13,15 @@
 //! 4. What an index said that was built anew since is not kept.
 
 use super::changed::Changed;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_index::DocSet;
 use quire_model::Position;
 use quire_query::{Leaf, Test, Value};
 use quire_seeded::{Bug, seeded};
-use std::hash::BuildHasherDefault;
 use std::ops::Bound;
 use std::sync::Arc;
-use xxhash_rust::xxh3::Xxh3Default;
 
 /// The leaves of one partition take at most one in this number of the bytes of the budget.
 const BUDGET_PART: u64 = 4;
@@ -32,8 +31,6 @@ pub(crate) const LEAF_BYTES_MAX: usize = 8 << 10;
 
 /// What an entry takes besides what it holds, about.
 const ENTRY_BYTES: usize = 256;
-
-type HashMap<K, V> = hashbrown::HashMap<K, V, BuildHasherDefault<Xxh3Default>>;
 
 /// The documents that fulfil a leaf at some position.
 #[derive(Debug, Clone)]
@@ -173,7 +170,8 @@ impl Kept {
         if leaf_bytes > LEAF_BYTES_MAX {
             return;
         }
-        let mut known = self.leaves.remove(leaf).unwrap_or_default();
+        let slot = self.leaves.get_mut(leaf);
+        let mut known = slot.map(std::mem::take).unwrap_or_default();
         let others = self.charge.bytes() - known.bytes;
         known.bytes = (change(&mut known) + leaf_bytes + ENTRY_BYTES) as u64;
         let bytes_max = budget.limit() / BUDGET_PART;
@@ -183,9 +181,14 @@ impl Kept {
         }
         let bytes = self.charge.bytes() + known.bytes;
         let is_free = budget.used().saturating_add(known.bytes) <= budget.limit();
-        if is_free && bytes <= bytes_max {
-            self.charge.resize(bytes);
-            self.leaves.insert(leaf.clone(), known);
+        if !is_free || bytes > bytes_max {
+            self.leaves.remove(leaf);
+            return;
+        }
+        self.charge.resize(bytes);
+        match self.leaves.get_mut(leaf) {
+            Some(slot) => *slot = known,
+            None => drop(self.leaves.insert(leaf.clone(), known)),
         }
     }
 }

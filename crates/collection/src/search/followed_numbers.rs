@@ -15,12 +15,12 @@
 
 use super::changed::Changed;
 use super::number_column::NumberColumn;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_model::Position;
 use quire_query::Path;
 use quire_seeded::{Bug, seeded};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The columns of one partition take at most one in this number of the bytes of the budget.

@@ -12,6 +12,7 @@ use super::changed::Changed;
 use super::followed::{Followed, FollowedLeaves};
 use super::followed_numbers::FollowedNumbers;
 use super::live_columns::LiveColumns;
+use super::number_column::NumberColumn;
 use super::postings::{FoundPosting, Postings};
 use super::shared_reads::FieldDocs;
 use super::{key, postings::SeePosting};
@@ -26,6 +27,7 @@ use quire_query::{
 };
 use quire_seeded::{Bug, seeded};
 use quire_store::TreeId;
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
@@ -89,6 +91,8 @@ pub struct LiveShard<'v> {
     pub(crate) followed: Option<(Arc<FollowedLeaves>, Position)>,
     /// Fields of numbers that earlier queries read.
     pub(crate) numbers: Option<NumbersAt>,
+    /// Those that this query needed, or that are not kept.
+    pub(super) needed_numbers: Mutex<NeededNumbers>,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
     damage: OnceLock<String>,
@@ -97,6 +101,9 @@ pub struct LiveShard<'v> {
     pub(crate) values_bytes_max: usize,
     needs_scan: OnceLock<()>,
 }
+
+/// Columns of numbers by field, as far as they were looked for.
+type NeededNumbers = SmallVec<[(Path, Option<NumberColumn>); 2]>;
 
 /// Columns of numbers, and the positions of a shard and of its index.
 pub(crate) struct NumbersAt {
@@ -141,6 +148,7 @@ impl<'v> LiveShard<'v> {
             has_many: true,
             followed: None,
             numbers: None,
+            needed_numbers: Mutex::default(),
             tree: None,
             damage: OnceLock::new(),
             values_bytes_max: VALUES_BYTES_MAX,

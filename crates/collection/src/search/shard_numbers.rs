@@ -13,9 +13,14 @@ impl LiveShard<'_> {
     /// The numbers of a field, one for each document as it is now, if an earlier query read them.
     pub(super) fn kept_numbers(&self, path: &Path) -> Option<NumberColumn> {
         let numbers = self.numbers.as_ref()?;
-        numbers
-            .followed
-            .column(path, self.all_changed(), numbers.at)
+        let mut needed = self.needed_numbers.lock();
+        if let Some((_, known)) = needed.iter().find(|(known, _)| known == path) {
+            return known.clone();
+        }
+        let (changed, at) = (self.all_changed(), numbers.at);
+        let kept = numbers.followed.column(path, changed, at);
+        needed.push((path.clone(), kept.clone()));
+        kept
     }
 
     /// The same; they are read if enough queries needed them.
@@ -28,9 +33,14 @@ impl LiveShard<'_> {
         }
         let at = (numbers.at, numbers.built);
         let read = || self.read_numbers(path);
-        numbers
-            .followed
-            .column_if_due(path, at, self.doc_end(), read)
+        let followed = &numbers.followed;
+        let read = followed.column_if_due(path, at, self.doc_end(), read)?;
+        if read.is_some() {
+            self.needed_numbers
+                .lock()
+                .retain(|(known, _)| known != path);
+        }
+        Ok(read)
     }
 
     /// One segment of all documents with the columns of fields, if these are numbers and kept, or

@@ -12,15 +12,14 @@ use super::column_blocks::FieldBlock;
 use super::followed::{LEAF_BYTES_MAX, leaf_bytes};
 use super::looked::Looked;
 use super::sample::Sample;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_index::DocSet;
 use quire_model::Position;
 use quire_query::{Leaf, Path};
 use quire_store::TreeId;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
-use xxhash_rust::xxh3::Xxh3Default;
 
 /// What an entry takes besides what it holds, about.
 const ENTRY_BYTES: usize = 256;
@@ -36,8 +35,6 @@ pub(crate) struct FieldDocs {
     /// Whether any has several values.
     pub(crate) has_several: bool,
 }
-
-type HashMap<K, V> = hashbrown::HashMap<K, V, BuildHasherDefault<Xxh3Default>>;
 
 /// The least and the greatest value of a type in a field, as terms; empty if there is none.
 pub(crate) type Ends = [Vec<u8>; 2];
