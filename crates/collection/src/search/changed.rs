@@ -16,8 +16,8 @@
 //! 5. The layers have all documents that changed after the position, and may have others: the
 //!    oldest one stays whole as long as one of its records is after it. What is said of a document
 //!    that did not change is true too.
-//! 6. *Recent* layers are the last ones that were added, as they were before they were joined: a set
-//!    that is true at a position a moment ago is made true by few documents.
+//! 6. *Recent* layers are the last ones that were added, as they were before they were joined: what
+//!    was true a moment ago is made true by few documents.
 //! 7. *Past* layers come before the others: together they have all documents that changed after
 //!    `since`. A set that is true at a position from there on is made true by them.
 
@@ -35,10 +35,11 @@ use std::sync::Arc;
 /// A layer has this many times the documents of the next one.
 const GROWTH: usize = 2;
 
-/// Recent layers, the bytes of their documents, and how many of them a set is brought up by: by more
-/// it takes longer than by layers that were joined.
+/// Recent layers, and the bytes of their documents.
 const RECENT_MAX: usize = 8;
 const RECENT_BYTES_MAX: usize = 256 << 10;
+
+/// A set is brought up by this many recent layers. By more it takes longer than by joined ones.
 const RECENT_SHOWN_MAX: usize = 4;
 
 /// Bytes of past layers that are kept, about.
@@ -330,7 +331,7 @@ impl Changed {
         all.map(|layer| &**layer).try_for_each(see)
     }
 
-    /// Shows what changed after a position, the oldest first, until `see` gives none; then none, and
+    /// Shows what changed after a position, the oldest first, until `see` gives none. None then, or
     /// if it is not known what changed since.
     pub(crate) fn each_after(
         &self,

@@ -8,7 +8,7 @@
 //! 2. A column goes forward alone, by all documents that changed since its position. Where not all
 //!    of them are known, it is given up; views of an older position read the index.
 //! 3. A field is read once queries needed it at several positions of the index: a column that
-//!    stays as it is needs nobody who follows it. Each time that it was in vain, it takes more of
+//!    stays as it is needs nobody who follows it. Each time that it is given up, it takes more of
 //!    them.
 //! 4. What is kept is within a part of the budget.
 //! 5. What an index said that was built anew since is not kept.
@@ -76,8 +76,8 @@ impl Field {
         self.charges.iter_mut().for_each(|one| one.resize(0));
     }
 
-    /// The column was in vain, or there can be none.
-    fn was_in_vain(&mut self) {
+    /// There can be no column, or it was not needed until much had changed: it is read later.
+    fn put_off(&mut self) {
         self.give_up();
         self.steps = 0;
         self.steps_min = self.steps_min.saturating_mul(2).min(STEPS_MAX);
@@ -98,7 +98,7 @@ impl Field {
         }
         let bytes = column.bytes();
         if followed.is_none() || !self.takes(bytes) {
-            self.was_in_vain();
+            self.put_off();
         }
         self.column.as_ref().map(|(_, column)| column.clone())
     }
@@ -157,7 +157,7 @@ impl FollowedNumbers {
             Ok(Some(column)) if field.takes(column.bytes()) => {
                 field.column = Some((at, column.clone()));
             }
-            _ => field.was_in_vain(),
+            _ => field.put_off(),
         }
         column
     }

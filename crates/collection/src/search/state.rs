@@ -170,7 +170,7 @@ impl SearchState {
         self.forget(Position(0));
     }
 
-    /// Forgets what queries found, and keeps nothing that is found as of a position or an older one.
+    /// Forgets what queries found, and keeps nothing that is found at a position or an older one.
     pub(crate) fn forget(&self, to: Position) {
         self.followed.forget(to);
         self.numbers.forget(to);
