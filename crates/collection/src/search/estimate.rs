@@ -144,9 +144,22 @@ impl LiveShard<'_> {
 
     pub(super) fn estimated(&self, leaf: &Leaf) -> Result<Estimate> {
         // A range of numbers is tested at once: to bring its documents up takes longer.
-        let is_of_numbers =
-            matches!(leaf.test, Test::Range(_)) && self.kept_numbers(&leaf.path).is_some();
-        if !is_of_numbers && let Some(known) = self.known_docs(leaf) {
+        let numbers = match &leaf.test {
+            Test::Range(range) => self.kept_numbers(&leaf.path).zip(Some(range)),
+            _ => None,
+        };
+        if let Some((numbers, range)) = &numbers
+            && let Some(docs) = numbers.count_in(range)
+        {
+            return Ok(Estimate {
+                nanos: self.kept_nanos(),
+                found: BROAD,
+                ..Estimate::exactly(docs, Cost::Built)
+            });
+        }
+        if numbers.is_none()
+            && let Some(known) = self.known_docs(leaf)
+        {
             let docs = known.docs.len();
             let mut estimate = Estimate::exactly(docs, Cost::Built);
             (estimate.nanos, estimate.found) = match known.by_columns {

@@ -58,8 +58,9 @@ pub(crate) struct NumberColumn(Arc<Pages>);
 struct Pages {
     kind: Kind,
     pages: Vec<Arc<[u64; PAGE_DOCS]>>,
-    /// How many documents have a value.
+    /// How many documents have a value, and how many have null.
     there: u64,
+    nulls: u64,
 }
 
 /// A value that can't be kept in such a column.
@@ -117,6 +118,14 @@ impl Kind {
             (Kind::Floats, key) => {
                 term::encode_ordered(OrderedValue::Float(float_of_key(key)), out);
             }
+        }
+    }
+
+    /// The keys that numbers can have.
+    fn keys_of_numbers(self) -> Range<u64> {
+        match self {
+            Kind::Integers => LEAST..NO_ORDINAL,
+            Kind::Floats => key_of_float(f64::NEG_INFINITY)..key_of_float(f64::INFINITY) + 1,
         }
     }
 
@@ -186,9 +195,11 @@ impl Pages {
         }
         let page = self.pages.get_mut(place).map(Arc::make_mut);
         if let Some(slot) = page.and_then(|page| page.get_mut(doc as usize % PAGE_DOCS)) {
-            self.there -= u64::from(*slot != NO_ORDINAL);
+            let before = std::mem::replace(slot, key);
+            self.there -= u64::from(before != NO_ORDINAL);
             self.there += u64::from(key != NO_ORDINAL);
-            *slot = key;
+            self.nulls -= u64::from(before == NULL);
+            self.nulls += u64::from(key == NULL);
         }
     }
 
@@ -326,6 +337,21 @@ impl NumberColumn {
             Bound::Excluded(upper) => self.key_from(upper),
         };
         start..end
+    }
+
+    /// How many documents have a value in a range, if that is known without a look at each: all, or
+    /// of what is no number.
+    pub(crate) fn count_in(&self, range: &TermRange) -> Option<u64> {
+        let (keys, numbers) = (self.keys_in(range), self.0.kind.keys_of_numbers());
+        let nulls = match keys.contains(&NULL) {
+            true => self.0.nulls,
+            false => 0,
+        };
+        if keys.is_empty() || keys.end <= numbers.start || keys.start >= numbers.end {
+            return Some(nulls);
+        }
+        let has_all = keys.start <= numbers.start && keys.end >= numbers.end;
+        has_all.then(|| self.0.there - self.0.nulls + nulls)
     }
 
     /// Those of some documents with a value in a range.
@@ -526,11 +552,56 @@ mod tests {
                 let inside: Vec<u32> = inside.map(|(doc, _)| *doc).collect();
                 let all: Vec<u32> = column.docs_in(&range).iter().collect();
                 prop_assert_eq!(&all, &inside);
+                let count = column.count_in(&range);
+                prop_assert!(count.is_none_or(|count| count == inside.len() as u64), "{count:?}");
                 let some: DocSet = docs.iter().copied().filter(|doc| doc % 3 != 0).collect();
                 let inside: DocSet = inside.into_iter().filter(|doc| doc % 3 != 0).collect();
                 prop_assert_eq!(column.retained(&range, &some), inside);
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_number_is_counted_without_a_look_at_documents() {
+        let mut column = NumberColumn::default();
+        let set = |column: &mut NumberColumn, doc, value| column.set_term(doc, &term(value));
+        set(&mut column, 1, OrderedValue::Int(7)).unwrap();
+        let count = |column: &NumberColumn, lower: Bound<&[u8]>, upper: Bound<&[u8]>| {
+            let bound = |bound: Bound<&[u8]>| bound.map(Box::from);
+            column.count_in(&TermRange {
+                lower: bound(lower),
+                upper: bound(upper),
+            })
+        };
+        for more in [
+            OrderedValue::Null,
+            OrderedValue::Float(0.5),
+            OrderedValue::Null,
+        ] {
+            let numbers = term::type_range(&term(OrderedValue::Int(0)));
+            let (start, end) = ([numbers.start], [numbers.end]);
+            let nulls = column.0.nulls;
+            let below = count(&column, Bound::Unbounded, Bound::Excluded(&start));
+            assert_eq!(below, Some(nulls));
+            assert_eq!(
+                count(&column, Bound::Included(&end), Bound::Unbounded),
+                Some(0)
+            );
+            let all = count(&column, Bound::Unbounded, Bound::Unbounded);
+            assert_eq!(all, Some(column.there()));
+            let of_numbers = count(&column, Bound::Included(&start), Bound::Excluded(&end));
+            assert_eq!(of_numbers, Some(column.there() - nulls));
+            let seven = term(OrderedValue::Int(7));
+            assert_eq!(
+                count(&column, Bound::Included(&seven), Bound::Unbounded),
+                None
+            );
+            let doc = column.there() as u32 + 1;
+            set(&mut column, doc, more).unwrap();
+        }
+        assert_eq!((column.there(), column.0.nulls), (4, 2));
+        set(&mut column, 2, OrderedValue::Int(1)).unwrap();
+        assert_eq!((column.there(), column.0.nulls), (4, 1));
     }
 
     #[test]
