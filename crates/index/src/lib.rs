@@ -15,6 +15,7 @@ mod damage;
 mod dictionary;
 mod doc_set;
 mod le;
+pub mod number_key;
 mod packed;
 mod posting;
 mod set_view;

@@ -75,7 +75,8 @@ pub fn type_range(term: &[u8]) -> Range<u8> {
 }
 
 /// The integer that a float equals, if there is one.
-pub(crate) fn int_of(float: f64) -> Option<i64> {
+#[must_use]
+pub fn int_of(float: f64) -> Option<i64> {
     match one_number(float) {
         OrderedValue::Int(value) => Some(value),
         _ => None,

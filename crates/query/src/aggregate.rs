@@ -134,7 +134,7 @@ impl Gathered {
         meter: &mut Meter,
     ) -> Result<()> {
         let (mut batches, mut ordinals) = (Batches::new(docs), Ordinals::default());
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_batch() {
             column.ordinals(batch, &mut ordinals)?;
             for of_document in ordinals.iter() {
                 let values = of_document.iter().map(|ordinal| value_of(column, *ordinal));
@@ -157,7 +157,7 @@ impl Gathered {
         let first = column.ordinal_of(AFTER_NULL)?;
         let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
         let mut found: Option<u64> = None;
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_batch() {
             let values = values.read(column, batch)?.iter();
             let there = values.filter(|value| **value >= first && **value != NO_ORDINAL);
             let one = match end {
@@ -186,7 +186,7 @@ impl Gathered {
         };
         let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
         let (mut floats, mut added, mut total) = (Vec::new(), 0, 0i128);
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_batch() {
             let values = values.read(column, batch)?;
             if let Some((of_batch, count)) = numbers.sum_of_integers(values) {
                 // Each is below 2^64, so 2^32 documents do not overflow it.
@@ -382,7 +382,7 @@ fn add_intervals(
 ) -> Result<()> {
     let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
     let mut intervals: Vec<f64> = Vec::new();
-    while let Some(batch) = batches.next() {
+    while let Some(batch) = batches.next_batch() {
         let ordinals = values.read(column, batch)?.iter();
         let there = ordinals.filter(|ordinal| **ordinal != NO_ORDINAL);
         let found = there.filter_map(|ordinal| numbers.number(*ordinal));

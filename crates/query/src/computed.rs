@@ -75,7 +75,7 @@ impl<'c> Computed<'c> {
             return Ok(());
         }
         let mut batches = Batches::new(docs);
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_batch() {
             self.read(batch)?;
             for place in 0..batch.len() {
                 see(self.results(place)?)?;

@@ -189,7 +189,7 @@ impl Evaluator<'_, '_> {
     ) -> Result<()> {
         let (mut batches, mut values) = (Batches::new(docs), Ordinals::default());
         let (mut known, mut term) = (HashMap::new(), Vec::new());
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_batch() {
             self.options.check_stop()?;
             column.ordinals(batch, &mut values)?;
             if known.len() > TESTED_MAX {

@@ -90,7 +90,7 @@ fn add_segment(
     let mut numbers = Numbers::new(fields);
     let (mut pairs, mut ordinals) = (Vec::new(), Ordinals::default());
     let mut batches = Batches::new(docs);
-    while let Some(batch) = batches.next() {
+    while let Some(batch) = batches.next_batch() {
         for field in fields.iter_mut() {
             field.read(batch)?;
         }

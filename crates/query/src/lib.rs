@@ -105,6 +105,7 @@ mod workers;
 pub use access::{Access, AccessCost};
 pub use aggregated::{Aggregated, Group};
 pub use answer::Answer;
+pub use batches::Batches;
 pub use cast::Cast;
 pub use column::{Column, End, NO_ORDINAL, Ordinals};
 pub use constant::{Constant, WithConstant};

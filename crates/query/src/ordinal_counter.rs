@@ -26,7 +26,7 @@ pub(crate) fn count_terms(
 ) -> Result<()> {
     let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
     let mut counter = OrdinalCounter::new(column);
-    while let Some(batch) = batches.next() {
+    while let Some(batch) = batches.next_batch() {
         counter.count(values.read(column, batch)?, each)?;
     }
     counter.finish(each)

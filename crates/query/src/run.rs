@@ -209,12 +209,11 @@ impl<'q> Run<'q> {
             let mut planned = None;
             let mut is_early = !self.is_alone;
             if is_early && shard.orders_at_once(first) {
-                planned = self.plan(*place)?;
-                let few = |planned: &Planned<'_>| planned.step.estimate.expected <= ORDERED_MAX;
-                is_early = !planned.as_ref().is_none_or(few);
-                if planned.is_none() {
+                let Some(plan) = self.plan(*place)? else {
                     continue;
-                }
+                };
+                is_early = plan.step.estimate.expected > ORDERED_MAX;
+                planned = Some(plan);
             }
             let mut early = Early::All;
             if is_early {
@@ -223,10 +222,9 @@ impl<'q> Run<'q> {
                     continue;
                 }
             }
-            let planned = match planned {
-                Some(planned) => Some(planned),
-                None => self.plan(*place)?,
-            };
+            if planned.is_none() {
+                planned = self.plan(*place)?;
+            }
             let Some(planned) = planned else {
                 continue;
             };

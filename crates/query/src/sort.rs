@@ -277,7 +277,7 @@ impl Sorting<'_> {
     ) -> Result<()> {
         let mut batches = Batches::new(docs);
         let (mut keys, mut ordinals, mut term) = (Vec::new(), Ordinals::default(), Vec::new());
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_batch() {
             keys.clear();
             keys.resize(batch.len(), SortKey::new());
             for (order, column) in self.orders.iter().zip(columns) {
@@ -326,7 +326,7 @@ impl Sorting<'_> {
         let mut own: Top<(Numbers, u32)> = Top::new(self.hits_max);
         let mut batches = Batches::new(docs);
         let (mut numbers, mut few, mut of_few) = (Vec::new(), Vec::new(), Vec::new());
-        while let Some(batch) = batches.next() {
+        while let Some(batch) = batches.next_batch() {
             first.keys(batch, &mut numbers)?;
             assert!(
                 numbers.len() == batch.len(),

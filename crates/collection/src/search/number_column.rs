@@ -10,20 +10,17 @@
 //! A number's key is that of an integer as long as all numbers are integers, else that of a float.
 //! What is no float exactly then, as 2^53 + 1, can't be kept beside floats.
 
-use quire_index::{DocSet, term};
+use super::column::ordinals_in;
+use quire_index::{DocSet, number_key, term};
 use quire_model::ValueRef;
 use quire_model::ordered::OrderedValue;
-use quire_query::{Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange};
-use std::ops::{Bound, ControlFlow, Range};
+use quire_query::{Batches, Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange};
+use std::convert::Infallible;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// Documents of a page. A page is copied when a document changes that a query reads.
 const PAGE_DOCS: usize = 512;
-
-/// Documents that are tested together.
-const BATCH_DOCS: usize = 1024;
-
-const SIGN: u64 = 1 << 63;
 
 /// The key of null.
 const NULL: u64 = 0;
@@ -82,9 +79,8 @@ impl Number {
 
     /// Equal numbers are one value, whatever their type.
     fn of_float(value: f64) -> Number {
-        let is_integer = value.fract() == 0.0 && value.abs() < TWO_63;
-        match value as i64 {
-            int if is_integer && !matches!(int, i64::MIN | i64::MAX) => Number::Int(int),
+        match term::int_of(value) {
+            Some(int) if !matches!(int, i64::MIN | i64::MAX) => Number::Int(int),
             _ => Number::Float(value),
         }
     }
@@ -95,7 +91,7 @@ impl Kind {
     fn key(self, number: Number) -> Option<u64> {
         Some(match (self, number) {
             (_, Number::Null) => NULL,
-            (Kind::Integers, Number::Int(value)) => key_of_int(value),
+            (Kind::Integers, Number::Int(value)) => number_key::of_int(value),
             (Kind::Integers, Number::Float(_)) => return None,
             (Kind::Floats, Number::Float(value)) => key_of_float(value),
             (Kind::Floats, Number::Int(value)) => {
@@ -113,10 +109,10 @@ impl Kind {
         match (self, key) {
             (_, NULL) => out.extend_from_slice(term::NULL),
             (Kind::Integers, key) => {
-                term::encode_ordered(OrderedValue::Int(int_of_key(key)), out);
+                term::encode_ordered(OrderedValue::Int(number_key::to_int(key)), out);
             }
             (Kind::Floats, key) => {
-                term::encode_ordered(OrderedValue::Float(float_of_key(key)), out);
+                term::encode_ordered(OrderedValue::Float(number_key::to_float(key)), out);
             }
         }
     }
@@ -134,10 +130,10 @@ impl Kind {
         match (self, value) {
             (_, OrderedValue::Null) => NULL,
             (_, OrderedValue::Bool(_)) => LEAST,
-            (Kind::Integers, OrderedValue::Int(value)) => key_of_int(*value).max(LEAST),
+            (Kind::Integers, OrderedValue::Int(value)) => number_key::of_int(*value).max(LEAST),
             (Kind::Integers, OrderedValue::Float(value)) => match value.ceil() {
                 least if least < -TWO_63 => LEAST,
-                least if least < TWO_63 => key_of_int(least as i64).max(LEAST),
+                least if least < TWO_63 => number_key::of_int(least as i64).max(LEAST),
                 _ => NO_ORDINAL,
             },
             (Kind::Floats, OrderedValue::Int(value)) => least_float_from((*value).into()),
@@ -148,28 +144,9 @@ impl Kind {
     }
 }
 
-fn key_of_int(value: i64) -> u64 {
-    value as u64 ^ SIGN
-}
-
-fn int_of_key(key: u64) -> i64 {
-    (key ^ SIGN) as i64
-}
-
 fn key_of_float(value: f64) -> u64 {
     // Minus zero is zero.
-    let bits = (value + 0.0).to_bits();
-    match bits & SIGN {
-        0 => bits ^ SIGN,
-        _ => !bits,
-    }
-}
-
-fn float_of_key(key: u64) -> f64 {
-    f64::from_bits(match key & SIGN {
-        0 => !key,
-        _ => key ^ SIGN,
-    })
+    number_key::of_float(value + 0.0)
 }
 
 fn least_float_from(value: i128) -> u64 {
@@ -211,7 +188,7 @@ impl Pages {
         for page in &mut self.pages {
             for key in Arc::make_mut(page) {
                 if !matches!(*key, NULL | NO_ORDINAL) {
-                    let number = Number::Int(int_of_key(*key));
+                    let number = Number::Int(number_key::to_int(*key));
                     *key = Kind::Floats.key(number).ok_or(NotKept)?;
                 }
             }
@@ -324,19 +301,10 @@ impl NumberColumn {
 
     /// The keys of the values in a range.
     fn keys_in(&self, range: &TermRange) -> Range<u64> {
-        // No term is a prefix of another, so there is none between these.
-        let after = |term: &[u8]| self.key_from(&[term, &[0]].concat());
-        let start = match &range.lower {
-            Bound::Unbounded => NULL,
-            Bound::Included(lower) => self.key_from(lower),
-            Bound::Excluded(lower) => after(lower),
-        };
-        let end = match &range.upper {
-            Bound::Unbounded => NO_ORDINAL,
-            Bound::Included(upper) => after(upper),
-            Bound::Excluded(upper) => self.key_from(upper),
-        };
-        start..end
+        let Ok(keys) = ordinals_in(range, NO_ORDINAL, |term| {
+            Ok::<_, Infallible>(self.key_from(term))
+        });
+        keys
     }
 
     /// How many documents have a value in a range, if that is known without a look at each: all, or
@@ -358,22 +326,21 @@ impl NumberColumn {
     pub(crate) fn retained(&self, range: &TermRange, docs: &DocSet) -> DocSet {
         let keys = self.keys_in(range);
         let length = keys.end.saturating_sub(keys.start);
-        let (mut kept, mut batch, mut left) = (DocSet::empty(), [0; BATCH_DOCS], docs.iter());
-        loop {
-            let count = left.next_many(&mut batch);
+        let (mut kept, mut batches) = (DocSet::empty(), Batches::new(docs));
+        let mut own = Vec::new();
+        while let Some(batch) = batches.next_batch() {
+            own.clear();
+            own.extend_from_slice(batch);
             let mut found = 0;
-            for place in 0..count {
-                let doc = batch[place];
-                let is_in = self.0.key_of(doc).wrapping_sub(keys.start) < length;
+            for doc in batch {
+                let is_in = self.0.key_of(*doc).wrapping_sub(keys.start) < length;
                 // Without a branch: which documents are in is not to be predicted.
-                batch[found] = doc;
+                own[found] = *doc;
                 found += usize::from(is_in);
             }
-            kept.extend(batch.iter().take(found).copied());
-            if count < BATCH_DOCS {
-                return kept;
-            }
+            kept.extend(own.iter().take(found).copied());
         }
+        kept
     }
 
     /// All documents with a value in a range.
@@ -424,7 +391,7 @@ impl NumberColumn {
             kind.append_term(middle, &mut term);
             // Keys without a number are below and above all others.
             let is_before = match term.is_empty() {
-                true => middle < SIGN,
+                true => middle < number_key::of_int(0),
                 false => term.as_slice() < bytes,
             };
             match is_before {
@@ -477,6 +444,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
     use quire_model::Document;
+    use std::ops::Bound;
 
     fn term(value: OrderedValue<'_>) -> Vec<u8> {
         let mut out = Vec::new();

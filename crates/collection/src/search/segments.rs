@@ -7,18 +7,15 @@
 //! 3. Of the others, one that is marked, or that is in a plain or small layer of one of the fields,
 //!    is in the one segment that is made in memory for the query, with all its values.
 
-use super::column::{LayerColumn, ListedBuilder};
+use super::column::{LayerColumn, ListedBuilder, ordinals_in};
 use super::column_blocks::{FieldBlock, damaged};
 use super::shard::LiveShard;
 use crate::{Error, Result};
 use quire_index::{DocSet, term};
-use quire_query::{Column, End, Ordinals, Path, Segment, Shard, TermRange};
+use quire_query::{Batches, Column, End, Ordinals, Path, Segment, Shard, TermRange};
 use smallvec::SmallVec;
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Documents that are tested together.
-const BATCH_DOCS: usize = 1024;
 
 /// Documents of one block, and the place of the layer of each field that has their values.
 type Class = (DocSet, SmallVec<[Option<usize>; 2]>);
@@ -169,7 +166,7 @@ impl LiveShard<'_> {
         range: &TermRange,
         docs: &DocSet,
     ) -> quire_query::Result<DocSet> {
-        let (mut kept, mut batch) = (DocSet::empty(), [0; BATCH_DOCS]);
+        let mut kept = DocSet::empty();
         let (mut ends, mut ordinals) = (Vec::new(), Ordinals::default());
         let segments = self.segments_of(&[path], docs);
         for segment in segments.map_err(|error| self.failed(error))? {
@@ -177,13 +174,9 @@ impl LiveShard<'_> {
             let Some(Some(column)) = segment.columns.first() else {
                 continue;
             };
-            let wanted = ordinals_in(column.as_ref(), range)?;
-            let mut left = docs.iter();
-            loop {
-                let count = left.next_many(&mut batch);
-                let Some(docs) = batch.get(..count).filter(|docs| !docs.is_empty()) else {
-                    break;
-                };
+            let wanted = ordinals_in(range, column.ordinal_end(), |term| column.ordinal_of(term))?;
+            let mut batches = Batches::new(docs);
+            while let Some(docs) = batches.next_batch() {
                 if column.has_many() {
                     column.ordinals(docs, &mut ordinals)?;
                     let is_in = |own: &[u64]| own.iter().any(|one| wanted.contains(one));
@@ -216,21 +209,4 @@ impl LiveShard<'_> {
         }
         Ok((DocSet::from_bits(&bits), marked))
     }
-}
-
-/// The ordinals of the values in a range.
-fn ordinals_in(column: &dyn Column, range: &TermRange) -> quire_query::Result<Range<u64>> {
-    // No term is a prefix of another, so there is none between these.
-    let after = |term: &[u8]| [term, &[0]].concat();
-    let start = match &range.lower {
-        Bound::Unbounded => 0,
-        Bound::Included(lower) => column.ordinal_of(lower)?,
-        Bound::Excluded(lower) => column.ordinal_of(&after(lower))?,
-    };
-    let end = match &range.upper {
-        Bound::Unbounded => column.ordinal_end(),
-        Bound::Included(upper) => column.ordinal_of(&after(upper))?,
-        Bound::Excluded(upper) => column.ordinal_of(upper)?,
-    };
-    Ok(start..end)
 }

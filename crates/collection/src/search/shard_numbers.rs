@@ -4,10 +4,7 @@
 use super::number_column::NumberColumn;
 use super::shard::LiveShard;
 use crate::Error;
-use quire_query::{Column, End, NO_ORDINAL, Path, Result, Segment, Shard};
-
-/// Documents that are read together.
-const BATCH_DOCS: usize = 1024;
+use quire_query::{Batches, Column, End, NO_ORDINAL, Path, Result, Segment, Shard};
 
 impl LiveShard<'_> {
     /// The numbers of a field, one for each document as it is now, if an earlier query read them.
@@ -68,7 +65,7 @@ impl LiveShard<'_> {
             segments => segments.map_err(|error| self.failed(error))?,
         };
         let mut numbers = NumberColumn::default();
-        let (mut batch, mut ends, mut term) = ([0; BATCH_DOCS], Vec::new(), Vec::new());
+        let (mut ends, mut term) = (Vec::new(), Vec::new());
         for segment in segments {
             let Some(Some(column)) = segment.columns.first() else {
                 continue;
@@ -77,12 +74,8 @@ impl LiveShard<'_> {
                 return Ok(None);
             }
             let of_numbers = column.numbers();
-            let mut left = segment.docs.as_ref().unwrap_or(all).iter();
-            loop {
-                let count = left.next_many(&mut batch);
-                let Some(docs) = batch.get(..count).filter(|docs| !docs.is_empty()) else {
-                    break;
-                };
+            let mut batches = Batches::new(segment.docs.as_ref().unwrap_or(all));
+            while let Some(docs) = batches.next_batch() {
                 column.ends(docs, End::Smallest, &mut ends)?;
                 if let Some(of_numbers) = &of_numbers {
                     if numbers.set_numbers(docs, &ends, of_numbers).is_err() {

@@ -3,10 +3,8 @@
 //! Each number has a *key*, a u64 that sorts as the numbers do; an ordinal is its distance from the
 //! least key. Null, if a document has it, is ordinal 0, and the others are one more.
 
-use crate::term;
+use crate::{number_key, term};
 use quire_model::ordered::OrderedValue;
-
-const SIGN: u64 = 1 << 63;
 
 /// Decimals have at most this many digits after the point.
 pub(super) const SCALE_MAX: u8 = 9;
@@ -41,29 +39,6 @@ pub struct Numbers {
     pub(super) has_null: bool,
     /// More than any ordinal.
     pub(super) end: u64,
-}
-
-pub(super) fn key_of_int(value: i64) -> u64 {
-    value as u64 ^ SIGN
-}
-
-pub(super) fn key_of_float(value: f64) -> u64 {
-    let bits = value.to_bits();
-    match bits & SIGN {
-        0 => bits ^ SIGN,
-        _ => !bits,
-    }
-}
-
-fn int_of_key(key: u64) -> i64 {
-    (key ^ SIGN) as i64
-}
-
-fn float_of_key(key: u64) -> f64 {
-    f64::from_bits(match key & SIGN {
-        0 => !key,
-        _ => key ^ SIGN,
-    })
 }
 
 pub(super) fn power_of_ten(scale: u8) -> f64 {
@@ -120,11 +95,11 @@ impl Numbers {
         let distance = ordinal.checked_sub(u64::from(self.has_null))?;
         let key = self.base.wrapping_add(distance);
         Some(match self.kind {
-            NumberKind::Integers => Number::Int(int_of_key(key)),
+            NumberKind::Integers => Number::Int(number_key::to_int(key)),
             NumberKind::Decimals(scale) => {
-                Number::Float(int_of_key(key) as f64 / power_of_ten(scale))
+                Number::Float(number_key::to_int(key) as f64 / power_of_ten(scale))
             }
-            NumberKind::Floats => Number::Float(float_of_key(key)),
+            NumberKind::Floats => Number::Float(number_key::to_float(key)),
         })
     }
 
@@ -141,11 +116,11 @@ impl Numbers {
             NumberKind::Decimals(scale) => {
                 let unit = power_of_ten(scale);
                 out.clear();
-                out.extend(keys.map(|key| int_of_key(key) as f64 / unit));
+                out.extend(keys.map(|key| number_key::to_int(key) as f64 / unit));
             }
             NumberKind::Floats => {
                 out.clear();
-                out.extend(keys.map(float_of_key));
+                out.extend(keys.map(number_key::to_float));
             }
         }
         true
@@ -165,17 +140,17 @@ impl Numbers {
             sum += u128::from(if is_there { *ordinal - nulls } else { 0 });
             count += u64::from(is_there);
         }
-        let of_base = i128::from(int_of_key(self.base)) * i128::from(count);
+        let of_base = i128::from(number_key::to_int(self.base)) * i128::from(count);
         Some((of_base + sum as i128, count))
     }
 
     fn append_term_of_key(&self, key: u64, out: &mut Vec<u8>) {
         let value = match self.kind {
-            NumberKind::Integers => OrderedValue::Int(int_of_key(key)),
+            NumberKind::Integers => OrderedValue::Int(number_key::to_int(key)),
             NumberKind::Decimals(scale) => {
-                OrderedValue::Float(int_of_key(key) as f64 / power_of_ten(scale))
+                OrderedValue::Float(number_key::to_int(key) as f64 / power_of_ten(scale))
             }
-            NumberKind::Floats => OrderedValue::Float(float_of_key(key)),
+            NumberKind::Floats => OrderedValue::Float(number_key::to_float(key)),
         };
         term::encode_ordered(value, out);
     }

@@ -1,15 +1,13 @@
 //! [`ColumnBlockWriter`]: documents and their terms become a layer, in the encoding that suits.
 
 use super::format::{HAS_NULL, HEADER_BYTES, LISTED, MANY, PACKED, TERM_BYTES_MAX, VALUES_MAX};
-use super::numbers::{
-    EXACT_MAX, Number, NumberKind, Numbers, SCALE_MAX, key_of_float, key_of_int, scaled,
-};
+use super::numbers::{EXACT_MAX, Number, NumberKind, Numbers, SCALE_MAX, scaled};
 use super::plain::{PLAIN, push_row};
 use super::terms::Terms;
 use crate::column::ColumnWriter;
 use crate::dictionary::{DictionaryEncoding, DictionaryWriter};
 use crate::packed::width_of;
-use crate::term;
+use crate::{number_key, term};
 use hashbrown::HashTable;
 use quire_model::ordered::OrderedValue;
 
@@ -545,14 +543,14 @@ pub(super) fn ordinal_of(numbers: &Numbers, cell: Cell) -> u64 {
 fn key_of(kind: NumberKind, cell: Cell) -> Option<u64> {
     let float = match cell {
         Cell::Float(value) => value,
-        Cell::Int(value) if kind == NumberKind::Integers => return Some(key_of_int(value)),
+        Cell::Int(value) if kind == NumberKind::Integers => return Some(number_key::of_int(value)),
         Cell::Int(value) => value as f64,
         Cell::Null | Cell::Term(_) => return None,
     };
     match kind {
         NumberKind::Integers => None,
-        NumberKind::Decimals(scale) => scaled(float, scale).map(key_of_int),
-        NumberKind::Floats => Some(key_of_float(float)),
+        NumberKind::Decimals(scale) => scaled(float, scale).map(number_key::of_int),
+        NumberKind::Floats => Some(number_key::of_float(float)),
     }
 }
 

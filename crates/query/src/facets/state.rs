@@ -104,7 +104,7 @@ impl FacetState {
         }
         let mut batches = Batches::new(segment.docs);
         let mut pairs: Vec<Pair> = Vec::new();
-        while let Some(docs) = batches.next() {
+        while let Some(docs) = batches.next_batch() {
             columns
                 .iter_mut()
                 .try_for_each(|column| column.read(docs))?;
