@@ -21,14 +21,13 @@
 //! Source of the blocks: front coding; Witten, Moffat, Bell 1999, "Managing Gigabytes", 4.1.
 
 use crate::column::{Column, ColumnHead, ColumnWriter};
-use crate::{IndexDamage, le, term, varint};
+use crate::{IndexDamage, le, number_key, term, varint};
 use quire_model::ordered::OrderedValue;
 use std::ops::{Bound, ControlFlow, RangeInclusive};
 
 /// Values of a block.
 const BLOCK_VALUES: u64 = 16;
 const FOOTER_BYTES: usize = 8 + 8 + 4 + 1;
-const SIGN: u64 = 1 << 63;
 
 /// How a dictionary stores its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +144,7 @@ pub fn shared(a: &[u8], b: &[u8]) -> usize {
 /// The integer of a term, such that it sorts as a u64.
 fn integer(value: &[u8]) -> Option<u64> {
     match term::decode(value)? {
-        OrderedValue::Int(integer) => Some(integer as u64 ^ SIGN),
+        OrderedValue::Int(integer) => Some(number_key::of_int(integer)),
         _ => None,
     }
 }
@@ -409,7 +408,7 @@ impl<'a> Dictionary<'a> {
             }
             DictionaryEncoding::Fixed(width) => out.extend_from_slice(self.fixed(code, width)?),
             DictionaryEncoding::Integers => {
-                let value = OrderedValue::Int((self.offsets.get(code)? ^ SIGN) as i64);
+                let value = OrderedValue::Int(number_key::to_int(self.offsets.get(code)?));
                 term::encode_ordered(value, out);
             }
         }
