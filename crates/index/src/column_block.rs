@@ -36,8 +36,10 @@
 //! are those of Afroozeh, Kuffó, Boncz 2023, "ALP: Adaptive Lossless floating-Point Compression".
 
 mod block;
+mod encoded;
 mod format;
 mod inverted;
+mod join;
 mod layer;
 mod layers;
 mod merge;

@@ -32,6 +32,7 @@ pub use damage::IndexDamage;
 pub use dictionary::{Dictionary, DictionaryEncoding, DictionaryHead, DictionaryWriter, shared};
 pub use doc_set::{DocSet, Iter, Ranges};
 pub use posting::{
-    POSTING_BYTES_MAX, Posting, PostingChange, add_posting_bits, encode_added, posting_len,
+    POSTING_BYTES_MAX, Posting, PostingChange, add_posting_bits, encode_added, is_posting,
+    posting_len,
 };
 pub use set_view::{SetView, encode_set};

@@ -42,6 +42,9 @@ const BOTH_PADDED: u8 = 9;
 /// Lists of changes that add up to fewer bytes than this are put one behind the other.
 const LIST_BYTES: usize = 128;
 
+/// No other form of a posting is shorter than a list of this many bytes.
+const SHORTEST_LIST_BYTES: usize = 4;
+
 /// Longest encoding of a posting, in bytes.
 pub const POSTING_BYTES_MAX: usize = 1 + 8 * WORDS_MAX;
 
@@ -201,6 +204,19 @@ pub fn add_posting_bits(bytes: &[u8], bits: &mut [u64]) -> Result<(), IndexDamag
 /// As of [`Posting::decode`].
 pub fn posting_len(bytes: &[u8]) -> Result<u32, IndexDamage> {
     Ok(view(bytes)?.count())
+}
+
+/// Whether the encoding of a change is also the shortest one of the posting that it makes of
+/// nothing: it removes no docid, and adds some.
+#[must_use]
+pub fn is_posting(change: &[u8]) -> bool {
+    let is_shortest = match change.split_first() {
+        // Lists are put one behind the other, also where runs would be shorter.
+        Some(_) if change.len().is_multiple_of(2) => change.len() <= SHORTEST_LIST_BYTES,
+        Some((form, _)) => matches!(*form, BITS | RUNS),
+        None => false,
+    };
+    is_shortest && view(change).is_ok_and(|added| !is_empty(added))
 }
 
 /// Appends the change that adds docids, of low halves that ascend, each once.
@@ -435,6 +451,15 @@ mod tests {
                 prop_assert_eq!(PostingChange::decode(&bytes).unwrap(), change.clone());
                 if change.removed.is_empty() && added.len() == 1 {
                     prop_assert_eq!(bytes.len(), 2);
+                }
+                let is_added = change.removed.is_empty() && !added.is_empty();
+                prop_assert!(is_added || !is_posting(&bytes));
+                prop_assert!(!is_added || added.len() > 2 || is_posting(&bytes));
+                if is_posting(&bytes) {
+                    let (mut of_nothing, mut value) = (Posting::default(), Vec::new());
+                    of_nothing.apply_encoded(&bytes).unwrap();
+                    of_nothing.encode(&mut value);
+                    prop_assert_eq!(&value, &bytes);
                 }
                 applied.apply_encoded(&bytes).unwrap();
                 encoded.push(bytes);

@@ -225,15 +225,20 @@ impl Folder {
         let bottom = bottom || seeded(Bug::OperandResolvedEarly);
         let base = stack.base.or(bottom.then_some((EntryKind::Delete, &[])));
         let operands = stack.into_operands();
+        if let [operand] = operands.as_slice() {
+            let as_it_is = match base {
+                None | Some((EntryKind::Merge, _)) => Some(EntryKind::Merge),
+                Some((EntryKind::Delete, _)) => merger.is_value(operand).then_some(EntryKind::Put),
+                _ => None,
+            };
+            if let Some(kind) = as_it_is {
+                let value = SmallBytes::copy_from_slice(operand);
+                return Ok(Entry { kind, value });
+            }
+        }
         let mut out = Vec::new();
         let kind = match base {
             None | Some((EntryKind::Merge, _)) => {
-                if let [operand] = operands.as_slice() {
-                    return Ok(Entry {
-                        kind: EntryKind::Merge,
-                        value: SmallBytes::copy_from_slice(operand),
-                    });
-                }
                 let combined = merger.combine(key, &operands, &mut out);
                 combined.map(|()| EntryKind::Merge)
             }

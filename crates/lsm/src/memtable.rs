@@ -350,6 +350,8 @@ impl Memtable {
             deleted: self.deleted.at(at).cloned(),
             key: Copied::new(),
             version: NONE,
+            kind: EntryKind::Delete,
+            is_large: false,
             value: Copied::new(),
             below: Vec::new(),
         };
@@ -377,6 +379,9 @@ pub(crate) struct MemtableCursor {
     key: Copied,
     /// What is visible of that; `NONE` past the end.
     version: u32,
+    kind: EntryKind,
+    /// Whether its value is large.
+    is_large: bool,
     /// Its value, unless that is large.
     value: Copied,
     /// If it is an operand: those below it.
@@ -414,13 +419,15 @@ impl MemtableCursor {
 
     /// That key and what is visible of it; of several operands, the newest.
     pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
-        let (kind, value) = self.memtable.cells.version(self.version)?;
-        let value = match value {
-            Text::Bytes(value) => value,
-            Text::Words(..) => &self.value,
+        let (kind, key) = (self.kind, &self.key);
+        let value = match self.is_large {
+            false => &self.value,
+            true => match self.memtable.cells.version(self.version) {
+                Some((_, Text::Bytes(value))) => value,
+                _ => &[],
+            },
         };
-        let key = &self.key;
-        Some(EntryRef { key, kind, value })
+        (self.version != NONE).then_some(EntryRef { key, kind, value })
     }
 
     /// What is visible of that key.
@@ -441,7 +448,8 @@ impl MemtableCursor {
         while self.keys.key() != NONE {
             let key = self.keys.key();
             self.version = cells.visible(key, self.at);
-            if let Some((_, value)) = cells.version(self.version) {
+            if let Some((kind, value)) = cells.version(self.version) {
+                self.kind = kind;
                 self.key.clear();
                 cells.key(key).copy_to(&mut self.key);
                 if is_deleted(&self.key, self.version, self.deleted.as_ref()) {
@@ -450,11 +458,15 @@ impl MemtableCursor {
                     continue;
                 }
                 self.value.clear();
-                if let Text::Words(..) = value {
+                self.is_large = matches!(value, Text::Bytes(_));
+                if !self.is_large {
                     value.copy_to(&mut self.value);
                 }
                 self.below.clear();
-                let mut below = cells.below(self.version);
+                let mut below = match kind {
+                    EntryKind::Merge => cells.below(self.version),
+                    _ => NONE,
+                };
                 while let Some(operand) = cells.entry(below) {
                     self.below.push(operand.value);
                     below = cells.below(below);

@@ -68,6 +68,12 @@ pub trait Merger: Send + Sync + fmt::Debug + 'static {
         false
     }
 
+    /// Whether an operand of a key without a value makes a value of the same bytes: then nothing
+    /// is decoded. Never, if the merger does not say.
+    fn is_value(&self, _operand: &[u8]) -> bool {
+        false
+    }
+
     /// Appends the accumulator to `out`, as a value.
     ///
     /// # Errors
@@ -90,6 +96,9 @@ pub trait Merger: Send + Sync + fmt::Debug + 'static {
 pub trait DynMerger: Any + Send + Sync + fmt::Debug {
     /// As of [`Merger::name`].
     fn name(&self) -> &str;
+
+    /// As of [`Merger::is_value`].
+    fn is_value(&self, operand: &[u8]) -> bool;
 
     /// Appends the value that `operands`, oldest first, make of `base`. False if that is
     /// [nothing](Merger::is_nothing).
@@ -114,6 +123,10 @@ pub trait DynMerger: Any + Send + Sync + fmt::Debug {
 impl<M: Merger> DynMerger for M {
     fn name(&self) -> &str {
         Merger::name(self)
+    }
+
+    fn is_value(&self, operand: &[u8]) -> bool {
+        Merger::is_value(self, operand)
     }
 
     fn fold(

@@ -234,17 +234,17 @@ fn each_in_object<'a>(
 ) {
     let before = path.len();
     for (name, value) in object.fields() {
-        let Some(names_in) = names_in(name) else {
-            continue;
-        };
         let is_scalar = !matches!(value, ValueRef::Array(_) | ValueRef::Object(_));
-        if names == 0 && is_scalar && names_in == 1 {
+        if names == 0 && is_scalar && !name.is_empty() && !name.as_bytes().contains(&b'.') {
             // Most fields: nothing is copied of the name.
             if name.len() <= PATH_BYTES_MAX {
                 visit(name, value);
             }
             continue;
         }
+        let Some(names_in) = names_in(name) else {
+            continue;
+        };
         if names + names_in > PATH_NAMES_MAX {
             continue;
         }

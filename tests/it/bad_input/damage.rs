@@ -13,8 +13,8 @@ fn line(n: u64) -> String {
     format!("{{\"_id\":\"{n}\",\"text\":\"{}\"}}\n", words::text(n, 60))
 }
 
-/// A database of two collections, `docs` and `other`, closed. Its data is in table files, or only
-/// in the log.
+/// A database of two collections, `docs` and `other`, closed. Its data is in table files, or
+/// mostly only in the log.
 fn database(dir: &Path, flushed: bool) -> PathBuf {
     let database = dir.join("db");
     let input: String = (0..DOCUMENTS).map(line).collect();
@@ -100,9 +100,10 @@ fn a_damaged_file_gives_the_right_answer_or_an_error_and_verify_finds_it() {
         let dir = tempfile::tempdir().unwrap();
         let database = database(dir.path(), flushed);
         let parts = files(&database.join("c00000001"));
-        for extension in ["log", "table"] {
+        // A background job may have flushed what nobody did: an index that it completed.
+        for (extension, is_there) in [("log", true), ("table", flushed)] {
             let found = parts.keys().any(|path| has_extension(path, extension));
-            assert_eq!(found, flushed || extension == "log", "{extension} files");
+            assert!(found || !is_there, "{extension} files");
         }
         for (part, bytes) in parts {
             let len = bytes.len();

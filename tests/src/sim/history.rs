@@ -141,6 +141,8 @@ pub enum Op {
     Compact(Name),
     /// Indexes all fields of a collection, or none. Does nothing while the machine has faults.
     Index(Name, bool),
+    /// Splits each partition of a collection in two, unless it has many, or writes in doubt.
+    Split(Name),
     /// Makes a collection with this number of partitions.
     Create(Name, u32),
     /// Drops a collection.

@@ -40,8 +40,10 @@ pub(crate) struct Collection {
     pub(crate) partitions: Vec<Partition>,
     /// Whether it certainly exists; unknown after a creation or removal that failed.
     pub(crate) certain: bool,
-    /// Whether a failed removal closed it: then what is not durable may be lost.
+    /// Whether a failed removal or split closed it: then what is not durable may be lost.
     pub(crate) was_closed: bool,
+    /// How many partitions it has if a split took effect that failed, or that a crash ended.
+    pub(crate) may_have: Option<u32>,
 }
 
 impl Collection {
@@ -50,7 +52,21 @@ impl Collection {
             partitions: vec![Partition::default(); partitions as usize],
             certain: true,
             was_closed: false,
+            may_have: None,
         }
+    }
+
+    /// Notes that it has this number of partitions now. `owner` has the partition of each key. What
+    /// was written is durable.
+    pub(crate) fn split(&mut self, count: u32, owner: impl Fn(&Key) -> u32) {
+        let each = count / self.partitions.len() as u32;
+        let part = |number: u32| {
+            let mut part = self.partitions[(number / each) as usize].clone();
+            part.keep(|key| owner(key) == number);
+            part
+        };
+        self.partitions = (0..count).map(part).collect();
+        self.may_have = None;
     }
 
     /// The documents that a view at these positions must show.
@@ -79,6 +95,8 @@ struct InDoubt {
 pub(crate) struct Partition {
     /// The acknowledged records: views show all of them.
     pub(crate) records: Vec<Record>,
+    /// Positions of records that belong to other partitions since a split.
+    foreign: BTreeSet<u64>,
     /// Positions where batches end.
     ends: BTreeSet<u64>,
     /// Failed batches, any of which may follow the records, each whole or not at all.
@@ -106,6 +124,9 @@ impl Partition {
     pub(crate) fn state_at(&self, position: u64) -> State {
         let mut state = State::new();
         for (record, position) in self.records.iter().zip(1..=position) {
+            if self.foreign.contains(&position) {
+                continue;
+            }
             let version = Version {
                 position,
                 external: record.external,
@@ -125,19 +146,31 @@ impl Partition {
     }
 
     /// Whether the record at a position must be in the log, compacted or not: it is the newest of
-    /// its document, or its deletion.
+    /// its document, or its deletion, and belongs to this partition.
     pub(crate) fn is_needed(&self, position: u64) -> bool {
         let (before, after) = self.records.split_at(position as usize);
         let Some(record) = before.last() else {
             return false;
         };
-        record.document.is_none() || after.iter().all(|later| later.key != record.key)
+        let is_foreign = self.foreign.contains(&position);
+        !is_foreign && record.document.is_none()
+            || after.iter().all(|later| later.key != record.key)
     }
 
     /// The number of records that must be in the log.
     pub(crate) fn needed(&self) -> u64 {
         let needed = (1..=self.last()).filter(|position| self.is_needed(*position));
         needed.count() as u64
+    }
+
+    /// Leaves the records of other keys to other partitions.
+    fn keep(&mut self, owns: impl Fn(&Key) -> bool) {
+        assert!(!self.is_in_doubt(), "nothing that is in doubt is split");
+        let all = (1..).zip(&self.records);
+        let others = all.filter(|(_, record)| !owns(&record.key));
+        self.foreign.extend(others.map(|(position, _)| position));
+        self.durable = self.last();
+        self.durable_by.clear();
     }
 
     /// Adds the records of an acknowledged batch.
@@ -230,6 +263,7 @@ impl Partition {
         );
         self.records.truncate(position as usize);
         self.ends.retain(|end| *end <= position);
+        self.foreign.retain(|foreign| *foreign <= position);
         self.durable_by.clear();
         self.in_doubt.clear();
     }

@@ -199,6 +199,7 @@ fn simpler(op: &Op) -> Vec<Op> {
         Op::Sync(_)
         | Op::Flush(_)
         | Op::Index(..)
+        | Op::Split(_)
         | Op::Compact(_)
         | Op::Drop(_)
         | Op::Check(_)

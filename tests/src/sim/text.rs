@@ -20,6 +20,7 @@
 //! write beta async(5): put 1 bytes 0 if-stale
 //! create beta partitions 2
 //! alter beta index all    # or: none
+//! split beta              # each partition in two
 //! sync alpha              # and so: flush, compact, drop, check, view, rebuild
 //! look at views
 //! verify
@@ -101,6 +102,7 @@ impl fmt::Display for Op {
             Op::Flush(name) => write!(f, "flush {name}"),
             Op::Compact(name) => write!(f, "compact {name}"),
             Op::Index(name, all) => write!(f, "alter {name} index {}", index_word(*all)),
+            Op::Split(name) => write!(f, "split {name}"),
             Op::Create(name, partitions) => write!(f, "create {name} partitions {partitions}"),
             Op::Drop(name) => write!(f, "drop {name}"),
             Op::Check(name) => write!(f, "check {name}"),
@@ -257,6 +259,7 @@ fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
         "drop" => Op::Drop(words.name()?),
         "check" => Op::Check(words.name()?),
         "view" => Op::View(words.name()?),
+        "split" => Op::Split(words.name()?),
         "alter" => {
             let name = words.name()?;
             words.expect("index")?;

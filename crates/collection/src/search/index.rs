@@ -65,44 +65,65 @@ struct Changes {
 }
 
 impl Changes {
-    /// Takes a document that was not there before, by its record.
-    fn add_new(&mut self, docid: DocId, position: Position, bytes: &Bytes) -> Result<()> {
-        let Some((document, key)) = document_of(position, bytes)? else {
-            return Ok(());
-        };
-        self.inversion.add_document(docid);
+    /// Takes documents that were not there before, by their records. Fields with one value in a
+    /// document are taken field by field, so that the terms of a field stay in the processor's
+    /// caches.
+    fn add_new(&mut self, records: &[(DocId, Position, &Bytes)]) -> Result<()> {
+        let mut documents = Vec::with_capacity(records.len());
+        for (docid, position, bytes) in records {
+            let found = document_of(*position, bytes)?;
+            documents.extend(found.map(|(document, key)| (*docid, document, key)));
+        }
+        let mut single: Vec<Vec<(DocId, ValueRef<'_>)>> = Vec::new();
         let mut found = SmallVec::<[(Slot, ValueRef<'_>); FOUND_INLINE]>::new();
-        let (few_max, mut are_few) = (self.indexer.few_max(), true);
-        self.indexer
-            .each_value(&document, &key, &mut |slot, value| {
+        for (docid, document, key) in &documents {
+            self.inversion.add_document(*docid);
+            found.clear();
+            let (few_max, mut are_few) = (self.indexer.few_max(), true);
+            self.indexer.each_value(document, key, &mut |slot, value| {
                 are_few &= found.len() < few_max;
                 if are_few {
                     found.push((slot, value));
                 }
             });
-        if !are_few {
-            let mut values = std::mem::take(&mut self.values);
-            self.indexer.take_values(&document, &key, &mut values);
-            self.add_new_values(docid, values);
-            return Ok(());
-        }
-        // Fields come in the order of their slots in most documents.
-        if !found.is_sorted_by_key(|(slot, _)| *slot) {
-            found.sort_by_key(|(slot, _)| *slot);
-        }
-        let mut others = SmallVec::<[(Slot, ValueRef<'_>); 8]>::new();
-        for of_field in found.chunk_by(|(a, _), (b, _)| a == b) {
-            match of_field {
-                [(slot, value)] if self.new.add_one(*slot, docid, *value) => {}
-                _ => others.extend_from_slice(of_field),
+            if !are_few {
+                let mut values = std::mem::take(&mut self.values);
+                self.indexer.take_values(document, key, &mut values);
+                self.add_new_values(*docid, values);
+                continue;
+            }
+            // Fields come in the order of their slots in most documents.
+            if !found.is_sorted_by_key(|(slot, _)| *slot) {
+                found.sort_by_key(|(slot, _)| *slot);
+            }
+            for of_field in found.chunk_by(|(a, _), (b, _)| a == b) {
+                let [(slot, value)] = of_field else {
+                    self.add_new_few(*docid, of_field);
+                    continue;
+                };
+                while single.len() <= slot.index() {
+                    single.push(Vec::with_capacity(documents.len()));
+                }
+                if let Some(of_slot) = single.get_mut(slot.index()) {
+                    of_slot.push((*docid, *value));
+                }
             }
         }
-        if !others.is_empty() {
-            let mut values = std::mem::take(&mut self.values);
-            self.indexer.take_few(&others, &mut values);
-            self.add_new_values(docid, values);
+        for (slot, of_slot) in (0..).map(Slot).zip(&single) {
+            let mut refused = Vec::new();
+            self.new.add_single(slot, of_slot, &mut refused);
+            for (docid, value) in refused {
+                self.add_new_few(docid, &[(slot, value)]);
+            }
         }
         Ok(())
+    }
+
+    /// Takes what a document that was not there before has in a field.
+    fn add_new_few(&mut self, docid: DocId, few: &[(Slot, ValueRef<'_>)]) {
+        let mut values = std::mem::take(&mut self.values);
+        self.indexer.take_few(few, &mut values);
+        self.add_new_values(docid, values);
     }
 
     /// Takes fields of a document that was not there before.
@@ -273,9 +294,11 @@ impl DerivedTrees for SearchIndex {
             };
             let (positions, _room) = room_for(batch, found.iter().map(|(_, row)| *row));
             let records = view.records(&positions)?;
-            for ((docid, row), record) in found.iter().zip(records) {
-                changes.add_new(*docid, row.position, &record)?;
-            }
+            let of_rows = found.iter().zip(&records);
+            let new: Vec<_> = of_rows
+                .map(|((docid, row), record)| (*docid, row.position, record))
+                .collect();
+            changes.add_new(&new)?;
             if changes.is_full() {
                 changes.write(self, batch);
                 let next = last.0.checked_add(1);
@@ -382,8 +405,7 @@ impl SearchIndex {
         // others is looked up there: to find it goes back over all records since.
         let older = newest.iter().filter(|(head, ..)| !head.is_created);
         let mut old = rows(difference.old, older.map(|(head, ..)| head.docid))?.into_iter();
-        let mut before = Vec::new();
-        let mut after = Vec::new();
+        let (mut created, mut before, mut after) = (Vec::new(), Vec::new(), Vec::new());
         for (head, _, (position, bytes)) in newest {
             let docid = head.docid;
             let old = match head.is_created {
@@ -395,9 +417,10 @@ impl SearchIndex {
                     before.push(old);
                     after.push((docid, changes.values_of(*position, bytes)?));
                 }
-                None => changes.add_new(docid, *position, bytes)?,
+                None => created.push((docid, *position, bytes)),
             }
         }
+        changes.add_new(&created)?;
         let mut after = after.into_iter();
         let mut before = before.as_slice();
         while !before.is_empty() {

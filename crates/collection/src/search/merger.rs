@@ -1,6 +1,6 @@
 //! [`MergePostings`]: how changes of postings merge. A posting that becomes empty is no value.
 
-use quire_index::{IndexDamage, Posting, PostingChange};
+use quire_index::{IndexDamage, Posting, PostingChange, is_posting};
 use quire_lsm::{MergeError, Merger};
 
 /// Merges changes of postings.
@@ -25,6 +25,10 @@ impl Merger for MergePostings {
 
     fn add(&self, _: &[u8], posting: &mut Posting, operand: &[u8]) -> Result<(), MergeError> {
         posting.apply_encoded(operand).map_err(refused)
+    }
+
+    fn is_value(&self, operand: &[u8]) -> bool {
+        is_posting(operand)
     }
 
     fn is_nothing(&self, posting: &Posting) -> bool {

@@ -44,10 +44,25 @@ impl NewDocuments {
         true
     }
 
-    /// Takes the one value that a document has in a field. False if it is refused.
-    pub(crate) fn add_one(&mut self, slot: Slot, docid: DocId, value: ValueRef<'_>) -> bool {
-        let block = self.block(slot, docid);
-        block.is_some_and(|block| block.add_one(docid.0 as u16, value))
+    /// Takes the one value that each of some documents has in a field. Appends those that are
+    /// refused.
+    pub(crate) fn add_single<'v>(
+        &mut self,
+        slot: Slot,
+        values: &[(DocId, ValueRef<'v>)],
+        refused: &mut Vec<(DocId, ValueRef<'v>)>,
+    ) {
+        for of_cluster in values.chunk_by(|(a, _), (b, _)| a.0 >> 16 == b.0 >> 16) {
+            let first = of_cluster.first().map(|(docid, _)| *docid);
+            let Some(block) = first.and_then(|first| self.block(slot, first)) else {
+                continue;
+            };
+            for (docid, value) in of_cluster {
+                if !block.add_one(docid.0 as u16, *value) {
+                    refused.push((*docid, *value));
+                }
+            }
+        }
     }
 
     /// The block of a field that has a document.

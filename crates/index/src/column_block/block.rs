@@ -151,6 +151,19 @@ impl<'a> ColumnBlock<'a> {
         }
     }
 
+    /// Whether some document is marked.
+    pub(super) fn has_marked(&self) -> bool {
+        !self.marked.is_empty()
+    }
+
+    /// Shows the lows of the documents that it contains, ascending.
+    pub(super) fn each_low(&self, see: impl FnMut(u32)) {
+        match self.rows {
+            Rows::From(low) => (low..low + self.row_count).for_each(see),
+            Rows::Listed(lows) => lows.iter().map(low_of).for_each(see),
+        }
+    }
+
     /// Adds the documents that it contains to a set; `first` is the first docid of the block.
     pub fn add_contained(&self, first: u32, docs: &mut DocSet) {
         match self.rows {

@@ -5,13 +5,11 @@
 //! 1. A term is looked up once for both: a cell is the number of its term.
 //! 2. Postings come out in the order of their terms, each with lows that ascend, each once.
 
+use super::encoded::{Cell, Encoded, numbers_of, ordinal_of};
 use super::format::{TERM_BYTES_MAX, VALUES_MAX};
 use super::layer::push_layer;
 use super::terms::Terms;
-use super::writer::{
-    Cell, ColumnBlockWriter, Encoded, PACKED_ROWS_MIN, Row, dictionary_of, numbers_of, ordinal_of,
-    places_of, sort_rows,
-};
+use super::writer::{ColumnBlockWriter, PACKED_ROWS_MIN, Row, places_of, sort_rows};
 use crate::term;
 use quire_model::ValueRef;
 
@@ -235,5 +233,5 @@ fn values_of(terms: &Terms, sorted: &[u32], cells: usize) -> (Encoded, Vec<u64>)
         let ordinals = ordinals.collect();
         return (Encoded::Numbers(numbers), ordinals);
     }
-    (dictionary_of(terms, sorted), places_of(sorted, terms.len()))
+    (terms.dictionary_of(sorted), places_of(sorted, terms.len()))
 }

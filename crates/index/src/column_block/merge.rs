@@ -1,10 +1,12 @@
 //! Merging layers: of each document, what the newest layer says that contains it.
 
 use super::block::ColumnBlock;
-use super::format::{BLOCK_LOWS, TERM_BYTES_MAX, damaged};
+use super::encoded::Cell;
+use super::format::{TERM_BYTES_MAX, damaged};
+use super::join::join;
 use super::layer::ColumnLayer;
-use super::writer::{Cell, ColumnBlockWriter};
-use crate::{DocSet, IndexDamage};
+use super::writer::ColumnBlockWriter;
+use crate::IndexDamage;
 
 /// Terms of fewer ordinals than this are remembered, so that each is looked up once.
 const REMEMBERED_MAX: u64 = 1 << 16;
@@ -24,54 +26,101 @@ pub(super) fn merge(
     is_bottom: bool,
     out: &mut Vec<u8>,
 ) -> Result<(), IndexDamage> {
-    let decoded = layers.iter().map(|layer| ColumnLayer::new(layer));
-    let decoded: Vec<ColumnLayer<'_>> = decoded.collect::<Result<_, _>>()?;
-    // Of each low, the newest layer that contains it, counted from 1.
-    let mut newest = vec![0u16; BLOCK_LOWS];
-    let mut from = vec![Vec::new(); decoded.len()];
-    for (at, layer) in (1..).zip(&decoded) {
-        each_low(layer, &mut |low| {
-            if let Some(place) = newest.get_mut(low as usize) {
-                *place = at;
-            }
-        });
+    let layers = Layers::new(layers)?;
+    match layers.join(is_bottom, out)? {
+        true => Ok(()),
+        false => layers.merge_values(is_bottom, out),
     }
-    for (low, at) in (0u32..).zip(&newest) {
-        if let Some(lows) = at
-            .checked_sub(1)
-            .and_then(|at| from.get_mut(usize::from(at)))
-        {
-            lows.push(low);
-        }
-    }
-    let mut writer = ColumnBlockWriter::new();
-    for (layer, lows) in decoded.iter().zip(&from) {
-        match layer {
-            ColumnLayer::Plain(plain) => {
-                let mut lows = lows.iter().copied().peekable();
-                for row in plain.rows() {
-                    if lows.next_if_eq(&u32::from(row.low)).is_some() {
-                        row.terms().for_each(|term| writer.push(term));
-                        writer.end_document(row.low, row.is_marked);
-                    }
-                }
-            }
-            ColumnLayer::Packed(block) => copy(block, lows, &mut writer)?,
-        }
-    }
-    writer.encode(is_bottom, out);
-    Ok(())
 }
 
-fn each_low(layer: &ColumnLayer<'_>, see: &mut dyn FnMut(u32)) {
-    match layer {
-        ColumnLayer::Plain(plain) => plain.rows().for_each(|row| see(row.low.into())),
-        ColumnLayer::Packed(block) => {
-            let mut docs = DocSet::empty();
-            block.add_contained(0, &mut docs);
-            docs.iter().for_each(see);
+/// Layers, and which documents come from which.
+pub(super) struct Layers<'a> {
+    layers: Vec<ColumnLayer<'a>>,
+    /// The documents that they contain, ascending, each with the number of the newest layer that
+    /// contains it.
+    newest: Vec<(u16, u32)>,
+    /// By layer: the documents that come from it, ascending.
+    from: Vec<Vec<u32>>,
+}
+
+impl<'a> Layers<'a> {
+    pub(super) fn new(layers: &[&'a [u8]]) -> Result<Layers<'a>, IndexDamage> {
+        let layers = layers.iter().map(|layer| ColumnLayer::new(layer));
+        let layers: Vec<ColumnLayer<'_>> = layers.collect::<Result<_, _>>()?;
+        let newest = newest_of(&layers);
+        let mut from = vec![Vec::new(); layers.len()];
+        for (low, layer) in &newest {
+            if let Some(lows) = from.get_mut(*layer as usize) {
+                lows.push(u32::from(*low));
+            }
+        }
+        Ok(Layers {
+            layers,
+            newest,
+            from,
+        })
+    }
+
+    /// Joins them in bulk. False, and nothing appended, if that can't be.
+    pub(super) fn join(&self, is_bottom: bool, out: &mut Vec<u8>) -> Result<bool, IndexDamage> {
+        let packed = |layer: &ColumnLayer<'a>| match layer {
+            ColumnLayer::Packed(block) => Some(*block),
+            ColumnLayer::Plain(_) => None,
+        };
+        let packed: Option<Vec<ColumnBlock<'_>>> = self.layers.iter().map(packed).collect();
+        match packed {
+            Some(blocks) => join(&blocks, &self.newest, &self.from, is_bottom, out),
+            None => Ok(false),
         }
     }
+
+    /// Merges them value by value.
+    pub(super) fn merge_values(
+        &self,
+        is_bottom: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), IndexDamage> {
+        let mut writer = ColumnBlockWriter::new();
+        for (layer, lows) in self.layers.iter().zip(&self.from) {
+            match layer {
+                ColumnLayer::Plain(plain) => {
+                    let mut lows = lows.iter().copied().peekable();
+                    for row in plain.rows() {
+                        if lows.next_if_eq(&u32::from(row.low)).is_some() {
+                            row.terms().for_each(|term| writer.push(term));
+                            writer.end_document(row.low, row.is_marked);
+                        }
+                    }
+                }
+                ColumnLayer::Packed(block) => copy(block, lows, &mut writer)?,
+            }
+        }
+        writer.encode(is_bottom, out);
+        Ok(())
+    }
+}
+
+/// The documents that layers contain, ascending, each with the number of the newest layer that
+/// contains it.
+fn newest_of(layers: &[ColumnLayer<'_>]) -> Vec<(u16, u32)> {
+    let mut newest: Vec<(u16, u32)> = Vec::new();
+    for (at, layer) in (0..).zip(layers) {
+        let mut see = |low: u32| newest.push((low as u16, at));
+        match layer {
+            ColumnLayer::Plain(plain) => plain.rows().for_each(|row| see(row.low.into())),
+            ColumnLayer::Packed(block) => block.each_low(see),
+        }
+    }
+    // Those of a layer ascend: a stable sort merges what is sorted, and keeps the order of layers.
+    newest.sort_by_key(|(low, _)| *low);
+    newest.dedup_by(|newer, older| {
+        let is_one = newer.0 == older.0;
+        if is_one {
+            *older = *newer;
+        }
+        is_one
+    });
+    newest
 }
 
 /// Hands documents of a block to a writer.

@@ -88,12 +88,18 @@ impl Numbers {
             .saturating_add(u64::from(self.has_null))
     }
 
+    /// The key of the number that an ordinal stands for; none for null.
+    #[inline]
+    pub(super) fn key(&self, ordinal: u64) -> Option<u64> {
+        let distance = ordinal.checked_sub(u64::from(self.has_null))?;
+        Some(self.base.wrapping_add(distance))
+    }
+
     /// The number that an ordinal stands for; none for null.
     #[must_use]
     #[inline]
     pub fn number(&self, ordinal: u64) -> Option<Number> {
-        let distance = ordinal.checked_sub(u64::from(self.has_null))?;
-        let key = self.base.wrapping_add(distance);
+        let key = self.key(ordinal)?;
         Some(match self.kind {
             NumberKind::Integers => Number::Int(number_key::to_int(key)),
             NumberKind::Decimals(scale) => {

@@ -5,6 +5,7 @@
 //! 2. Integers are found by their values, other terms by a hash. The hash of a text's term is that
 //!    of its bytes between head and end mark, so that a value is found before it is encoded.
 
+use super::encoded::{Encoded, dictionary_of};
 use super::format::TERM_BYTES_MAX;
 use crate::term;
 use hashbrown::HashTable;
@@ -185,6 +186,11 @@ impl Terms {
         }
     }
 
+    /// A dictionary of the terms of numbers, which are sorted by them.
+    pub(super) fn dictionary_of(&self, sorted: &[u32]) -> Encoded {
+        dictionary_of(|| sorted.iter().map(|number| self.get(*number)))
+    }
+
     /// Sorts numbers by their terms.
     pub(super) fn sort(&self, numbers: &mut [u32]) {
         let mut order: Vec<(u64, u32)> = numbers
@@ -224,7 +230,7 @@ fn hash_of(bytes: &[u8]) -> u32 {
 }
 
 /// The first eight bytes as a number, zeros past the end.
-fn prefix(term: &[u8]) -> u64 {
+pub(super) fn prefix(term: &[u8]) -> u64 {
     match term.first_chunk() {
         Some(word) => u64::from_be_bytes(*word),
         None => {

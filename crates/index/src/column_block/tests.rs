@@ -71,13 +71,25 @@ fn any_value(kind: u8) -> BoxedStrategy<Vec<u8>> {
 
 /// The documents of a layer: some, or all of a range.
 fn any_layer() -> impl Strategy<Value = Model> {
+    (0u8..8, 0usize..4).prop_flat_map(|(kind, most)| layer_of(kind, most))
+}
+
+/// Layers: any, or all with values of one kind.
+fn any_layers() -> impl Strategy<Value = Vec<Model>> {
+    let of_kind = |(kind, most)| vec(layer_of(kind, most), 0..7);
+    let alike = (0u8..8, 0usize..4).prop_flat_map(of_kind);
+    prop_oneof![vec(any_layer(), 0..7), alike]
+}
+
+/// As [`any_layer`], with values of a kind, `most` a document, or one.
+fn layer_of(kind: u8, most: usize) -> impl Strategy<Value = Model> {
     let lows = prop_oneof![
         3 => (0u16..500, 0u16..200).prop_map(|(from, count)| (from..from + count).collect()),
         2 => vec(0u16..600, 0..100),
         1 => vec(any::<u16>(), 0..200),
         1 => Just(vec![0, 1, 65_535]),
     ];
-    (lows, 0u8..8, 0usize..4).prop_flat_map(|(lows, kind, most)| {
+    lows.prop_flat_map(move |lows: Vec<u16>| {
         let lows: BTreeSet<u16> = lows.into_iter().collect();
         let count = lows.len();
         let values = vec(vec(any_value(kind), 0..most.max(1) + 1), count..=count);
@@ -262,7 +274,7 @@ proptest! {
 
     #[test]
     fn the_newest_layer_counts_however_layers_are_merged(
-        models in vec(any_layer(), 0..7),
+        models in any_layers(),
         cuts in vec(0usize..4, 0..7),
     ) {
         let mut right = Model::new();
@@ -297,6 +309,30 @@ proptest! {
     }
 
     #[test]
+    fn layers_joined_in_bulk_say_what_layers_merged_value_by_value_say(
+        models in (0u8..8).prop_flat_map(|kind| vec(layer_of(kind, 1), 2..5)),
+        is_bottom in any::<bool>(),
+    ) {
+        let layers: Vec<Vec<u8>> = models.iter().map(|model| encoded(model, false)).collect();
+        let layers: Vec<&[u8]> = layers.iter().map(Vec::as_slice).collect();
+        prop_assume!(layers.iter().all(|layer| !layer.is_empty()));
+        let decode = |bytes: &[u8]| match bytes {
+            [] => Model::new(),
+            _ => decoded(&ColumnLayer::new(bytes).unwrap()),
+        };
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        merge::merge(&layers, is_bottom, &mut found).unwrap();
+        merge::Layers::new(&layers)
+            .unwrap()
+            .merge_values(is_bottom, &mut expected)
+            .unwrap();
+        prop_assert_eq!(with_values(&decode(&found)), with_values(&decode(&expected)));
+        if !is_bottom {
+            prop_assert_eq!(decode(&found), decode(&expected));
+        }
+    }
+
+    #[test]
     fn bytes_that_are_no_layer_are_refused_or_harmless(
         model in any_layer(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -324,6 +360,28 @@ proptest! {
     #[test]
     fn any_bytes_are_refused_or_harmless(bytes in vec(any::<u8>(), 0..200)) {
         read_anything(&bytes, &[0x55]);
+    }
+}
+
+#[test]
+fn layers_of_texts_and_of_numbers_are_joined_in_bulk() {
+    let text = |n: u32| OrderedValue::String(format!("text {}", n % 700).into());
+    let values: [&dyn Fn(u32) -> OrderedValue<'static>; 3] =
+        [&text, &|n| OrderedValue::Int(i64::from(n) * 7), &|n| {
+            OrderedValue::Float(f64::from(n) / 8.0)
+        }];
+    for value in values {
+        let layer = |lows: std::ops::Range<u32>| {
+            let one = |low| (low as u16, Some(Terms::from([term(value(low))])));
+            encoded(&lows.map(one).collect(), false)
+        };
+        let layers = [layer(0..900), layer(500..1_400), layer(2_000..2_500)];
+        let layers = layers.each_ref().map(Vec::as_slice);
+        let mut out = Vec::new();
+        let layers = merge::Layers::new(&layers).unwrap();
+        assert!(layers.join(true, &mut out).unwrap());
+        let joined = with_values(&decoded(&ColumnLayer::new(&out).unwrap()));
+        assert_eq!(joined.len(), 1_400 + 500);
     }
 }
 

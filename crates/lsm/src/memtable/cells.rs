@@ -100,6 +100,11 @@ fn head_words(kind: EntryKind) -> u32 {
     }
 }
 
+/// A word of a cell that is published.
+fn load(words: &[AtomicU64], at: usize) -> u64 {
+    words.get(at).map_or(0, |word| word.load(Ordering::Relaxed))
+}
+
 /// The word of a slice's first eight bytes, zeros past its end.
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
@@ -122,7 +127,7 @@ impl Text<'_> {
     /// Its bytes from `8 * at` on, as a number; zeros past its end.
     fn number(&self, at: usize) -> u64 {
         let word = match self {
-            Text::Words(words, _) => words.get(at).map_or(0, |word| word.load(Ordering::Relaxed)),
+            Text::Words(words, _) => load(words, at),
             Text::Bytes(bytes) => bytes.get(8 * at..).map_or(0, word),
         };
         word.swap_bytes()
@@ -177,16 +182,20 @@ impl Cells {
         self.word(at).map_or(0, |word| word.load(order))
     }
 
-    /// The bytes at word `at` that are described by `length`, times two and with a bit for large
-    /// ones.
-    fn text(&self, at: u32, length: u32) -> Text<'_> {
+    /// The words of a cell, and those after it in its page.
+    fn cell(&self, at: u32) -> &[AtomicU64] {
+        self.words.rest(at).unwrap_or_default()
+    }
+
+    /// The bytes that are described by `length`, times two and with a bit for large ones; the words
+    /// of others are the first of `words`.
+    fn text<'a>(&'a self, words: &'a [AtomicU64], length: u32) -> Text<'a> {
         let number = length >> 1;
         if length & 1 == 1 {
             return Text::Bytes(self.large_bytes(number).map_or(&[], |bytes| bytes));
         }
-        let words = (number as usize).div_ceil(8);
-        let rest = self.words.rest(at).unwrap_or_default();
-        Text::Words(rest.get(..words).unwrap_or_default(), number as usize)
+        let count = (number as usize).div_ceil(8);
+        Text::Words(words.get(..count).unwrap_or_default(), number as usize)
     }
 
     fn large_bytes(&self, number: u32) -> Option<&SmallBytes> {
@@ -195,7 +204,9 @@ impl Cells {
 
     /// The key of a cell.
     pub(crate) fn key(&self, key: u32) -> Text<'_> {
-        self.text(key + KEY_WORDS, self.load(key, Ordering::Relaxed) as u32)
+        let words = self.cell(key);
+        let rest = words.get(KEY_WORDS as usize..).unwrap_or_default();
+        self.text(rest, load(words, 0) as u32)
     }
 
     /// The number of the newest version of `key`.
@@ -226,9 +237,11 @@ impl Cells {
         if version == NONE {
             return None;
         }
-        let tag = self.tag(version);
+        let words = self.cell(version);
+        let tag = load(words, 1) as u32;
         let kind = EntryKind::from_number(u64::from(tag & 3))?;
-        Some((kind, self.text(version + head_words(kind), tag >> 2)))
+        let rest = words.get(head_words(kind) as usize..).unwrap_or_default();
+        Some((kind, self.text(rest, tag >> 2)))
     }
 
     /// Of an operand: the next older one that counts, or `NONE`.

@@ -3,8 +3,11 @@
 use super::World;
 use super::trouble::Trouble;
 use crate::sim::history::{Name, indexed_fields};
-use crate::sim::model::Collection;
+use crate::sim::model::{Collection, Partition};
 use quiredb::{CollectionSettings, ErrorKind};
+
+/// Collections are split into at most this many partitions: each has some of the keys.
+const PARTITIONS_MAX: u32 = 6;
 
 impl World {
     /// The open collection, if the machine and the catalog have it.
@@ -18,7 +21,7 @@ impl World {
         match database.collection(name.as_str()) {
             Ok(collection) => {
                 if is_opened {
-                    self.settle(name, &collection, "after a removal that failed")?;
+                    self.settle(name, &collection, "after a removal or split that failed")?;
                 }
                 Some(collection)
             }
@@ -78,6 +81,33 @@ impl World {
             database.change_settings(name.as_str(), settings),
             "alter a collection",
         );
+    }
+
+    /// Splits each partition of a collection in two. A split that fails leaves all as it was, or
+    /// has closed the collection: then its next opening tells.
+    pub(super) fn split(&mut self, name: Name) {
+        let Some((database, collection)) = self.open().zip(self.collection(name)) else {
+            return;
+        };
+        let count = 2 * collection.settings().partitions;
+        if count > PARTITIONS_MAX || self.observe(name, &collection).is_none() {
+            return;
+        }
+        let known = &self.collections[&name];
+        if known.partitions.iter().any(Partition::is_in_doubt) {
+            return;
+        }
+        let split = database.split_collection(name.as_str(), count, &|_| true);
+        let is_closed = collection.view().is_err();
+        if self.accepted(split, "split a collection").is_some() {
+            let known = self.collections.get_mut(&name).unwrap();
+            known.split(count, |key| collection.partition_of(key));
+            known.certain = true;
+        } else if is_closed || self.env.crashed() {
+            let known = self.collections.get_mut(&name).unwrap();
+            (known.may_have, known.was_closed) = (Some(count), true);
+            self.views.retain(|held| held.name != name);
+        }
     }
 
     pub(super) fn drop_collection(&mut self, name: Name) {

@@ -156,6 +156,9 @@ impl World {
             // Failed creations: any of them may have made it.
             *model = Collection::new(partitions);
         }
+        if model.may_have == Some(partitions) {
+            model.split(partitions, |key| collection.partition_of(key));
+        }
         assert_eq!(
             partitions as usize,
             model.partitions.len(),
@@ -180,6 +183,7 @@ impl World {
         }
         let model = self.collections.get_mut(&name)?;
         (model.certain, model.was_closed) = (true, false);
+        model.may_have = None;
         Some(())
     }
 }
