@@ -42,7 +42,7 @@ pub(crate) struct Collection {
     pub(crate) certain: bool,
     /// Whether a failed removal or split closed it: then what is not durable may be lost.
     pub(crate) was_closed: bool,
-    /// How many partitions it has if a split took effect that failed, or that a crash ended.
+    /// The number of partitions that it has if a split took effect that failed or met a crash.
     pub(crate) may_have: Option<u32>,
 }
 
@@ -152,9 +152,8 @@ impl Partition {
         let Some(record) = before.last() else {
             return false;
         };
-        let is_foreign = self.foreign.contains(&position);
-        !is_foreign && record.document.is_none()
-            || after.iter().all(|later| later.key != record.key)
+        let is_newest = || after.iter().all(|later| later.key != record.key);
+        !self.foreign.contains(&position) && (record.document.is_none() || is_newest())
     }
 
     /// The number of records that must be in the log.
