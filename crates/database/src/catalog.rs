@@ -275,8 +275,13 @@ impl Catalog {
         let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
         let version = older.find(is_of).unwrap_or(VERSION);
         let json = unseal(KIND, version, "catalog", bytes)?;
-        let catalog: Catalog = serde_json::from_str(json)
-            .map_err(|error| format!("the catalog is damaged: {error}"))?;
+        // The checksum is right: these are the bytes that some program wrote.
+        let catalog: Catalog = serde_json::from_str(json).map_err(|error| {
+            format!(
+                "the catalog says what this program does not understand: {error}; use the one that \
+                 wrote it, or a newer one"
+            )
+        })?;
         // The checksum is of the second line alone.
         if catalog.version() != version.max(VERSION_NO_ALIASES) {
             return Err(format!(
@@ -625,6 +630,20 @@ mod tests {
         catalog = sample();
         catalog.collections[0].name = "../jobs".into();
         assert!(Catalog::decode(&catalog.encode()).is_err());
+    }
+
+    #[test]
+    fn settings_of_a_newer_program_are_no_damage() {
+        let bytes = String::from_utf8(sample().encode()).unwrap();
+        let (_, json) = bytes.split_once('\n').unwrap();
+        let newer = json.replacen("\"partitions\":", "\"of_tomorrow\":1,\"partitions\":", 1);
+        assert_ne!(json, newer);
+        let what = Catalog::decode(&seal(KIND, sample().version(), &newer)).unwrap_err();
+        assert!(
+            what.contains("of_tomorrow") && what.contains("newer"),
+            "{what}"
+        );
+        assert!(!what.contains("damaged"), "{what}");
     }
 
     #[test]

@@ -92,6 +92,48 @@ async fn pages_after_a_place_are_together_the_whole() {
 }
 
 #[tokio::test]
+async fn numbers_of_all_digits_are_found_and_paged_over_as_they_are_written() {
+    let site = Site::new();
+    let mut bulk = String::new();
+    // Some of these differ in the last bit if they are read by a short way.
+    let numbers: Vec<f64> = (1..=400u64)
+        .map(|n| {
+            f64::from_bits(0x4022_6bf2_0000_0000 | n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32)
+        })
+        .chain([9.210886624827637, 0.3, 1e-300, 1.7976931348623157e308])
+        .collect();
+    for (at, number) in numbers.iter().enumerate() {
+        bulk.push_str(&format!(
+            "{{\"index\":{{\"_id\":\"{at}\"}}}}\n{{\"v\":{number:?}}}\n"
+        ));
+    }
+    request(&site, "POST /numbers/_bulk", &bulk).await.done(200);
+    for (at, number) in numbers.iter().enumerate() {
+        let search = format!(r#"{{"query":{{"term":{{"v":{number:?}}}}}}}"#);
+        let found = request(&site, "POST /numbers/_search", search).await;
+        assert_eq!(ids(&found.json()), [at.to_string()], "{number:?}");
+    }
+    let (mut found, mut after) = (Vec::new(), Json::Null);
+    loop {
+        let search = json!({"sort": [{"v": "asc"}], "size": 7, "search_after": after});
+        let reply = request(&site, "POST /numbers/_search", search).await.json();
+        let (ids, Some(last)) = page(&reply) else {
+            break;
+        };
+        found.extend(ids);
+        after = last;
+        assert!(
+            found.len() <= numbers.len(),
+            "a page begins behind the one before"
+        );
+    }
+    let mut expected: Vec<usize> = (0..numbers.len()).collect();
+    expected.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
+    let expected: Vec<String> = expected.iter().map(usize::to_string).collect();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
 async fn a_scroll_gives_every_document_once_as_of_its_beginning() {
     let site = mixed().await;
     for body in [
