@@ -5,9 +5,14 @@ use super::trouble::Trouble;
 use crate::sim::history::{Name, indexed_fields};
 use crate::sim::model::{Collection, Partition};
 use quiredb::{CollectionSettings, ErrorKind};
+use std::cell::Cell;
+use std::sync::Arc;
 
 /// Collections are split into at most this many partitions: each has some of the keys.
 const PARTITIONS_MAX: u32 = 6;
+
+/// A split that tells of its progress so often is stopped.
+const SPLIT_TURNS_MAX: u32 = 200;
 
 impl World {
     /// The open collection, if the machine and the catalog have it.
@@ -97,8 +102,18 @@ impl World {
         if known.partitions.iter().any(Partition::is_in_doubt) {
             return;
         }
-        let split = database.split_collection(name.as_str(), count, &|_| true);
+        // An index that can't be built, as the disk is full, is waited for.
+        let (turns, env) = (Cell::new(0), Arc::clone(&self.env));
+        let watch = |_| {
+            turns.set(turns.get() + 1);
+            turns.get() < SPLIT_TURNS_MAX && !env.crashed()
+        };
+        let split = database.split_collection(name.as_str(), count, &watch);
         let is_closed = collection.view().is_err();
+        if turns.get() >= SPLIT_TURNS_MAX && !is_closed && !self.env.crashed() {
+            assert!(split.is_err(), "a split that is stopped fails");
+            return;
+        }
         if self.accepted(split, "split a collection").is_some() {
             let known = self.collections.get_mut(&name).unwrap();
             known.split(count, |key| collection.partition_of(key));
