@@ -182,7 +182,7 @@ pub fn generate(seed: u64, profile: Profile) -> History {
             history.ops.insert(at, Op::Index(name, storage.one_in(2)));
         }
     }
-    if storage.one_in(3) {
+    if storage.one_in(5) {
         for _ in 0..storage.within(1..=2) {
             let at = storage.within(0..=history.ops.len() as u64) as usize;
             history.ops.insert(
