@@ -2,32 +2,10 @@
 
 use super::column_blocks::{FieldBlock, damaged};
 use quire_index::{ColumnBlock, DocSet, IndexDamage, Numbers};
-use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result, TermBounds, TermRange};
+use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result, TermBounds};
 use quire_seeded::{Bug, seeded};
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, OnceLock};
-
-/// The ordinals of the values in a range, of a column whose ordinals are below `end`; `of` is its
-/// [`ordinal_of`](Column::ordinal_of).
-pub(crate) fn ordinals_in<E>(
-    range: &TermRange,
-    end: u64,
-    of: impl Fn(&[u8]) -> std::result::Result<u64, E>,
-) -> std::result::Result<Range<u64>, E> {
-    // No term is a prefix of another, so there is none between these.
-    let after = |term: &[u8]| of(&[term, &[0]].concat());
-    let start = match &range.lower {
-        Bound::Unbounded => 0,
-        Bound::Included(lower) => of(lower)?,
-        Bound::Excluded(lower) => after(lower)?,
-    };
-    let end = match &range.upper {
-        Bound::Unbounded => end,
-        Bound::Included(upper) => after(upper)?,
-        Bound::Excluded(upper) => of(upper)?,
-    };
-    Ok(start..end)
-}
 
 /// A packed layer of a block. The documents that are wanted of it are all contained.
 #[derive(Debug)]

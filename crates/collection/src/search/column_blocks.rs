@@ -9,7 +9,8 @@ use super::tree_postings::tree_error;
 use crate::{Error, Result};
 use quire_index::{ColumnBlock, ColumnLayer, ColumnLayers, DocSet, IndexDamage};
 use quire_lsm::{SmallBytes, TreeSnapshot, ValueParts};
-use std::ops::Range;
+use quire_query::TermRange;
+use std::ops::{Bound, Range};
 
 /// A block of a column has two to this power docids.
 pub(crate) const COLUMN_BLOCK_BITS: u32 = 16;
@@ -32,6 +33,28 @@ impl ColumnBlocks for TreeSnapshot {
 /// The key of a block.
 pub(crate) fn block_key(field: &[u8], block: u32) -> Vec<u8> {
     [field, &block.to_be_bytes()].concat()
+}
+
+/// The ordinals of the values in a range, of a column whose ordinals are below `end`; `of` is its
+/// [`ordinal_of`](quire_query::Column::ordinal_of).
+pub(crate) fn ordinals_in<E>(
+    range: &TermRange,
+    end: u64,
+    of: impl Fn(&[u8]) -> std::result::Result<u64, E>,
+) -> std::result::Result<Range<u64>, E> {
+    // No term is a prefix of another, so there is none between these.
+    let after = |term: &[u8]| of(&[term, &[0]].concat());
+    let start = match &range.lower {
+        Bound::Unbounded => 0,
+        Bound::Included(lower) => of(lower)?,
+        Bound::Excluded(lower) => after(lower)?,
+    };
+    let end = match &range.upper {
+        Bound::Unbounded => end,
+        Bound::Included(upper) => after(upper)?,
+        Bound::Excluded(upper) => of(upper)?,
+    };
+    Ok(start..end)
 }
 
 /// A layer, and what it contains.
@@ -285,11 +308,9 @@ impl FieldBlock {
     /// Bytes that make no sense.
     pub(crate) fn paint(
         &self,
-        range: &quire_query::TermRange,
+        range: &TermRange,
         bits: &mut [u64],
     ) -> std::result::Result<(), IndexDamage> {
-        let lower = range.lower.as_ref().map(AsRef::as_ref);
-        let upper = range.upper.as_ref().map(AsRef::as_ref);
         for (place, layer) in self.layers.iter().enumerate() {
             if place > 0 {
                 for doc in &layer.contained {
@@ -301,7 +322,8 @@ impl FieldBlock {
             }
             match layer.view()? {
                 ColumnLayer::Packed(block) => {
-                    block.add_in_range(block.ordinals_in(lower, upper)?, bits)?;
+                    let of = |term: &[u8]| block.ordinal_of(term);
+                    block.add_in_range(ordinals_in(range, block.ordinal_end(), of)?, bits)?;
                 }
                 ColumnLayer::Plain(plain) => {
                     for row in plain.rows() {

@@ -110,9 +110,7 @@ impl Changes {
             }
         }
         for (slot, of_slot) in (0..).map(Slot).zip(&single) {
-            let mut refused = Vec::new();
-            self.new.add_single(slot, of_slot, &mut refused);
-            for (docid, value) in refused {
+            for (docid, value) in self.new.add_single(slot, of_slot) {
                 self.add_new_few(docid, &[(slot, value)]);
             }
         }

@@ -44,14 +44,14 @@ impl NewDocuments {
         true
     }
 
-    /// Takes the one value that each of some documents has in a field. Appends those that are
+    /// Takes the one value that each of some documents has in a field. Returns those that are
     /// refused.
     pub(crate) fn add_single<'v>(
         &mut self,
         slot: Slot,
         values: &[(DocId, ValueRef<'v>)],
-        refused: &mut Vec<(DocId, ValueRef<'v>)>,
-    ) {
+    ) -> Vec<(DocId, ValueRef<'v>)> {
+        let mut refused = Vec::new();
         for of_cluster in values.chunk_by(|(a, _), (b, _)| a.0 >> 16 == b.0 >> 16) {
             let first = of_cluster.first().map(|(docid, _)| *docid);
             let Some(block) = first.and_then(|first| self.block(slot, first)) else {
@@ -63,6 +63,7 @@ impl NewDocuments {
                 }
             }
         }
+        refused
     }
 
     /// The block of a field that has a document.

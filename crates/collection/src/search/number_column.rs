@@ -10,7 +10,7 @@
 //! A number's key is that of an integer as long as all numbers are integers, else that of a float.
 //! What is no float exactly then, as 2^53 + 1, can't be kept beside floats.
 
-use super::column::ordinals_in;
+use super::column_blocks::ordinals_in;
 use quire_index::{DocSet, number_key, term};
 use quire_model::ValueRef;
 use quire_model::ordered::OrderedValue;

@@ -7,8 +7,8 @@
 //! 3. Of the others, one that is marked, or that is in a plain or small layer of one of the fields,
 //!    is in the one segment that is made in memory for the query, with all its values.
 
-use super::column::{LayerColumn, ListedBuilder, ordinals_in};
-use super::column_blocks::{FieldBlock, damaged};
+use super::column::{LayerColumn, ListedBuilder};
+use super::column_blocks::{FieldBlock, damaged, ordinals_in};
 use super::shard::LiveShard;
 use crate::{Error, Result};
 use quire_index::{DocSet, term};

@@ -5,7 +5,7 @@ use super::format::{
 };
 use super::numbers::Numbers;
 use crate::{Column, Dictionary, DocSet, IndexDamage, le};
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{ControlFlow, Range};
 
 /// Which documents have rows.
 #[derive(Debug, Clone, Copy)]
@@ -392,30 +392,6 @@ impl<'a> ColumnBlock<'a> {
             Values::Dictionary(dictionary) => Ok(dictionary.search(term)?.0),
             Values::Numbers(numbers) => Ok(numbers.ordinal_of(term)),
         }
-    }
-
-    /// The ordinals of the terms between two bounds.
-    ///
-    /// # Errors
-    /// [`IndexDamage`] for bytes that make no sense.
-    pub fn ordinals_in(
-        &self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-    ) -> Result<Range<u64>, IndexDamage> {
-        // No term is a prefix of another, so there is none between these.
-        let after = |term: &[u8]| [term, &[0]].concat();
-        let start = match lower {
-            Bound::Unbounded => 0,
-            Bound::Included(lower) => self.ordinal_of(lower)?,
-            Bound::Excluded(lower) => self.ordinal_of(&after(lower))?,
-        };
-        let end = match upper {
-            Bound::Unbounded => self.ordinal_end(),
-            Bound::Included(upper) => self.ordinal_of(&after(upper))?,
-            Bound::Excluded(upper) => self.ordinal_of(upper)?,
-        };
-        Ok(start..end)
     }
 
     /// Sets the bits of the documents that have a value whose ordinal is in a range: bit `i` of
