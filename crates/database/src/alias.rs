@@ -112,6 +112,21 @@ impl Resolved {
             ))),
         }
     }
+
+    /// As [`only`](Resolved::only), where nothing applies the filter of an alias.
+    ///
+    /// # Errors
+    /// As there; `Invalid` if it has a filter.
+    pub(crate) fn only_unfiltered(&self, name: &str) -> Result<&str> {
+        let collection = self.only(name)?;
+        match self.0.values().any(|alias| alias.filter.is_some()) {
+            true => Err(Error::Invalid(format!(
+                "alias {name:?} has a filter, which only searches over HTTP apply: name the \
+                 collection {collection:?} instead"
+            ))),
+            false => Ok(collection),
+        }
+    }
 }
 
 /// Checks the rules that the aliases of a database keep: names of collections, with the aliases of

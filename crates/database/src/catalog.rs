@@ -10,8 +10,8 @@
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
 //! alias, 4 if it has a template, 5 if it has a coprocessor or names volumes, 6 if a collection has
-//! a trigger, or 7 if one was split: a program that knows none must not lose them. Version 1 had
-//! one copy and no number.
+//! a trigger, 7 if one was split, or 8 if a wide one was split or has an alias: a program that
+//! knows none must not lose them. Version 1 had one copy and no number.
 
 use crate::alias::{Alias, check_aliases};
 use crate::settings::{check_name, deserialize_stored};
@@ -32,7 +32,8 @@ pub const CATALOG_NAME: &str = "CATALOG";
 pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
+const VERSION_NO_WIDE_SPLITS: u32 = 7;
 const VERSION_NO_SPLITS: u32 = 6;
 const VERSION_NO_TRIGGERS: u32 = 5;
 const VERSION_NO_COPROCESSORS: u32 = 4;
@@ -270,6 +271,7 @@ impl Catalog {
             VERSION_NO_COPROCESSORS,
             VERSION_NO_TRIGGERS,
             VERSION_NO_SPLITS,
+            VERSION_NO_WIDE_SPLITS,
         ];
         let mut older = older.into_iter();
         let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
@@ -296,8 +298,13 @@ impl Catalog {
     /// The least version that a program must know to keep all that is there.
     fn version(&self) -> u32 {
         let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
-        if self.collections.iter().any(|one| one.origin.is_some()) {
+        let is_wide = |one: &Entry| one.settings.wide.is_some();
+        let mut wide = self.collections.iter().filter(|one| is_wide(one));
+        if wide.any(|one| !one.aliases.is_empty() || one.origin.is_some()) {
             return VERSION;
+        }
+        if self.collections.iter().any(|one| one.origin.is_some()) {
+            return VERSION_NO_WIDE_SPLITS;
         }
         if self.collections.iter().any(|one| !one.triggers.is_empty()) {
             return VERSION_NO_SPLITS;
@@ -361,14 +368,6 @@ impl Catalog {
     /// # Errors
     /// What is wrong, in words.
     pub(crate) fn check_aliases(&self) -> std::result::Result<(), String> {
-        let mut entries = self.collections.iter();
-        let has_both = |entry: &&Entry| entry.settings.wide.is_some() && !entry.aliases.is_empty();
-        if let Some(entry) = entries.find(has_both) {
-            let name = &entry.name;
-            return Err(format!(
-                "collection [{name}] is wide: it can't have aliases"
-            ));
-        }
         let entries = self.collections.iter();
         let of_each = entries.map(|entry| (entry.name.as_str(), &entry.aliases));
         check_aliases(&of_each.collect::<Vec<_>>())
@@ -610,6 +609,23 @@ mod tests {
             .aliases
             .insert("jobs".into(), same_name);
         assert!(Catalog::decode(&catalog.encode()).is_err());
+    }
+
+    #[test]
+    fn a_wide_collection_with_an_alias_or_a_split_has_a_version_that_older_programs_refuse() {
+        let mut wide = sample();
+        let schema = quire_wide::Schema::new().with_column("a", quire_wide::ColumnType::Int, "g");
+        wide.collections[0].settings.wide = Some(schema.unwrap());
+        wide.collections[0].settings.index = quire_collection::IndexedFields::none();
+        assert!(wide.encode().starts_with(b"quire-catalog 2 "));
+        let (mut aliased, mut split) = (wide.clone(), wide);
+        let aliases = &mut aliased.collections[0].aliases;
+        aliases.insert("work".into(), Alias::default());
+        split.collections[0].origin = Some(0);
+        for catalog in [aliased, split] {
+            assert!(catalog.encode().starts_with(b"quire-catalog 8 "));
+            assert_eq!(Catalog::decode(&catalog.encode()).unwrap(), catalog);
+        }
     }
 
     #[test]

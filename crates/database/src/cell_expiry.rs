@@ -10,6 +10,7 @@
 //! 3. An error ends a pass, stands in the figures until a step succeeds, and the next pass tries
 //!    again.
 
+use crate::write_gate::WriteGate;
 use crate::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use quire_env::JobClass;
@@ -26,6 +27,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct PartitionCellExpiry {
     partition: WidePartition,
+    gate: Arc<WriteGate>,
     durability: Mutex<Durability>,
     /// Whether the job was begun.
     is_begun: AtomicBool,
@@ -36,18 +38,19 @@ pub(crate) struct PartitionCellExpiry {
 impl PartitionCellExpiry {
     /// That of a partition which was just opened.
     pub(crate) fn start(
-        partition: &WidePartition,
+        (partition, gate): (WidePartition, Arc<WriteGate>),
         durability: Durability,
     ) -> Arc<PartitionCellExpiry> {
         let expiry = Arc::new(PartitionCellExpiry {
-            partition: partition.clone(),
+            partition,
+            gate,
             durability: Mutex::new(durability),
             is_begun: AtomicBool::new(false),
             pass: Mutex::default(),
             error: Mutex::new(None),
         });
         // Of a partition that can't be read the first step tells.
-        if partition.has_expiring().unwrap_or(true) {
+        if expiry.partition.has_expiring().unwrap_or(true) {
             expiry.expect();
         }
         expiry
@@ -83,7 +86,12 @@ impl PartitionCellExpiry {
     }
 
     fn run(self: &Arc<Self>) {
+        // Others have replaced the partition: they have jobs of their own.
+        let Some(gate) = self.gate.begin_write() else {
+            return;
+        };
         let stepped = self.step();
+        drop(gate);
         if let Err(error) = &stepped {
             if error.kind() == ErrorKind::Closed {
                 return;

@@ -34,7 +34,7 @@ impl CollectionState {
         loop {
             let layout = self.layout.load();
             match read(&layout) {
-                Err(error) if error.kind() == ErrorKind::Closed && layout.is_replaced() => {}
+                Err(error) if error.kind() == ErrorKind::Closed && layout.gate().is_replaced() => {}
                 result => return result,
             }
         }
@@ -44,7 +44,7 @@ impl CollectionState {
     pub(crate) fn write<T>(&self, write: impl FnOnce(&Layout) -> T) -> T {
         loop {
             let layout = self.layout.load_full();
-            if let Some(_gate) = layout.begin_write() {
+            if let Some(_gate) = layout.gate().begin_write() {
                 return write(&layout);
             }
         }

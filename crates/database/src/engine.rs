@@ -15,6 +15,7 @@ use quire_collection::{Partition, PartitionView, Written};
 use quire_env::{Env, Gate, Volumes};
 use quire_store::{AnyStore, Capture, Durability, Place};
 use quire_wide::{RowWrite, WidePartition};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -109,7 +110,7 @@ pub fn create_wide_copy(
     name: &str,
     settings: CollectionSettings,
 ) -> Result<WideCollection> {
-    database.create_wide_copy(name, settings)
+    database.create_wide_copy(name, settings, BTreeMap::new())
 }
 
 /// As [`WideCollection::write`], as durable as `durability` says.
@@ -125,7 +126,7 @@ pub fn write_wide(
 }
 
 /// The partitions of a wide collection, in the order of their numbers.
-pub fn wide_partitions(collection: &WideCollection) -> &[WidePartition] {
+pub fn wide_partitions(collection: &WideCollection) -> Arc<[WidePartition]> {
     collection.partitions()
 }
 
@@ -137,8 +138,8 @@ pub fn stores(database: &Database, entry: &Entry) -> Result<Vec<Arc<dyn AnyStore
     Ok(match entry.settings.wide {
         Some(_) => {
             let collection = database.wide_collection(&entry.name)?;
-            let partitions = collection.partitions().iter();
-            partitions.map(WidePartition::any_store).collect()
+            let partitions = collection.partitions();
+            partitions.iter().map(WidePartition::any_store).collect()
         }
         None => {
             let collection = database.collection(&entry.name)?;

@@ -8,13 +8,11 @@
 
 use crate::cursor::expand_cursor;
 use crate::retention::PartitionRetention;
+use crate::write_gate::WriteGate;
 use crate::{Error, Result};
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use quire_collection::{Expiry, Partition, RetentionRule, Write};
 use quire_model::{Key, Position};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// The one of `partitions` that a key belongs to, of any collection with as many.
 ///
@@ -42,10 +40,7 @@ pub(crate) struct Layout {
     /// The jobs that delete documents by the retention settings, one a partition; none where
     /// retention is off.
     retention: Vec<Arc<PartitionRetention>>,
-    /// Writers hold it shared.
-    gate: RwLock<()>,
-    /// Whether another layout has replaced this one. Set while the gate is held alone.
-    is_replaced: AtomicBool,
+    gate: Arc<WriteGate>,
 }
 
 impl Layout {
@@ -71,8 +66,7 @@ impl Layout {
             retention: rule.map(start).unwrap_or_default(),
             partitions: partitions.into(),
             before,
-            gate: RwLock::new(()),
-            is_replaced: AtomicBool::new(false),
+            gate: Arc::default(),
         }
     }
 
@@ -122,38 +116,8 @@ impl Layout {
         }
     }
 
-    /// Begins to write: the layout stays until the guard is dropped. `None` if it was replaced.
-    pub(crate) fn begin_write(&self) -> Option<RwLockReadGuard<'_, ()>> {
-        let gate = self.gate.read();
-        (!self.is_replaced()).then_some(gate)
-    }
-
-    pub(crate) fn is_replaced(&self) -> bool {
-        self.is_replaced.load(Ordering::Acquire)
-    }
-
-    /// Waits until nobody writes, and keeps writers from beginning. `None` after a while in which
-    /// somebody wrote.
-    pub(crate) fn hold_writers(&self, patience: Duration) -> Option<WritersHeld<'_>> {
-        let gate = self.gate.try_write_for(patience)?;
-        Some(WritersHeld {
-            layout: self,
-            _gate: gate,
-        })
-    }
-}
-
-/// While this is held, nobody writes.
-#[derive(Debug)]
-pub(crate) struct WritersHeld<'a> {
-    layout: &'a Layout,
-    _gate: RwLockWriteGuard<'a, ()>,
-}
-
-impl WritersHeld<'_> {
-    /// Has writers, and readers that meet a closed partition, go to the layout that has replaced
-    /// this one.
-    pub(crate) fn replaced(self) {
-        self.layout.is_replaced.store(true, Ordering::Release);
+    /// What those who write to it pass.
+    pub(crate) fn gate(&self) -> &Arc<WriteGate> {
+        &self.gate
     }
 }

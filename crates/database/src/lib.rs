@@ -61,7 +61,9 @@ mod wide;
 mod wide_batch;
 mod wide_database;
 mod wide_found;
+mod wide_layout;
 mod write;
+mod write_gate;
 
 #[cfg(test)]
 mod tests;

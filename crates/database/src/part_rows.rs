@@ -62,23 +62,25 @@ impl PartView<'_> {
         match self {
             PartView::Plain(view) => Ok(view.documents(docids)?),
             PartView::Wide(..) | PartView::Frozen(..) => {
-                docids.iter().map(|docid| self.row(*docid)).collect()
+                docids.iter().map(|docid| self.row(*docid, None)).collect()
             }
         }
     }
 
     /// As [`documents`](PartView::documents), as far as they fit in `bytes_left`, which is reduced
-    /// by the bytes of those read. A row's length is known once it is read.
+    /// by the bytes of those read; of a wide partition with the columns that are named, or all. A
+    /// row's length is known once it is read.
     pub(crate) fn documents_within(
         self,
         docids: &[DocId],
+        columns: Option<&[&str]>,
         bytes_left: &mut u64,
     ) -> Result<Vec<Within>> {
         if let PartView::Plain(view) = self {
             return Ok(view.documents_within(docids, bytes_left)?);
         }
         let within = |docid: &DocId| {
-            let found = self.row(*docid)?;
+            let found = self.row(*docid, columns)?;
             let bytes = found.document.as_bytes().len() as u64;
             if bytes > *bytes_left {
                 return Ok(Within::Longer(bytes));
@@ -89,10 +91,12 @@ impl PartView<'_> {
         docids.iter().map(within).collect()
     }
 
-    fn row(self, docid: DocId) -> Result<Found> {
+    fn row(self, docid: DocId, columns: Option<&[&str]>) -> Result<Found> {
         let found = match self {
             PartView::Plain(view) => view.documents(&[docid])?.pop(),
-            PartView::Wide(view, key_field) => view.row_of(docid, key_field)?.map(found_of),
+            PartView::Wide(view, key_field) => {
+                view.row_of(docid, key_field, columns)?.map(found_of)
+            }
             PartView::Frozen(files, number) => {
                 Some(frozen_view::found(files.file(number)?, docid.0)?)
             }

@@ -9,6 +9,7 @@
 //!    are busy.
 //! 4. An error stands in the figures until a step succeeds, and a later step tries again.
 
+use crate::write_gate::WriteGate;
 use crate::{ErrorKind, Result};
 use parking_lot::Mutex;
 use quire_env::JobClass;
@@ -50,6 +51,7 @@ pub(crate) struct Goal {
 #[derive(Debug)]
 pub(crate) struct PartitionJob<S> {
     partition: WidePartition,
+    gate: Arc<WriteGate>,
     steps: S,
     goal: Mutex<Goal>,
     pauses: AtomicU64,
@@ -60,7 +62,7 @@ impl<S: Steps> PartitionJob<S> {
     /// That of a partition which was just opened.
     pub(crate) fn start(
         steps: S,
-        partition: &WidePartition,
+        (partition, gate): (WidePartition, Arc<WriteGate>),
         schema: &Arc<Schema>,
         durability: Durability,
     ) -> Arc<PartitionJob<S>> {
@@ -70,7 +72,8 @@ impl<S: Steps> PartitionJob<S> {
             durability,
         };
         let job = Arc::new(PartitionJob {
-            partition: partition.clone(),
+            partition,
+            gate,
             steps,
             goal: Mutex::new(goal),
             pauses: AtomicU64::new(0),
@@ -128,7 +131,12 @@ impl<S: Steps> PartitionJob<S> {
             self.pauses.fetch_add(1, Ordering::Relaxed);
             return self.schedule(number, PAUSE);
         }
+        // Others have replaced the partition: they have jobs of their own.
+        let Some(gate) = self.gate.begin_write() else {
+            return;
+        };
         let stepped = self.steps.step(&self.partition, &goal);
+        drop(gate);
         if let Err(error) = &stepped {
             if error.kind() == ErrorKind::Closed {
                 return;

@@ -165,7 +165,19 @@ impl View {
     pub fn documents_within(views: &[View], hits: &[Hit], bytes_max: u64) -> Result<Vec<Within>> {
         let mut left = bytes_max;
         documents_by(views, hits, |partition, docids| {
-            partition.documents_within(docids, &mut left)
+            partition.documents_within(docids, None, &mut left)
+        })
+    }
+
+    /// As [`documents_within`](View::documents_within), for changes by key and version: of a row of
+    /// a wide collection the document has the key alone, and no column group is read.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn heads_within(views: &[View], hits: &[Hit], bytes_max: u64) -> Result<Vec<Within>> {
+        let mut left = bytes_max;
+        documents_by(views, hits, |partition, docids| {
+            partition.documents_within(docids, Some(&[]), &mut left)
         })
     }
 }

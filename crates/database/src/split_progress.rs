@@ -27,7 +27,8 @@ impl SplitStage {
 pub struct SplitProgress {
     /// What it does.
     pub stage: SplitStage,
-    /// How much of it is done: records while it copies, documents while it builds indexes, else 0.
+    /// How much of it is done: records while it copies, or entries of trees of a wide collection;
+    /// documents while it builds indexes; else 0.
     pub done: u64,
     /// How much there is to do, about.
     pub total: u64,

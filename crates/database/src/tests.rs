@@ -10,6 +10,7 @@ pub(crate) mod numbers;
 mod splits;
 mod templates;
 mod triggers;
+mod wide_splits;
 
 use crate::{Codec, CollectionSettings, Database, DatabaseOptions, ErrorKind};
 use quire_collection::Write;

@@ -152,6 +152,11 @@ impl View {
         self.frozen().is_some()
     }
 
+    /// Whether it is of a plain collection, which can be [scanned](View::scan) by key.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.kind, Kind::Plain { .. })
+    }
+
     /// The partitions, in the order of their numbers.
     pub(crate) fn parts(&self) -> Vec<PartView<'_>> {
         match &self.kind {

@@ -1,29 +1,26 @@
 //! A wide collection: rows of declared columns by key, spread over partitions by a hash of the key.
 
 use crate::attached::AttachedTriggers;
-use crate::cell_expiry::PartitionCellExpiry;
-use crate::column_moving::ColumnMoving;
 use crate::error::first_error;
-use crate::layout::partition_of;
-use crate::partition_job::PartitionJob;
 use crate::query::Page;
 use crate::settings::CollectionSettings;
 use crate::stats::{CollectionStats, GroupStats};
-use crate::tiering::Tiering;
 use crate::usage::Usage;
 use crate::view::{View, WideViews};
 use crate::wide_found::found_of;
-use crate::{Error, Result};
+use crate::wide_layout::WideLayout;
+use crate::{Error, ErrorKind, Result};
+use arc_swap::ArcSwap;
 use parking_lot::RwLock;
-use quire_collection::{Effect, Found, Within, Written};
+use quire_collection::{Action, Effect, Expiry, Found, Within, Write, Written};
 use quire_coprocessor::{Code, Trigger, TriggerOptions};
-use quire_env::Volumes;
+use quire_env::{Env, Volumes};
 use quire_model::{Document, Key, Position};
 use quire_query::{Options, Query};
 use quire_store::Durability;
 use quire_wide::{
-    Cell, ColumnBatch, ColumnScan, Members, RowScan, RowWrite, Schema, TierPass, Triggers,
-    WidePartition, WideView, WideWithin,
+    Cell, ColumnBatch, ColumnScan, Condition, Members, RowCells, RowScan, RowWrite, Schema,
+    TierPass, Triggers, WidePartition, WideView, WideWithin,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,18 +59,35 @@ struct WideState {
     /// What no other collection of any database has.
     identity: [u8; 16],
     usage: Arc<Usage>,
+    env: Arc<dyn Env>,
     settings: RwLock<(Arc<CollectionSettings>, Arc<Schema>)>,
     triggers: AttachedTriggers,
-    /// At least one.
-    partitions: Vec<WidePartition>,
-    /// The jobs that move cells between tiers, one a partition; none where background jobs write
-    /// nothing.
-    tiering: Vec<Arc<PartitionJob<Tiering>>>,
-    /// The jobs that move columns to other groups, as those.
-    moving: Vec<Arc<PartitionJob<ColumnMoving>>>,
-    /// The jobs that remove cells which have expired, as those.
-    expiry: Vec<Arc<PartitionCellExpiry>>,
+    layout: ArcSwap<WideLayout>,
     volumes: Volumes,
+}
+
+impl WideState {
+    /// Reads from the partitions of now. If they are replaced meanwhile, and so closed, it reads
+    /// again, from the new ones.
+    fn read<T>(&self, read: impl Fn(&WideLayout) -> Result<T>) -> Result<T> {
+        loop {
+            let layout = self.layout.load();
+            match read(&layout) {
+                Err(error) if error.kind() == ErrorKind::Closed && layout.gate().is_replaced() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Calls `write` while the partitions stay what they are.
+    fn write<T>(&self, write: impl FnOnce(&Arc<WideLayout>) -> T) -> T {
+        loop {
+            let layout = self.layout.load_full();
+            if let Some(_gate) = layout.gate().begin_write() {
+                return write(&layout);
+            }
+        }
+    }
 }
 
 /// What a pass over all rows has moved between tiers.
@@ -106,27 +120,21 @@ impl WideCollection {
         volumes: Volumes,
         has_jobs: bool,
     ) -> WideCollection {
-        assert!(!partitions.is_empty(), "a collection has a partition");
         let schema = Arc::new(schema);
         let was_empty = |partition: &WidePartition| partition.stats().position.0 == 0;
         let was_empty = partitions.iter().all(was_empty);
-        let usage = Usage::new(partitions[0].env(), begun, was_empty);
-        let durability = settings.durability;
-        let worked = || partitions.iter().filter(|_| has_jobs);
-        let tiering = |one| PartitionJob::start(Tiering::default(), one, &schema, durability);
-        let moving = |one| PartitionJob::start(ColumnMoving, one, &schema, durability);
-        let expiry = |one| PartitionCellExpiry::start(one, durability);
+        let env = Arc::clone(partitions[0].env());
+        let usage = Usage::new(&env, begun, was_empty);
+        let layout = WideLayout::new(partitions, &schema, settings.durability, has_jobs);
         WideCollection {
             state: Arc::new(WideState {
                 name,
                 identity,
                 usage: Arc::new(usage),
-                tiering: worked().map(tiering).collect(),
-                moving: worked().map(moving).collect(),
-                expiry: worked().map(expiry).collect(),
+                env,
                 settings: RwLock::new((Arc::new(settings), schema)),
                 triggers,
-                partitions,
+                layout: ArcSwap::from_pointee(layout),
                 volumes,
             }),
         }
@@ -162,18 +170,32 @@ impl WideCollection {
     pub(crate) fn set_settings(&self, settings: CollectionSettings, schema: Schema) {
         let (durability, schema) = (settings.durability, Arc::new(schema));
         *self.state.settings.write() = (Arc::new(settings), Arc::clone(&schema));
-        for partition in &self.state.partitions {
-            partition.set_tiers(&schema);
-        }
-        for tiering in &self.state.tiering {
-            tiering.set(&schema, durability);
-        }
-        for moving in &self.state.moving {
-            moving.set(&schema, durability);
-        }
-        for expiry in &self.state.expiry {
-            expiry.set(durability);
-        }
+        self.state.layout.load().set(&schema, durability);
+    }
+
+    /// Has other partitions from now on, which these settings say the number of.
+    pub(crate) fn replace(
+        &self,
+        partitions: Vec<WidePartition>,
+        settings: CollectionSettings,
+        schema: Schema,
+        has_jobs: bool,
+    ) {
+        assert_eq!(
+            partitions.len(),
+            settings.partitions as usize,
+            "a collection has the partitions that its settings say"
+        );
+        let (schema, durability) = (Arc::new(schema), settings.durability);
+        let layout = WideLayout::new(partitions, &schema, durability, has_jobs);
+        layout.set(&schema, durability);
+        *self.state.settings.write() = (Arc::new(settings), schema);
+        self.state.layout.store(Arc::new(layout));
+    }
+
+    /// The partitions of now.
+    pub(crate) fn layout(&self) -> Arc<WideLayout> {
+        self.state.layout.load_full()
     }
 
     /// The triggers, in the order in which they run.
@@ -209,18 +231,36 @@ impl WideCollection {
     pub fn tier(&self) -> Result<TierReport> {
         let (settings, schema) = self.state.settings.read().clone();
         let mut report = TierReport::default();
-        for partition in &self.state.partitions {
-            let mut pass = TierPass::default();
-            loop {
-                let step = partition.tier_step(&schema, &mut pass, settings.durability)?;
-                report.rows += step.rows;
-                report.bytes += step.bytes;
-                if step.is_over {
-                    break;
+        self.step_each(|partition, pass: &mut TierPass| {
+            let step = partition.tier_step(&schema, pass, settings.durability)?;
+            report.rows += step.rows;
+            report.bytes += step.bytes;
+            Ok(step.is_over)
+        })?;
+        Ok(report)
+    }
+
+    /// Calls `step` for each partition of now until it says that all is done there. Where others
+    /// replace them it begins anew.
+    fn step_each<S: Default>(
+        &self,
+        mut step: impl FnMut(&WidePartition, &mut S) -> quire_wide::Result<bool>,
+    ) -> Result<()> {
+        'of_now: loop {
+            let layout = self.layout();
+            for partition in layout.partitions().iter() {
+                let mut done = S::default();
+                loop {
+                    let Some(_gate) = layout.gate().begin_write() else {
+                        continue 'of_now;
+                    };
+                    if step(partition, &mut done)? {
+                        break;
+                    }
                 }
             }
+            return Ok(());
         }
-        Ok(report)
     }
 
     /// Moves the cells of all columns that are to be in other groups there now, as fast as can be.
@@ -232,41 +272,33 @@ impl WideCollection {
     pub fn move_columns(&self) -> Result<ColumnReport> {
         let (settings, schema) = self.state.settings.read().clone();
         let mut report = ColumnReport::default();
-        for partition in &self.state.partitions {
-            loop {
-                let step = partition.column_step(&schema, settings.durability)?;
-                report.cells += step.cells;
-                report.bytes += step.bytes;
-                if step.is_over {
-                    break;
-                }
-            }
-        }
+        self.step_each(|partition, ()| {
+            let step = partition.column_step(&schema, settings.durability)?;
+            report.cells += step.cells;
+            report.bytes += step.bytes;
+            Ok(step.is_over)
+        })?;
         Ok(report)
     }
 
-    pub(crate) fn partitions(&self) -> &[WidePartition] {
-        &self.state.partitions
+    pub(crate) fn partitions(&self) -> Arc<[WidePartition]> {
+        Arc::clone(self.state.layout.load().partitions())
     }
 
     /// The partition that a key belongs to.
     pub fn partition_of(&self, key: &Key) -> u32 {
-        partition_of(key, self.state.partitions.len() as u32)
+        self.state.layout.load().of(key).number()
     }
 
     /// The last visible position of each partition.
     pub fn positions(&self) -> Vec<Position> {
-        let partitions = self.state.partitions.iter();
-        partitions.map(WidePartition::position).collect()
-    }
-
-    fn partition(&self, key: &Key) -> &WidePartition {
-        let partitions = &self.state.partitions;
-        &partitions[partition_of(key, partitions.len() as u32) as usize]
+        let partitions = self.partitions();
+        partitions.iter().map(WidePartition::position).collect()
     }
 
     fn view_of(&self, key: &Key) -> Result<WideView> {
-        Ok(self.partition(key).view(&self.schema())?)
+        let schema = self.schema();
+        self.state.read(|layout| Ok(layout.of(key).view(&schema)?))
     }
 
     /// Does a write of one row. It is visible, and as durable as the collection's settings say,
@@ -281,46 +313,45 @@ impl WideCollection {
     }
 
     pub(crate) fn write_as(&self, write: &RowWrite, durability: Durability) -> Result<Written> {
-        let written = self.apply(write.key(), |partition, schema, triggers| {
+        let (written, _) = self.apply(write.key(), |partition, schema, triggers| {
             partition.write(schema, write, triggers, durability)
         })?;
         Ok(written_of(written))
     }
 
     /// As [`write`](WideCollection::write), neither durable nor visible until the position is
-    /// acknowledged in its partition.
-    pub(crate) fn write_unsynced(&self, write: &RowWrite) -> Result<(Written, Position)> {
-        let (written, position) = self.apply(write.key(), |partition, schema, triggers| {
+    /// acknowledged in its partition, or a split has replaced the partitions that it was written
+    /// to.
+    pub(crate) fn write_unsynced(
+        &self,
+        write: &RowWrite,
+    ) -> Result<(Written, Position, Arc<WideLayout>)> {
+        let written = self.apply(write.key(), |partition, schema, triggers| {
             partition.write_unsynced(schema, write, triggers)
         })?;
-        Ok((written_of(written), position))
+        let ((written, position), layout) = written;
+        Ok((written_of(written), position, layout))
     }
 
-    /// Writes to the partition of a key, by the schema and the triggers of now.
+    /// Writes to the partition of a key, by the schema and the triggers of now. Gives the layout
+    /// that has the partition, too.
     fn apply<T>(
         &self,
         key: &Key,
         write: impl FnOnce(&WidePartition, &Arc<Schema>, Triggers<'_>) -> quire_wide::Result<T>,
-    ) -> Result<T> {
-        let partition = self.partition(key);
-        let (settings, schema) = self.state.settings.read().clone();
-        let list = self.state.triggers.all();
-        let triggers = Triggers {
-            list: &list,
-            key_field: &settings.key_field,
-        };
-        let written = write(partition, &schema, triggers)?;
-        self.expect_expiry(partition);
-        Ok(written)
-    }
-
-    /// Has a partition remove what expires, if a cell was written that does.
-    fn expect_expiry(&self, partition: &WidePartition) {
-        if partition.expects_expiry()
-            && let Some(expiry) = self.state.expiry.get(partition.number() as usize)
-        {
-            expiry.expect();
-        }
+    ) -> Result<(T, Arc<WideLayout>)> {
+        self.state.write(|layout| {
+            let partition = layout.of(key);
+            let (settings, schema) = self.state.settings.read().clone();
+            let list = self.state.triggers.all();
+            let triggers = Triggers {
+                list: &list,
+                key_field: &settings.key_field,
+            };
+            let written = write(partition, &schema, triggers)?;
+            layout.expect_expiry(partition);
+            Ok((written, Arc::clone(layout)))
+        })
     }
 
     /// Makes `document` the row under `key`.
@@ -370,6 +401,41 @@ impl WideCollection {
         Ok(write.with_all(changes))
     }
 
+    /// The write of a row that does what a write of a document does.
+    ///
+    /// # Errors
+    /// As of [`put_write`](WideCollection::put_write); `Invalid` for an external version, or a time
+    /// of expiry: rows have none.
+    pub fn write_of(&self, write: &Write) -> Result<RowWrite> {
+        if matches!(write.expiry, Expiry::At(_)) {
+            let what = "rows of a wide collection do not expire: their cells may";
+            return Err(Error::Invalid(what.into()));
+        }
+        let row = match &write.action {
+            Action::Put(document) => self.put_write(&write.key, document)?,
+            Action::Patch(patch) => self.patch_write(&write.key, patch)?,
+            Action::Delete => RowWrite::delete(write.key.clone()),
+        };
+        Ok(row.condition(WideCollection::condition_of(write.condition)?))
+    }
+
+    /// The condition of a write of a document, as one of a row.
+    ///
+    /// # Errors
+    /// `Invalid` for an external version: rows have none.
+    pub fn condition_of(condition: quire_collection::Condition) -> Result<Condition> {
+        use quire_collection::Condition as Of;
+        match condition {
+            Of::Always => Ok(Condition::Always),
+            Of::IfAbsent => Ok(Condition::IfAbsent),
+            Of::IfVersion(version) => Ok(Condition::IfVersion(version)),
+            Of::External(_) | Of::ExternalOrEqual(_) => {
+                let what = "rows of a wide collection have no external versions";
+                Err(Error::Invalid(what.into()))
+            }
+        }
+    }
+
     /// The row under `key`, whole.
     ///
     /// # Errors
@@ -405,10 +471,21 @@ impl WideCollection {
         columns: Option<&[&str]>,
         bytes_max: usize,
     ) -> Result<Vec<Result<Within>>> {
+        self.state
+            .read(|layout| self.get_many_of(layout, keys, columns, bytes_max))
+    }
+
+    fn get_many_of(
+        &self,
+        layout: &WideLayout,
+        keys: &[Key],
+        columns: Option<&[&str]>,
+        bytes_max: usize,
+    ) -> Result<Vec<Result<Within>>> {
         let (settings, schema) = self.state.settings.read().clone();
         let mut found: Vec<_> = keys.iter().map(|_| Ok(Within::Absent)).collect();
-        for partition in &self.state.partitions {
-            let is_here = |key: &Key| self.partition_of(key) == partition.number();
+        for partition in layout.partitions().iter() {
+            let is_here = |key: &Key| layout.of(key).number() == partition.number();
             let places: Vec<usize> = (0..keys.len()).filter(|at| is_here(&keys[*at])).collect();
             if places.is_empty() {
                 continue;
@@ -450,6 +527,14 @@ impl WideCollection {
         Ok(self.view_of(key)?.cell_until(key, column, member)?)
     }
 
+    /// The cells of some plain columns of a row, all as of one moment; `None` if there is no row.
+    ///
+    /// # Errors
+    /// As of [`get_columns`](WideCollection::get_columns); `Invalid` for a family.
+    pub fn cells(&self, key: &Key, columns: &[&str]) -> Result<Option<RowCells>> {
+        Ok(self.view_of(key)?.cells(key, columns)?)
+    }
+
     /// The members of a family from `from` up to `to`, which is left out, in the order of their
     /// bytes, as of now. They are read as they are taken.
     ///
@@ -473,14 +558,11 @@ impl WideCollection {
     pub fn scan_columns(&self, columns: &[&str]) -> Result<WideScan> {
         let schema = self.schema();
         let scan = |partition: &WidePartition| partition.view(&schema)?.scan_columns(columns);
-        let mut scans: Vec<_> = self
-            .state
-            .partitions
-            .iter()
-            .map(scan)
-            .collect::<quire_wide::Result<_>>()?;
-        scans.reverse();
-        Ok(WideScan { scans })
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter().rev();
+            let scans = partitions.map(scan).collect::<quire_wide::Result<_>>()?;
+            Ok(WideScan { scans })
+        })
     }
 
     /// A consistent read of all partitions, for queries.
@@ -505,14 +587,17 @@ impl WideCollection {
         view: fn(&WidePartition, &Arc<Schema>) -> quire_wide::Result<WideView>,
     ) -> Result<View> {
         let (settings, schema) = self.state.settings.read().clone();
-        let partitions = self.state.partitions.iter();
-        let views = partitions.map(|partition| view(partition, &schema));
+        let partitions = self.state.read(|layout| {
+            let partitions = layout.partitions().iter();
+            let views = partitions.map(|partition| view(partition, &schema));
+            Ok(views.collect::<quire_wide::Result<_>>()?)
+        })?;
         Ok(View::of_wide(WideViews {
             name: self.state.name.clone(),
             key_field: settings.key_field.clone(),
-            env: Arc::clone(self.state.partitions[0].env()),
+            env: Arc::clone(&self.state.env),
             usage: Arc::clone(&self.state.usage),
-            partitions: views.collect::<quire_wide::Result<_>>()?,
+            partitions,
         }))
     }
 
@@ -536,9 +621,11 @@ impl WideCollection {
             let view = partition.view(&schema)?;
             view.rows(&settings.key_field, None)
         };
-        let partitions = self.state.partitions.iter().rev();
-        let scans = partitions.map(scan).collect::<quire_wide::Result<_>>()?;
-        Ok(WideRows { scans })
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter().rev();
+            let scans = partitions.map(scan).collect::<quire_wide::Result<_>>()?;
+            Ok(WideRows { scans })
+        })
     }
 
     /// How many rows there are.
@@ -547,9 +634,11 @@ impl WideCollection {
     /// `Closed`.
     pub fn count(&self) -> Result<u64> {
         let schema = self.schema();
-        let partitions = self.state.partitions.iter();
-        let counts = partitions.map(|partition| Ok(partition.view(&schema)?.count()));
-        counts.sum()
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter();
+            let counts = partitions.map(|partition| Ok(partition.view(&schema)?.count()));
+            counts.sum()
+        })
     }
 
     /// Makes everything written so far durable and visible.
@@ -586,8 +675,10 @@ impl WideCollection {
     }
 
     fn each(&self, act: impl Fn(&WidePartition) -> quire_wide::Result<()>) -> Result<()> {
-        let partitions = self.state.partitions.iter();
-        first_error(partitions.map(|partition| Ok(act(partition)?)))
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter();
+            first_error(partitions.map(|partition| Ok(act(partition)?)))
+        })
     }
 
     /// Figures.
@@ -595,6 +686,10 @@ impl WideCollection {
     /// # Errors
     /// `Closed`.
     pub fn stats(&self) -> Result<CollectionStats> {
+        self.state.read(|layout| self.stats_of(layout))
+    }
+
+    fn stats_of(&self, layout: &WideLayout) -> Result<CollectionStats> {
         let mut stats = CollectionStats {
             name: self.state.name.clone(),
             documents: self.count()?,
@@ -603,7 +698,7 @@ impl WideCollection {
         };
         let schema = self.schema();
         stats.groups = schema.groups().iter().map(GroupStats::of).collect();
-        for partition in &self.state.partitions {
+        for partition in layout.partitions().iter() {
             stats.add(&partition.stats());
             stats.cells_expired += partition.cells_expired();
             let (cells, bytes) = partition.column_cells_moved();
@@ -620,22 +715,17 @@ impl WideCollection {
             }
         }
         stats.column_moves.retain(|moved| !moved.is_done);
-        let pauses: u64 = self.state.moving.iter().map(|one| one.pauses()).sum();
+        let (pauses, of_tiers) = layout.pauses();
         let moves = stats.column_moves.iter_mut();
         moves.for_each(|moved| moved.pauses = pauses);
         let tiers = stats.groups.iter_mut();
         for tiers in tiers.filter_map(|group| group.tiers.as_mut()) {
             tiers.rows_hot = stats.documents.saturating_sub(tiers.rows_cold);
-            tiers.pauses = self.state.tiering.iter().map(|one| one.pauses()).sum();
-            let mut partitions = self.state.partitions.iter();
+            tiers.pauses = of_tiers;
+            let mut partitions = layout.partitions().iter();
             tiers.stopped = partitions.find_map(WidePartition::tiers_stopped);
         }
-        let errors = self.state.tiering.iter().filter_map(|one| one.error());
-        stats.background_errors.extend(errors);
-        let errors = self.state.moving.iter().filter_map(|one| one.error());
-        stats.background_errors.extend(errors);
-        let errors = self.state.expiry.iter().filter_map(|one| one.error());
-        stats.background_errors.extend(errors);
+        stats.background_errors.extend(layout.errors());
         Ok(stats)
     }
 }

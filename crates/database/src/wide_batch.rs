@@ -1,12 +1,14 @@
 //! Writes of many rows that become durable together: one sync a partition, however many there are.
 
 use crate::wide::WideCollection;
+use crate::wide_layout::WideLayout;
 use crate::{Error, Result};
 use quire_collection::Written;
 use quire_model::Position;
 use quire_store::Durability;
 use quire_wide::RowWrite;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Writes that are decided one by one, and made durable and visible by
 /// [`finish`](WideBatch::finish). Each write sees those before it.
@@ -31,6 +33,8 @@ use std::collections::BTreeMap;
 #[must_use = "what was written is not durable until it is finished"]
 pub struct WideBatch<'c> {
     collection: &'c WideCollection,
+    /// The partitions that are written to.
+    layout: Option<Arc<WideLayout>>,
     /// The last position that was written, by partition.
     positions: BTreeMap<u32, Position>,
 }
@@ -40,6 +44,7 @@ impl WideCollection {
     pub fn batch(&self) -> WideBatch<'_> {
         WideBatch {
             collection: self,
+            layout: None,
             positions: BTreeMap::new(),
         }
     }
@@ -51,7 +56,13 @@ impl WideBatch<'_> {
     /// # Errors
     /// As of [`WideCollection::write`]; the other writes of the batch are as they are.
     pub fn write(&mut self, write: &RowWrite) -> Result<Written> {
-        let (written, position) = self.collection.write_unsynced(write)?;
+        let (written, position, layout) = self.collection.write_unsynced(write)?;
+        let is_same = |before: &Arc<WideLayout>| Arc::ptr_eq(before, &layout);
+        if !self.layout.as_ref().is_some_and(is_same) {
+            // A split has made those before durable, and taken them over.
+            self.positions.clear();
+            self.layout = Some(layout);
+        }
         self.positions.insert(written.partition, position);
         Ok(written)
     }
@@ -67,11 +78,18 @@ impl WideBatch<'_> {
         let usual = || self.collection.settings().durability;
         let durability = durability.unwrap_or_else(usual);
         let mut failed = BTreeMap::new();
+        let Some(layout) = self.layout else {
+            return failed;
+        };
         for (number, position) in self.positions {
-            let partition = self.collection.partitions().get(number as usize);
+            let partition = layout.partitions().get(number as usize);
             let done = partition.map(|partition| partition.acknowledge(position, durability));
-            if let Some(Err(error)) = done {
-                failed.insert(number, Error::from(error));
+            match done {
+                Some(Err(error)) if !layout.gate().is_replaced() => {
+                    failed.insert(number, Error::from(error));
+                }
+                // What replaced partitions had is durable, and in the new ones.
+                _ => {}
             }
         }
         failed

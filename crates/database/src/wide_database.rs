@@ -1,11 +1,13 @@
 //! Wide collections of a database.
 
 use crate::Result;
+use crate::alias::Alias;
 use crate::database::Database;
 use crate::settings::CollectionSettings;
 use crate::wide::WideCollection;
 use quire_collection::IndexedFields;
 use quire_wide::Schema;
+use std::collections::BTreeMap;
 
 impl Database {
     /// Makes a wide collection of these columns. Of the settings those are used that concern the
@@ -20,21 +22,51 @@ impl Database {
         schema: Schema,
         settings: CollectionSettings,
     ) -> Result<WideCollection> {
+        self.create_wide_with_aliases(name, schema, settings, BTreeMap::new())
+    }
+
+    /// As [`create_wide_collection`](Database::create_wide_collection), with aliases from the
+    /// start.
+    ///
+    /// # Errors
+    /// As there; `Invalid` for aliases that break a rule.
+    pub fn create_wide_with_aliases(
+        &self,
+        name: &str,
+        schema: Schema,
+        settings: CollectionSettings,
+        aliases: BTreeMap<String, Alias>,
+    ) -> Result<WideCollection> {
         let settings = CollectionSettings {
             index: IndexedFields::none(),
             wide: Some(schema),
             ..settings
         };
-        self.create_wide(name, settings)
+        self.create_wide(name, settings, aliases)
     }
 
-    /// The wide collection of this name.
+    /// The wide collection of this name, or the only one that has it as an alias without a filter.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for a plain collection; `Corrupt` if its files are damaged so that it
-    /// can't be opened.
+    /// `NotFound`; `Invalid` for a plain collection, an alias of several collections, or with a
+    /// filter; `Corrupt` if its files are damaged so that it can't be opened.
     pub fn wide_collection(&self, name: &str) -> Result<WideCollection> {
-        self.open_wide(name)
+        match self.alias(name) {
+            Some(alias) => self.open_wide(alias.only_unfiltered(name)?),
+            None => self.open_wide(name),
+        }
+    }
+
+    /// The wide collection that writes to this name go to: it, or that of an alias.
+    ///
+    /// # Errors
+    /// As of [`wide_collection`](Database::wide_collection); `Invalid` for an alias without a
+    /// collection for writes.
+    pub fn wide_collection_for_writes(&self, name: &str) -> Result<WideCollection> {
+        match self.alias(name) {
+            Some(alias) => self.open_wide(alias.write_target(name)?),
+            None => self.open_wide(name),
+        }
     }
 
     /// Changes the columns of a wide collection while it is served: `alter` makes the new schema of

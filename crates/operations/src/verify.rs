@@ -264,7 +264,7 @@ fn verify_open_wide(database: &Database, report: &mut VerifyReport) -> Result<()
         report.collections += 1;
         let checked = collection.and_then(|collection| {
             let mut all = Checked::default();
-            for partition in engine::wide_partitions(&collection) {
+            for partition in engine::wide_partitions(&collection).iter() {
                 engine::check_open(database)?;
                 all.documents += check_wide(partition, root, report)?.documents;
             }

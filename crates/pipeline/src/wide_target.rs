@@ -1,10 +1,9 @@
 //! A wide collection as a target: documents are rows.
 
 use crate::target::{Outcomes, Target};
-use quiredb::wide::{Condition, RowWrite, WideCollection};
+use quiredb::wide::WideCollection;
 use quiredb::{
-    Action, CollectionSettings, Durability, Error, Expiry, Key, Position, Result, Write, Written,
-    partition_of,
+    CollectionSettings, Durability, Key, Position, Result, Write, Written, partition_of,
 };
 use std::sync::Arc;
 
@@ -27,7 +26,7 @@ impl Target for WideCollection {
 
     fn write(&self, groups: &[(u32, &[Write])], durability: Option<Durability>) -> Vec<Outcomes> {
         let mut batch = self.batch();
-        let mut write = |write: &Write| batch.write(&row_write(self, write)?);
+        let mut write = |write: &Write| batch.write(&self.write_of(write)?);
         let written: Vec<Vec<Result<Written>>> = groups
             .iter()
             .map(|(_, writes)| writes.iter().map(&mut write).collect())
@@ -48,27 +47,4 @@ impl Target for WideCollection {
     fn positions(&self) -> Result<Vec<Position>> {
         Ok(WideCollection::positions(self))
     }
-}
-
-/// A write of a document as one of a row.
-fn row_write(wide: &WideCollection, write: &Write) -> Result<RowWrite> {
-    if matches!(write.expiry, Expiry::At(_)) {
-        let what = "rows of a wide collection do not expire: their cells may";
-        return Err(Error::Invalid(what.into()));
-    }
-    let condition = match write.condition {
-        quiredb::Condition::Always => Condition::Always,
-        quiredb::Condition::IfAbsent => Condition::IfAbsent,
-        quiredb::Condition::IfVersion(version) => Condition::IfVersion(version),
-        quiredb::Condition::External(_) | quiredb::Condition::ExternalOrEqual(_) => {
-            let what = "rows of a wide collection have no external versions";
-            return Err(Error::Invalid(what.into()));
-        }
-    };
-    let row = match &write.action {
-        Action::Put(document) => wide.put_write(&write.key, document)?,
-        Action::Patch(patch) => wide.patch_write(&write.key, patch)?,
-        Action::Delete => RowWrite::delete(write.key.clone()),
-    };
-    Ok(row.condition(condition))
 }

@@ -8,5 +8,5 @@ pub use quire_database::{ColumnReport, TierReport, WideBatch, WideCollection, Wi
 pub use quire_wide::{
     CELL_BYTES_MAX, Cell, CellExpiry, Change, Column, ColumnBatch, ColumnType, Condition, Error,
     GROUPS_MAX, Group, GroupCodec, GroupTiers, MEMBER_BYTES_MAX, Members, Operand, REST, Result,
-    RowWrite, Schema, parse_age,
+    RowCells, RowWrite, Schema, parse_age,
 };

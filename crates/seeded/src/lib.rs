@@ -272,6 +272,8 @@ bugs! {
     SplitNamedUnsynced,
     /// A split deals keys out by another hash range than reads look for them in.
     SplitBoundaryMoved,
+    /// A column that moves on in a row of another partition does not move on in this one.
+    SplitColumnNotPassed,
 
     // triggers.
     /// What a trigger changes is a record of its own, after that of the write.
@@ -349,6 +351,10 @@ impl Bug {
         Bug::SplitNamedUnsynced,
         Bug::SplitBoundaryMoved,
     ];
+
+    /// Those of splits of wide partitions, beside [`OF_SPLITS`](Bug::OF_SPLITS): the tests of
+    /// `wide` find them.
+    pub const OF_WIDE_SPLITS: &[Bug] = &[Bug::SplitColumnNotPassed];
 
     /// Those of triggers: the tests of `database` find them, with a crash at every step.
     pub const OF_TRIGGERS: &[Bug] = &[Bug::TriggerApart];

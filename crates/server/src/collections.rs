@@ -61,16 +61,12 @@ pub(crate) async fn create(call: Call<Engine>) -> Outcome<Answer> {
             None => database
                 .create_with_aliases(&index, settings, aliases)
                 .map(drop),
-            Some(_) if has_aliases => {
-                let what = "a wide collection can't have aliases";
-                return Err(Failure::illegal_argument(what));
-            }
             Some(_) if Block::of(&settings.api).next().is_some() => {
                 let what = "a wide collection can't have index blocks";
                 return Err(Failure::illegal_argument(what));
             }
             Some(schema) => database
-                .create_wide_collection(&index, schema, settings)
+                .create_wide_with_aliases(&index, schema, settings, aliases)
                 .map(drop),
         };
         created.map_err(|error| match error.kind() {
@@ -101,7 +97,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         for collection in selection.all(engine)? {
             let shown = match &collection {
                 Searched::Plain(plain) => settings::describe(plain, &aliases, is_flat, is_human),
-                Searched::Wide(wide) => schema::describe(wide),
+                Searched::Wide(wide) => schema::describe(wide, &aliases),
                 Searched::Frozen(frozen) => describe_frozen(frozen),
             };
             all.insert(collection.name().to_owned(), shown);

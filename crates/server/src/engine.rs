@@ -18,6 +18,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use parking_lot::RwLock;
 use quire_model::DOCUMENT_BYTES_MAX;
+use quiredb::wide::WideCollection;
 use quiredb::{Collection, Database, ErrorKind, FrozenCollection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -363,9 +364,75 @@ impl Engine {
         self.database().frozen_collection(name)
     }
 
-    /// Whether there is a wide collection of this name.
-    pub(crate) fn is_wide(&self, name: &str) -> bool {
-        self.database().is_wide(name)
+    /// As [`collection`](Engine::collection), of what may be a wide collection; none if it is no
+    /// wide one.
+    ///
+    /// # Errors
+    /// As there, of a wide one.
+    pub(crate) fn wide(&self, name: &str) -> Outcome<Option<WideCollection>> {
+        self.wide_for(name, Use::Read)
+    }
+
+    /// As [`wide`](Engine::wide), of what is used in this way.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn wide_for(&self, name: &str, what: Use) -> Outcome<Option<WideCollection>> {
+        match self.database().alias(name) {
+            // One of several is refused as a plain one.
+            Some(alias) => match alias.only(name) {
+                Ok(only) => self.wide_named(only, what),
+                Err(_) => Ok(None),
+            },
+            None => self.wide_named(name, what),
+        }
+    }
+
+    /// As [`collection_for_writes`](Engine::collection_for_writes), of what may be a wide
+    /// collection; none if it is no wide one.
+    ///
+    /// # Errors
+    /// As there, of a wide one.
+    pub(crate) fn wide_for_writes(&self, name: &str) -> Outcome<Option<WideCollection>> {
+        match self.database().alias(name) {
+            Some(alias) => match alias.write_target(name) {
+                Ok(target) => self.wide_named(target, Use::Write),
+                Err(_) => Ok(None),
+            },
+            None => self.wide_named(name, Use::Write),
+        }
+    }
+
+    /// The wide collection of this name, which is no alias.
+    fn wide_named(&self, name: &str, what: Use) -> Outcome<Option<WideCollection>> {
+        if !self.database().is_wide(name) {
+            return Ok(None);
+        }
+        self.check_use(name, what)?;
+        self.wide_collection(name).map(Some)
+    }
+
+    /// The wide collection of this name, which is no alias.
+    ///
+    /// # Errors
+    /// 404 if there is no collection of this name; 400 if it is a plain one.
+    pub(crate) fn wide_collection(&self, name: &str) -> Outcome<WideCollection> {
+        let opened = self.database().wide_collection(name);
+        opened.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure::index_not_found(name),
+            _ => Failure::engine(&error, Some(name)),
+        })
+    }
+
+    /// The wide collections that a name stands for, alone or among others.
+    pub(crate) fn wide_names(&self, name: &str) -> Vec<String> {
+        let database = self.database();
+        let mut names: Vec<String> = match database.alias(name) {
+            Some(alias) => alias.0.into_keys().collect(),
+            None => vec![name.to_owned()],
+        };
+        names.retain(|name| database.is_wide(name));
+        names
     }
 
     /// A new document id.

@@ -26,6 +26,7 @@ pub(crate) mod port;
 pub(crate) mod port_state;
 mod refusal;
 mod request;
+mod rows;
 mod session;
 mod socket;
 mod stats;

@@ -8,22 +8,31 @@ pub(crate) mod cells;
 pub(crate) mod documents;
 pub(crate) mod schema;
 
-use quiredb::ErrorKind;
 use quiredb::wide::{Condition, WideCollection};
 
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
 
-/// The wide collection of this name.
+/// The wide collection of this name, or of this alias, whose cells are read.
 ///
 /// # Errors
-/// 404 if there is no collection of this name; 400 if it is a plain one.
-pub(crate) fn collection(engine: &Engine, name: &str) -> Outcome<WideCollection> {
-    let opened = engine.database().wide_collection(name);
-    opened.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Failure::index_not_found(name),
-        _ => Failure::engine(&error, Some(name)),
-    })
+/// As [`Engine::wide_collection`] and [`Engine::wide`].
+pub(crate) fn to_read(engine: &Engine, name: &str) -> Outcome<WideCollection> {
+    match engine.wide(name)? {
+        Some(wide) => Ok(wide),
+        None => engine.wide_collection(name),
+    }
+}
+
+/// The wide collection of this name, or of this alias, whose cells are written.
+///
+/// # Errors
+/// As [`Engine::wide_collection`] and [`Engine::wide_for_writes`].
+pub(crate) fn to_write(engine: &Engine, name: &str) -> Outcome<WideCollection> {
+    match engine.wide_for_writes(name)? {
+        Some(wide) => Ok(wide),
+        None => engine.wide_collection(name),
+    }
 }
 
 /// The condition of a write, as wide collections have it.
@@ -31,14 +40,6 @@ pub(crate) fn collection(engine: &Engine, name: &str) -> Outcome<WideCollection>
 /// # Errors
 /// 400 for an external version.
 pub(crate) fn condition_of(condition: quiredb::Condition) -> Outcome<Condition> {
-    Ok(match condition {
-        quiredb::Condition::Always => Condition::Always,
-        quiredb::Condition::IfAbsent => Condition::IfAbsent,
-        quiredb::Condition::IfVersion(version) => Condition::IfVersion(version),
-        quiredb::Condition::External(_) | quiredb::Condition::ExternalOrEqual(_) => {
-            return Err(Failure::illegal_argument(
-                "rows of a wide collection have no external versions",
-            ));
-        }
-    })
+    let condition = WideCollection::condition_of(condition);
+    condition.map_err(|error| Failure::illegal_argument(error.to_string()))
 }

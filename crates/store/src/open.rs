@@ -31,6 +31,23 @@ impl<M: Machine> Store<M> {
     /// # Errors
     /// [`Error::Exists`] if one is there.
     pub fn create(shared: &Shared, place: &Place) -> Result<()> {
+        Store::create_at(shared, place, Position(0), &M::new())
+    }
+
+    /// As [`create`](Store::create), one that has `machine` as its state at the position `applied`,
+    /// after which its log begins. Its trees are empty: what they have there is
+    /// [loaded](Store::load).
+    ///
+    /// # Errors
+    /// As of [`create`](Store::create).
+    ///
+    /// # Panics
+    /// If the log is what counts, and it does not begin at its beginning.
+    pub fn create_at(shared: &Shared, place: &Place, applied: Position, machine: &M) -> Result<()> {
+        assert!(
+            !M::LOG_IS_KEPT || applied == Position(0),
+            "a log that is kept has all records"
+        );
         let env = shared.env();
         let dir = place.dir();
         if Store::<M>::exists(shared, place)? {
@@ -51,10 +68,10 @@ impl<M: Machine> Store<M> {
         let manifest = Manifest {
             identity: place.identity,
             sequence: 1,
-            applied: Position(0),
-            synced: Position(0),
+            applied,
+            synced: applied,
             next_file: 1,
-            state: M::new().encode(),
+            state: machine.encode(),
             trees,
             space: Space::new([]),
         };

@@ -147,7 +147,12 @@ fn encode_progress(column: u32, moved: &ColumnMove, next: &Place, out: &mut Vec<
 }
 
 /// The record of a move that passes rows without cells, or begins.
-fn passing_record(column: u32, moved: &ColumnMove, next: &Place, time_micros: i64) -> Vec<u8> {
+pub(crate) fn passing_record(
+    column: u32,
+    moved: &ColumnMove,
+    next: &Place,
+    time_micros: i64,
+) -> Vec<u8> {
     let head = Head {
         kind: Kind::PassColumn,
         created: false,

@@ -20,6 +20,8 @@
 //!    none to readers and writers; a pass removes it by a record.
 //! 7. A column that moves to another group has the cells before one place, a part of the machine's
 //!    state, in the new group, and all others in the old one (see `column_moves.rs`).
+//! 8. A partition that was split off another one has its rows under the docids and versions that
+//!    they had there (see `splitting.rs`).
 
 mod cell;
 mod cell_key;
@@ -48,6 +50,7 @@ mod row_write;
 mod salvage;
 mod schema;
 mod schema_json;
+mod splitting;
 mod stored;
 mod tier_work;
 mod tiers;
@@ -75,6 +78,7 @@ pub use row_scan::RowScan;
 pub use row_write::{CellExpiry, Change, Condition, Effect, RowWrite, Written};
 pub use salvage::{Salvaged, WideSalvage};
 pub use schema::{Column, ColumnType, GROUPS_MAX, Group, GroupCodec, REST, Schema};
+pub use splitting::{Dealt, OwnerOf};
 pub use tier_work::TierFigures;
 pub use triggers::Triggers;
-pub use view::{Members, WideFound, WideView};
+pub use view::{Members, RowCells, WideFound, WideView};

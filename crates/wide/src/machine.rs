@@ -69,6 +69,12 @@ impl Totals {
         cold.fold(0, |mask, (group, _)| mask | 1 << group)
     }
 
+    /// Counts a row whose cells in these groups are in their cold trees.
+    pub(crate) fn add_row(&mut self, cold: u16) {
+        self.documents += 1;
+        self.move_rows(0, cold);
+    }
+
     fn move_rows(&mut self, from_cold: u16, to_cold: u16) {
         for (group, rows) in self.cold_rows.iter_mut().enumerate() {
             let is_in = |mask: u16| u64::from(mask >> group & 1);
@@ -237,6 +243,10 @@ impl Machine for WideRows {
         if head.kind == Kind::PassColumn {
             return Ok(());
         }
+        if head.kind == Kind::Foreign {
+            self.pass_docid(&head);
+            return Ok(());
+        }
         self.totals.has_expiring |= head.expiring != 0;
         let docid = cell_key::row(head.docid);
         let is_copied = head.kind == Kind::Move && seeded(Bug::MovedCopyLeft);
@@ -256,13 +266,15 @@ impl Machine for WideRows {
         if head.created {
             trees.put(KEYS, head.key, &docid)?;
             trees.put(NAMES, &docid, head.key)?;
-            self.next_docid = head.docid.0 + 1;
+            self.pass_docid(&head);
             self.totals.documents += 1;
         }
         let row = Row {
             version: match head.kind {
                 Kind::Move | Kind::MoveColumn => head.version,
-                Kind::Write | Kind::Delete | Kind::Expire | Kind::PassColumn => trees.position(),
+                Kind::Write | Kind::Delete | Kind::Expire | Kind::PassColumn | Kind::Foreign => {
+                    trees.position()
+                }
             },
             time_micros: head.time_micros,
             groups: head.groups,
@@ -279,9 +291,7 @@ impl Machine for WideRows {
         let (mut state, mut position) = (self.clone(), first);
         for bytes in records {
             let (head, _) = state.decode_next(bytes).map_err(|what| (position, what))?;
-            if head.created {
-                state.next_docid = head.docid.0 + 1;
-            }
+            state.pass_docid(&head);
             position = position.next();
         }
         Ok(())
@@ -289,6 +299,19 @@ impl Machine for WideRows {
 }
 
 impl WideRows {
+    /// The state of a partition with some of the rows of another one, which has made `next_docid`
+    /// rows.
+    pub(crate) fn of_split(next_docid: u32, totals: Totals) -> WideRows {
+        WideRows { next_docid, totals }
+    }
+
+    /// The docid of a row that is made is not given again.
+    fn pass_docid(&mut self, head: &Head<'_>) {
+        if head.created {
+            self.next_docid = head.docid.0 + 1;
+        }
+    }
+
     /// The columns that move or have moved.
     pub(crate) fn moves(&self) -> &ColumnMoves {
         &self.totals.moves
@@ -297,8 +320,8 @@ impl WideRows {
     /// The record, if it can be the next.
     fn decode_next<'a>(&self, bytes: &'a [u8]) -> Result<(Head<'a>, Vec<CellChange<'a>>), String> {
         let (head, changes) = record::decode(bytes)?;
-        if head.kind == Kind::PassColumn {
-            // It is of no row.
+        if head.kind == Kind::PassColumn || head.kind == Kind::Foreign && !head.created {
+            // It is of no row that is here.
             return Ok((head, changes));
         }
         if head.created != (head.docid.0 >= self.next_docid) || head.docid.0 > self.next_docid {

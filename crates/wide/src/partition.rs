@@ -205,7 +205,7 @@ impl WidePartition {
 
     /// As [`view`](WidePartition::view), of the first `groups` groups, and of the cold trees of
     /// `cold` ones, and of others, made by `view_of`.
-    fn view_of(
+    pub(crate) fn view_of(
         &self,
         schema: &Arc<Schema>,
         (groups, cold): (u8, u16),
@@ -220,6 +220,11 @@ impl WidePartition {
         let view = view_of(&self.store, &trees)?;
         let (schema, tiers) = (Arc::clone(schema), Arc::clone(&self.tiers));
         Ok(WideView::new(self.number, schema, view, tiers))
+    }
+
+    /// The machines and the memory that its stores share.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// Whether a group has two tiers, or rows in its cold one from when it had.
@@ -343,6 +348,18 @@ impl WidePartition {
         groups
             .map(|group| [false, true].map(|is_cold| of_tree(tree_of(group, is_cold))))
             .collect()
+    }
+
+    /// Bytes of the table files of all trees.
+    pub fn tree_bytes(&self) -> u64 {
+        let trees = self.store.stats().trees;
+        trees.iter().map(|tree| tree.figures.table_bytes).sum()
+    }
+
+    /// Entries of all trees, about.
+    pub fn tree_entries(&self) -> u64 {
+        let trees = self.store.stats().trees;
+        trees.iter().map(|tree| tree.figures.entries).sum()
     }
 
     /// Figures.

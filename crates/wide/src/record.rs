@@ -5,7 +5,10 @@
 //! | kind u8 | flags u8 | time (µs) i64 | docid u32 | cleared u16 | groups u16 | tiers
 //!   | expiring u16 | key | change … |
 //!   kind: 1 put or patch, 3 delete, 4 move between tiers, 5 removal of cells that have expired,
-//!     6 a column that moves to another group passes rows, 7 it moves with cells of a row
+//!     6 a column that moves to another group passes rows, 7 it moves with cells of a row,
+//!     8 it holds a position in a partition that was split off another one, of a record there of
+//!       rows that this one does not have, or of all that it was split off with: it changes nothing
+//!       but the next docid, if it is created
 //!   flags: bit 0 the row is created by this record, bit 1 there is `tiers`, bit 2 there is
 //!     `expiring`
 //!   cleared: bit n is set if all cells of the row in group n are removed, before the changes
@@ -14,7 +17,8 @@
 //!     cleared cold: bit n is set if the cells that are cleared in group n are in its cold tree
 //!     version: of kinds 4 and 7 the version of the row, which stays; else 0
 //!   expiring: bit n is set if group n may have cells of the row that expire, afterwards
-//!   key: length (LEB128) and bytes, as `Key::encode` writes it; empty unless created or deleted
+//!   key: length (LEB128) and bytes, as `Key::encode` writes it; empty unless created or deleted,
+//!     and of kind 8
 //!
 //! change: | op u8 | group u8 | column (LEB128) | member | value |
 //!   op: 1 put a cell, 2 remove one, 3 merge operands into one, 4 remove members,
@@ -49,6 +53,7 @@ pub(crate) enum Kind {
     Expire = 5,
     PassColumn = 6,
     MoveColumn = 7,
+    Foreign = 8,
 }
 
 impl Kind {
@@ -193,6 +198,7 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
         5 => Kind::Expire,
         6 => Kind::PassColumn,
         7 => Kind::MoveColumn,
+        8 => Kind::Foreign,
         kind => return Err(format!("a record of kind {kind}")),
     };
     if flags & !(CREATED | TIERED | EXPIRING) != 0 {
@@ -226,7 +232,8 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
     if head.docid.0 == u32::MAX {
         return Err("the docid that no row has".into());
     }
-    if head.key.is_empty() == (head.created || kind == Kind::Delete) {
+    let has_key = kind != Kind::Foreign && (head.created || kind == Kind::Delete);
+    if head.key.is_empty() == has_key {
         return Err("a key where there is none, or none where there is one".into());
     }
     if head.cleared_cold & !head.cleared != 0 || head.tiers.cold & !head.groups != 0 {
@@ -264,10 +271,11 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
     };
     let can_be = match kind {
         Kind::Expire => !head.created && head.cleared == 0 && changes.iter().all(is_expiry),
+        Kind::Foreign => changes.is_empty() && (head.cleared, head.groups) == (0, 0),
         _ => changes.iter().all(|change| change.op != CellOp::Forget),
     };
     if !can_be {
-        return Err("a removal of cells that have expired, with other changes".into());
+        return Err("changes that a record of its kind can't have".into());
     }
     check_column(&head, &changes)?;
     Ok((head, changes))

@@ -157,7 +157,11 @@ impl Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Put,
-    Patch { creates: bool },
+    Patch {
+        creates: bool,
+    },
+    /// A new version, whether or not there are changes.
+    Renew,
     Delete,
 }
 
@@ -193,6 +197,12 @@ impl RowWrite {
     /// As [`patch`](RowWrite::patch), of a row that may not exist.
     pub fn upsert(key: Key) -> RowWrite {
         RowWrite::new(key, Action::Patch { creates: true })
+    }
+
+    /// Gives a row that must exist a new version, with the cells that it has. Triggers see it as a
+    /// patch without a change.
+    pub fn renew(key: Key) -> RowWrite {
+        RowWrite::new(key, Action::Renew)
     }
 
     /// Removes a row.

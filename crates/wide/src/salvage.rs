@@ -150,7 +150,7 @@ impl WideSalvage<'_> {
             Ok(decoded) => decoded,
             Err(what) => return Ok(Err(what)),
         };
-        if matches!(head.kind, Kind::Expire | Kind::PassColumn) {
+        if matches!(head.kind, Kind::Expire | Kind::PassColumn | Kind::Foreign) {
             // The writes of cells say when they expire: one that has expired is not written.
             return Ok(Ok((Vec::new(), Vec::new())));
         }

@@ -20,6 +20,7 @@ mod columns;
 mod expiry;
 mod many;
 mod schemas;
+mod splits;
 mod tiers;
 mod values;
 
@@ -85,16 +86,24 @@ fn place() -> Place {
 /// As a database opens it, but with segments of the log so small that they are dropped all the
 /// time.
 fn open(env: &Arc<SimEnv>) -> Result<WidePartition> {
-    let place = place();
+    let shared = Shared::new(env.clone(), 8 << 20, None);
+    if !Store::<crate::machine::WideRows>::exists(&shared, &place())? {
+        WidePartition::create(&shared, &place())?;
+    }
+    open_at(env, shared, place(), 0)
+}
+
+/// Opens the partition of this number at a place.
+fn open_at(
+    env: &Arc<SimEnv>,
+    shared: Arc<Shared>,
+    place: Place,
+    number: u32,
+) -> Result<WidePartition> {
     let mut options = StoreOptions::default();
     options.log.block_bytes = 64;
     options.log.segment_bytes = 600;
-    let env: Arc<dyn Env> = env.clone();
-    let shared = Shared::new(Arc::clone(&env), 8 << 20, None);
-    if !Store::<crate::machine::WideRows>::exists(&shared, &place)? {
-        WidePartition::create(&shared, &place)?;
-    }
-    WidePartition::open(shared, place, 0, options, &schema(), env.gate())
+    WidePartition::open(shared, place, number, options, &schema(), env.gate())
 }
 
 fn key(text: &str) -> Key {
@@ -515,54 +524,59 @@ fn run_steps(
     let mut schema = schema();
     for step in steps {
         match step {
-            Step::Write(name, kind, changes) => {
-                let mut model = left.states.last().cloned().unwrap_or_default();
-                apply(&mut model, name, *kind, changes, env.now_micros());
-                left.states.push(model.clone());
-                let write = write_of(name, *kind, changes);
-                partition.write(&schema, &write, Triggers::none(), durability)?;
-                assert_eq!(
-                    contents_of(&partition, &schema)?,
-                    seen(&model, env.now_micros())
-                );
-                if durability == Durability::Sync {
-                    left.durable = left.states.len() - 1;
-                }
-            }
-            Step::Flush => partition.flush()?,
-            Step::Compact => partition.compact()?,
             Step::Reopen => {
                 partition.close()?;
                 partition = open(env)?;
             }
-            Step::Wait => env.advance(Duration::from_secs(1800)),
-            Step::Tier => {
-                tiers::pass_of(&partition, &schema, durability)?;
-                assert_eq!(contents_of(&partition, &schema)?, left.last(env));
-            }
-            Step::Expire => {
-                expiry::pass(&partition, durability)?;
-                assert_eq!(contents_of(&partition, &schema)?, left.last(env));
-            }
-            Step::MoveTo(column, group) => {
-                let moved = (*schema).clone().with_moved(column, group)?;
-                moved.check_follows(&schema)?;
-                schema = Arc::new(moved);
-            }
-            Step::MoveSome => {
-                partition.column_step_of(&schema, durability, 1)?;
-                assert_eq!(contents_of(&partition, &schema)?, left.last(env));
-            }
-            Step::MoveAll => {
-                columns::move_all(&partition, &schema, durability)?;
-                assert_eq!(contents_of(&partition, &schema)?, left.last(env));
-            }
+            step => do_step(env, &partition, &mut schema, step, durability, left)?,
         }
         if matches!(step, Step::Flush | Step::Compact | Step::Reopen) {
             left.durable = left.states.len() - 1;
         }
         env.run_until_idle();
     }
+    Ok(())
+}
+
+/// Does a step that needs no other opening.
+fn do_step(
+    env: &Arc<SimEnv>,
+    partition: &WidePartition,
+    schema: &mut Arc<Schema>,
+    step: &Step,
+    durability: Durability,
+    left: &mut Left,
+) -> Result<()> {
+    match step {
+        Step::Write(name, kind, changes) => {
+            let mut model = left.states.last().cloned().unwrap_or_default();
+            apply(&mut model, name, *kind, changes, env.now_micros());
+            left.states.push(model.clone());
+            let write = write_of(name, *kind, changes);
+            partition.write(schema, &write, Triggers::none(), durability)?;
+            if durability == Durability::Sync {
+                left.durable = left.states.len() - 1;
+            }
+        }
+        Step::Flush => return partition.flush(),
+        Step::Compact => return partition.compact(),
+        Step::Reopen => return Ok(()),
+        Step::Wait => {
+            env.advance(Duration::from_secs(1800));
+            return Ok(());
+        }
+        Step::Tier => drop(tiers::pass_of(partition, schema, durability)?),
+        Step::Expire => drop(expiry::pass(partition, durability)?),
+        Step::MoveTo(column, group) => {
+            let moved = (**schema).clone().with_moved(column, group)?;
+            moved.check_follows(schema)?;
+            *schema = Arc::new(moved);
+            return Ok(());
+        }
+        Step::MoveSome => drop(partition.column_step_of(schema, durability, 1)?),
+        Step::MoveAll => drop(columns::move_all(partition, schema, durability)?),
+    }
+    assert_eq!(contents_of(partition, schema)?, left.last(env));
     Ok(())
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn with_triggers(
     let old = before.read(schema, read.as_ref())?;
     let mut new = match write.action {
         Action::Put | Action::Delete => Cells::new(),
-        Action::Patch { .. } => old.clone(),
+        Action::Patch { .. } | Action::Renew => old.clone(),
     };
     apply(&write.changes, schema, &mut new)?;
     let document = |cells: &Cells, seen: &Seen| -> Result<Document> {

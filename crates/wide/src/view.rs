@@ -31,6 +31,18 @@ pub struct WideFound {
     pub document: Document,
 }
 
+/// Cells of a row, as of one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowCells {
+    /// The row's version.
+    pub version: Position,
+    /// The partition it lives in.
+    pub partition: u32,
+    /// The cell of each column that was named, and when it expires, if it does: microseconds since
+    /// 1970 UTC.
+    pub cells: Vec<Option<(Cell, Option<i64>)>>,
+}
+
 /// A consistent read of everything acknowledged when it was made. It pins memory and files while it
 /// is held.
 #[derive(Debug, Clone)]
@@ -74,6 +86,20 @@ impl WideView {
     /// For each group, the rows whose cells are in its cold tree.
     pub(crate) fn cold_rows(&self) -> &[u64; crate::GROUPS_MAX] {
         &self.store.summary().cold_rows
+    }
+
+    /// Rows that were ever made.
+    pub(crate) fn rows_made(&self) -> u32 {
+        self.store.summary().rows_made
+    }
+
+    /// The totals, but those of rows.
+    pub(crate) fn totals_without_rows(&self) -> Totals {
+        Totals {
+            documents: 0,
+            cold_rows: Default::default(),
+            ..self.store.summary().clone()
+        }
     }
 
     /// The columns that move or have moved.
@@ -170,6 +196,40 @@ impl WideView {
         self.point(docid, &row, column, member)
     }
 
+    /// The cells of some plain columns of a row; `None` if there is no row.
+    ///
+    /// # Errors
+    /// `Invalid` for a column that there is not, or a family.
+    pub fn cells(&self, key: &Key, columns: &[&str]) -> Result<Option<RowCells>> {
+        let columns = columns.iter().map(|name| self.plain(name));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let Some((docid, row)) = self.row(key)? else {
+            return Ok(None);
+        };
+        let group_of = |column: &&Column| self.moves().group_of(column, docid, &[]);
+        let groups = columns.iter().map(group_of);
+        self.note_read(docid, &row, groups.fold(0, |mask, group| mask | 1 << group));
+        let cells = columns
+            .iter()
+            .map(|column| self.point(docid, &row, column, ""));
+        Ok(Some(RowCells {
+            version: row.version,
+            partition: self.partition,
+            cells: cells.collect::<Result<_>>()?,
+        }))
+    }
+
+    /// The column of this name, which is no family.
+    fn plain(&self, name: &str) -> Result<&Column> {
+        let column = self.schema.declared(name)?;
+        match column.family {
+            true => Err(Error::Invalid(format!(
+                "column {name:?} is a family: name a member of it"
+            ))),
+            false => Ok(column),
+        }
+    }
+
     /// The members of a family from `from` up to `to`, which is left out, in the order of their
     /// bytes. They are read as they are taken: any number can be paged through.
     ///
@@ -212,14 +272,19 @@ impl WideView {
         })
     }
 
-    /// The row of this number, whole; `None` if there is none.
+    /// The row of this number: the columns that are named, or all; `None` if there is none.
     ///
     /// # Errors
     /// As of [`get`](WideView::get).
-    pub fn row_of(&self, docid: DocId, key_field: &str) -> Result<Option<WideFound>> {
+    pub fn row_of(
+        &self,
+        docid: DocId,
+        key_field: &str,
+        columns: Option<&[&str]>,
+    ) -> Result<Option<WideFound>> {
         let name = self.store.tree(NAMES)?.get(&docid.0.to_be_bytes())?;
         match name {
-            Some(name) => self.get(&Key::decode(&name)?, key_field, None),
+            Some(name) => self.get(&Key::decode(&name)?, key_field, columns),
             None => Ok(None),
         }
     }

@@ -57,7 +57,7 @@ impl Decider<'_, '_> {
         let write = &*self.triggered(write, found.as_ref())?;
         match (write.action, found) {
             (Action::Put | Action::Patch { creates: true }, None) => self.create(write),
-            (Action::Patch { creates: false }, None) => Err(Error::NotFound {
+            (Action::Patch { creates: false } | Action::Renew, None) => Err(Error::NotFound {
                 key: write.key.clone(),
             }),
             (Action::Delete, None) => Ok(self.written(Effect::Unchanged, Position(0))),
@@ -73,7 +73,9 @@ impl Decider<'_, '_> {
                 };
                 self.update(write, docid, cleared, Some(row))
             }
-            (Action::Patch { .. }, Some((docid, row))) => self.update(write, docid, row, None),
+            (Action::Patch { .. } | Action::Renew, Some((docid, row))) => {
+                self.update(write, docid, row, None)
+            }
             (Action::Delete, Some((docid, row))) => {
                 let head = Head {
                     kind: Kind::Delete,
@@ -102,9 +104,9 @@ impl Decider<'_, '_> {
     ) -> Result<Cow<'w, RowWrite>> {
         let is_change = match (write.action, found) {
             (Action::Put | Action::Patch { creates: true }, None) => true,
-            (Action::Patch { creates: false } | Action::Delete, None) => false,
+            (Action::Patch { creates: false } | Action::Renew | Action::Delete, None) => false,
             (Action::Patch { .. }, Some(_)) => !write.changes.is_empty(),
-            (Action::Put | Action::Delete, Some(_)) => true,
+            (Action::Put | Action::Renew | Action::Delete, Some(_)) => true,
         };
         if self.triggers.is_empty() || !is_change {
             return Ok(Cow::Borrowed(write));

@@ -12,7 +12,8 @@ use crate::place::{Documents, Place, no_collection};
 use crate::progress::Progress;
 use crate::signals::Interrupt;
 use crate::size::{count, counted};
-use quiredb::{Database, ErrorKind, SplitProgress};
+use quiredb::wide::WideCollection;
+use quiredb::{Collection, Database, ErrorKind, SplitProgress};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ const POLL: Duration = Duration::from_millis(200);
 Each partition becomes two, or more. All documents are written once more, beside what is there: this
 needs as much free room on the disk as the collection takes. A server reads and writes the
 collection meanwhile. Versions of documents stay, and readers of changes go on where they are.
-Partitions can't be merged, and wide collections can't be split.
+Partitions can't be merged.
 
 An interrupt (Ctrl-C) ends it: the collection is then as it was.
 
@@ -47,6 +48,21 @@ pub(crate) struct Split {
     /// How many partitions it gets: a multiple of those it has, up to 1024 [default: twice as many]
     #[arg(long, value_name = "P")]
     partitions: Option<u32>,
+}
+
+/// A collection of a directory.
+enum Of {
+    Plain(Collection),
+    Wide(WideCollection),
+}
+
+impl Of {
+    fn partitions(&self) -> u32 {
+        match self {
+            Of::Plain(plain) => plain.settings().partitions,
+            Of::Wide(wide) => wide.settings().partitions,
+        }
+    }
 }
 
 /// What a split did.
@@ -82,22 +98,21 @@ impl Split {
     /// Splits in this process.
     fn split_here(&self, context: &Context) -> Result<Done> {
         let name = &self.collection;
-        let (database, collection) = match wide::open(context, &self.place, name)? {
+        let (database, of) = match wide::open(context, &self.place, name)? {
             Opened::Plain(Documents::Directory {
                 database,
                 collection,
-            }) => (database, collection),
-            Opened::Plain(Documents::Server(_)) | Opened::Wide(..) => {
-                return Err(Error::Usage(format!(
-                    "`{name}` is a wide collection, and only plain ones can be split; for other \
-                     partitions create another one, and copy its rows"
-                )));
+            }) => (database, Of::Plain(collection)),
+            Opened::Wide(database, collection) => (database, Of::Wide(collection)),
+            Opened::Plain(Documents::Server(_)) => {
+                let what = format!("`{name}` is in a directory, and was opened on a server");
+                return Err(Error::Failed(what));
             }
         };
-        let before = collection.settings().partitions;
+        let before = of.partitions();
         let wanted = wanted(name, before, self.partitions)?;
         let interrupt = Interrupt::watch()?;
-        split(&database, collection.name(), wanted, &interrupt)?;
+        split(&database, &of, wanted, &interrupt)?;
         let closed = database.close();
         closed.map_err(Error::engine("cannot close the database"))?;
         Ok(Done {
@@ -196,7 +211,7 @@ fn wanted(name: &str, now: u32, given: Option<u32>) -> Result<u32> {
 }
 
 /// Splits a collection of a directory, and shows how far it is.
-fn split(database: &Database, name: &str, partitions: u32, interrupt: &Interrupt) -> Result<()> {
+fn split(database: &Database, of: &Of, partitions: u32, interrupt: &Interrupt) -> Result<()> {
     let bar = Progress::stages();
     let watch = |progress: SplitProgress| {
         let SplitProgress {
@@ -205,10 +220,19 @@ fn split(database: &Database, name: &str, partitions: u32, interrupt: &Interrupt
         show(&bar, stage.name(), done, total);
         !interrupt.is_set()
     };
-    let done = database.split_collection(name, partitions, &watch);
+    let (name, done) = match of {
+        Of::Plain(plain) => {
+            let done = database.split_collection(plain.name(), partitions, &watch);
+            (plain.name(), done.map(drop))
+        }
+        Of::Wide(wide) => {
+            let done = database.split_wide_collection(wide.name(), partitions, &watch);
+            (wide.name(), done.map(drop))
+        }
+    };
     bar.finish();
     match done {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(quiredb::Error::Stopped) => Err(interrupted(name)),
         Err(source) => Err(Error::Engine {
             context: format!("cannot split `{name}`, which is as it was"),
@@ -268,7 +292,7 @@ fn show(bar: &Progress, stage: &str, done: u64, total: u64) {
     // What has no parts is at its end.
     bar.total(total.max(1));
     bar.at(if total == 0 { 1 } else { done }, || match stage {
-        "copying" => format!("copying: {} of {} records", count(done), count(total)),
+        "copying" => format!("copying: {} of {} entries", count(done), count(total)),
         "indexing" => format!("indexing: {} of {} documents", count(done), count(total)),
         stage => stage.to_owned(),
     });

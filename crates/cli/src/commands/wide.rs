@@ -207,7 +207,7 @@ pub(super) fn open(context: &Context, place: &Place, name: &str) -> Result<Opene
 /// # Errors
 /// If it can't be opened.
 pub(super) fn find(database: &Database, name: &str) -> Result<Option<WideCollection>> {
-    if !database.wide_collections().iter().any(|one| one == name) {
+    if !database.is_wide(name) {
         return Ok(None);
     }
     let opened = database.wide_collection(name);

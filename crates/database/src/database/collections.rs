@@ -70,14 +70,7 @@ impl Database {
         let Some(resolved) = self.alias(name) else {
             return self.collection_named(name);
         };
-        let collection = resolved.only(name)?;
-        if resolved.0.values().any(|alias| alias.filter.is_some()) {
-            return Err(Error::Invalid(format!(
-                "alias {name:?} has a filter, which only searches over HTTP apply: name the \
-                 collection {collection:?} instead"
-            )));
-        }
-        self.collection_named(collection)
+        self.collection_named(resolved.only_unfiltered(name)?)
     }
 
     /// The collection that writes to this name go to: it, or that of an alias.

@@ -63,8 +63,8 @@ impl Database {
         let entry = self.entry(state, name)?;
         if entry.settings.wide.is_some() {
             let collection = self.open_wide_locked(state, &entry)?;
-            let partitions = collection.partitions().iter();
-            return Ok(partitions.map(WidePartition::any_store).collect());
+            let partitions = collection.partitions();
+            return Ok(partitions.iter().map(WidePartition::any_store).collect());
         }
         let collection = self.open_locked(state, &entry)?;
         let partitions = collection.partitions();

@@ -1,9 +1,9 @@
-//! Splitting the partitions of a plain collection, while it is read and written.
+//! Splitting the partitions of a collection, while it is read and written.
 //!
 //! # Steps
 //! 1. The new partitions lie in the directory of a new collection's id. No catalog names it before
 //!    they replace the old ones: what a crash leaves of them is removed by the next opening.
-//! 2. Each partition is forked into its new ones, which are opened, and so have their trees.
+//! 2. The documents of each partition are copied into its new ones, which are opened.
 //! 3. They follow what is written meanwhile, and build their indexes.
 //! 4. Once they are nearly level, writers are held. The new partitions take the last records over
 //!    and are synced; the catalog names them instead of the old ones; writers go on, in them.
@@ -13,20 +13,27 @@
 //! 1. Whatever fails before the catalog is replaced leaves the collection as it was.
 //! 2. Writers are held for no longer than the last records and the syncs take.
 
+mod parts;
+mod plain;
+mod wide;
+
+use self::parts::{Copy, Parts};
+use self::plain::PlainParts;
+use self::wide::WideParts;
 use super::{Database, State};
 use crate::catalog::Entry;
 use crate::collection::Collection;
 use crate::directory::remove_collection;
-use crate::layout::{Layout, partition_of};
+use crate::layout::partition_of;
 use crate::settings::CollectionSettings;
 use crate::split_progress::{SplitProgress, SplitStage};
+use crate::wide::WideCollection;
 use crate::{Error, Result};
-use quire_collection::{IndexSettings, Partition};
+use quire_collection::Partition;
 use quire_env::{IoClass, IoScope};
 use quire_model::Key;
 use quire_seeded::{Bug, seeded};
-use quire_store::ForkPlace;
-use std::sync::Arc;
+use quire_wide::WidePartition;
 use std::time::Duration;
 
 /// With fewer records to take over than this, writers are held for the rest.
@@ -44,17 +51,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Is told how far a split is; false ends it.
 type Watch<'a> = &'a dyn Fn(SplitProgress) -> bool;
 
+/// Makes what is split of a collection that the catalog has.
+type MakeParts<'a> = &'a dyn Fn(&Database, &mut State, &Entry) -> Result<Box<dyn Parts>>;
+
 /// A split under way.
 struct Split {
-    collection: Collection,
-    /// The partitions that are split.
-    layout: Arc<Layout>,
+    parts: Box<dyn Parts>,
     old: Entry,
     new: Entry,
-    /// The new partitions, once they are open.
-    partitions: Vec<Partition>,
-    /// The index that they have, or are building.
-    index: Option<IndexSettings>,
 }
 
 /// A split of the collection of this id, which the database waits for before it closes.
@@ -67,53 +71,21 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Split {
-    /// The old partition that a new one is of.
-    fn source(&self, number: usize) -> &Partition {
-        let old = self.layout.partitions();
-        &old[number * old.len() / self.new.settings.partitions as usize]
-    }
-
-    /// Takes over some of what was written. Returns the number of positions that are left where
-    /// most are.
-    fn follow(&self) -> Result<u64> {
-        let mut left = 0;
-        for (number, partition) in self.partitions.iter().enumerate() {
-            let owns = |key: &Key| self.owner(key) == number;
-            left = left.max(partition.follow(self.source(number), &owns)?);
-        }
-        Ok(left)
-    }
-
     /// The new partition of a key.
-    fn owner(&self, key: &Key) -> usize {
-        let count = self.new.settings.partitions;
-        let (owner, count) = (partition_of(key, count) as usize, count as usize);
-        match seeded(Bug::SplitBoundaryMoved) {
-            // The first of those that its old partition becomes.
-            true => owner - owner % (count / self.layout.partitions().len()),
-            false => owner,
+    fn owner(&self) -> impl Fn(&Key) -> usize + use<> {
+        let (old, new) = (self.old.settings.partitions, self.new.settings.partitions);
+        move |key| {
+            let owner = partition_of(key, new) as usize;
+            match seeded(Bug::SplitBoundaryMoved) {
+                // The first of those that its old partition becomes.
+                true => owner - owner % (new / old) as usize,
+                false => owner,
+            }
         }
     }
 
-    /// Gives the new partitions the index of these settings.
-    fn set_index(&mut self, index: Option<IndexSettings>) -> Result<()> {
-        for partition in &self.partitions {
-            partition.set_index(index.as_ref())?;
-        }
-        self.index = index;
-        Ok(())
-    }
-
-    /// How many documents the indexes have, and are to have.
-    fn indexed(&self) -> (u64, u64, bool) {
-        let (mut done, mut total, mut complete) = (0, 0, true);
-        for partition in self.partitions.iter().filter(|_| self.index.is_some()) {
-            let figures = partition.index_figures(&partition.stats());
-            complete &= figures.as_ref().is_some_and(|figures| figures.complete);
-            done += figures.map_or(0, |figures| figures.documents);
-            total += partition.view().map_or(0, |view| view.count());
-        }
-        (done, total, complete)
+    fn follow(&self) -> Result<u64> {
+        self.parts.follow(&self.owner())
     }
 }
 
@@ -152,8 +124,61 @@ impl Database {
         partitions: u32,
         watch: Watch<'_>,
     ) -> Result<Collection> {
-        let name = self.collection(name)?.name().to_string();
-        let mut split = self.begin_split(&name, partitions)?;
+        let collection = self.collection(name)?;
+        let parts = |database: &Database, state: &mut State, entry: &Entry| {
+            let collection = database.open_locked(state, entry)?;
+            Ok(Box::new(PlainParts::new(collection, entry)) as Box<dyn Parts>)
+        };
+        self.split(collection.name(), partitions, watch, &parts)?;
+        Ok(collection)
+    }
+
+    /// As [`split_collection`](Database::split_collection), of a wide collection: rows keep their
+    /// versions, and cells their times of expiry, their tiers and their groups.
+    ///
+    /// ```
+    /// use quiredb::wide::{Cell, Change, ColumnType, RowWrite, Schema};
+    /// use quiredb::{CollectionSettings, Database, Key};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = Database::open(dir.path())?;
+    /// let schema = Schema::new().with_column("title", ColumnType::String, "meta")?;
+    /// let one = CollectionSettings { partitions: 1, ..CollectionSettings::default() };
+    /// let pages = database.create_wide_collection("pages", schema, one)?;
+    /// let title = Change::set("title", Cell::String("Jolene".into()));
+    /// pages.write(&RowWrite::put(Key::from(7)).with(title))?;
+    ///
+    /// database.split_wide_collection("pages", 4, &|_progress| true)?;
+    /// assert_eq!(pages.settings().partitions, 4);
+    /// assert_eq!(pages.count()?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As there; `Invalid` for a plain collection.
+    pub fn split_wide_collection(
+        &self,
+        name: &str,
+        partitions: u32,
+        watch: Watch<'_>,
+    ) -> Result<WideCollection> {
+        let collection = self.wide_collection(name)?;
+        let parts = |database: &Database, state: &mut State, entry: &Entry| {
+            let collection = database.open_wide_locked(state, entry)?;
+            Ok(Box::new(WideParts::new(collection)) as Box<dyn Parts>)
+        };
+        self.split(collection.name(), partitions, watch, &parts)?;
+        Ok(collection)
+    }
+
+    /// Splits the collection of this name, of which `parts` makes what is split.
+    fn split(
+        &self,
+        name: &str,
+        partitions: u32,
+        watch: Watch<'_>,
+        parts: MakeParts<'_>,
+    ) -> Result<()> {
+        let mut split = self.begin_split(name, partitions, parts)?;
         // Until it has ended the database does not close.
         let _under_way = UnderWay(self, split.old.id);
         let done = {
@@ -164,7 +189,7 @@ impl Database {
         match done {
             Ok(()) => {
                 self.remove_old(&split);
-                Ok(split.collection)
+                Ok(())
             }
             Err(error) => {
                 self.give_up(&split);
@@ -180,11 +205,19 @@ impl Database {
     /// # Errors
     /// As of [`collection_named`](Database::collection_named).
     pub fn split_due(&self, name: &str) -> Result<Option<u32>> {
-        let collection = self.collection_named(name)?;
-        let settings = collection.settings();
-        let is_large = |partition: &Partition| {
-            let log = partition.stats().log;
-            log.disk_bytes > settings.split_bytes
+        let (settings, largest) = match self.is_wide(name) {
+            true => {
+                let collection = self.open_wide(name)?;
+                let partitions = collection.partitions();
+                let bytes = partitions.iter().map(WidePartition::tree_bytes).max();
+                (collection.settings(), bytes)
+            }
+            false => {
+                let collection = self.collection_named(name)?;
+                let bytes = |partition: &Partition| partition.stats().log.disk_bytes;
+                let bytes = collection.partitions().iter().map(bytes).max();
+                (collection.settings(), bytes)
+            }
         };
         let twice = CollectionSettings {
             partitions: settings.partitions.saturating_mul(2),
@@ -192,7 +225,7 @@ impl Database {
         };
         let is_due = settings.split_bytes > 0
             && twice.check().is_ok()
-            && collection.partitions().iter().any(is_large);
+            && largest > Some(settings.split_bytes);
         Ok(is_due.then_some(twice.partitions))
     }
 
@@ -214,10 +247,8 @@ impl Database {
 
     /// Closes the partitions that were split, and removes them.
     fn remove_old(&self, split: &Split) {
-        for partition in split.layout.partitions().iter() {
-            // Its files go away: what it could not write is no matter.
-            let _ = partition.close();
-        }
+        // Their files go away: what they could not write is no matter.
+        split.parts.close_old();
         if let Err(error) = remove_collection(&**self.env(), &self.volumes(), split.old.id) {
             // The next opening removes them.
             let collection = &split.old.name;
@@ -227,19 +258,17 @@ impl Database {
 
     /// Closes the new partitions of a split that failed, and removes them.
     fn give_up(&self, split: &Split) {
-        for partition in &split.partitions {
-            let _ = partition.close();
-        }
+        split.parts.close_new();
         // If the catalog may name them, they stay until that is settled.
         if !self.inner.state.lock().in_doubt.contains(&split.old.id) {
             let _ = remove_collection(&**self.env(), &self.volumes(), split.new.id);
         }
     }
 
-    fn begin_split(&self, name: &str, partitions: u32) -> Result<Split> {
+    fn begin_split(&self, name: &str, partitions: u32, parts: MakeParts<'_>) -> Result<Split> {
         let mut state = self.state()?;
         let old = self.entry(&state, name)?;
-        let collection = self.open_locked(&mut state, &old)?;
+        let parts = parts(self, &mut state, &old)?;
         let count = old.settings.partitions;
         if partitions <= count || !partitions.is_multiple_of(count) {
             return Err(Error::Invalid(format!(
@@ -268,46 +297,29 @@ impl Database {
             ..old.clone()
         };
         state.catalog.next_collection += 1;
-        Ok(Split {
-            layout: collection.state().layout.load_full(),
-            index: old.index(),
-            collection,
-            old,
-            new,
-            partitions: Vec::new(),
-        })
+        Ok(Split { parts, old, new })
     }
 
-    /// Forks the old partitions, and opens the new ones.
+    /// Copies what the old partitions have, and opens the new ones.
     fn copy_into(&self, split: &mut Split, watch: Watch<'_>) -> Result<()> {
         let catalog = self.catalog()?;
         self.make_room(&catalog, split.new.id)?;
-        let sources = split.layout.partitions().iter();
-        let total = sources.map(|source| source.stats().log.records).sum();
-        let (mut before, stage) = (0, SplitStage::Copying);
-        let each = split.new.settings.partitions as usize / split.layout.partitions().len();
-        for (number, source) in split.layout.partitions().iter().enumerate() {
-            let first = number * each;
-            let place = |number: usize| ForkPlace {
-                place: self.place(&catalog, &split.new, number as u32),
-                options: self.store_options(&split.new.settings),
-            };
-            let places: Vec<_> = (first..first + each).map(place).collect();
-            let owner = |key: &Key| split.owner(key).wrapping_sub(first);
-            let watch = |records: u64| {
-                let done = before + records;
-                self.check_open().is_ok() && watch(SplitProgress { stage, done, total })
-            };
-            if !source.fork(&places, &owner, &watch)? {
-                return Err(Error::Stopped);
-            }
-            before += source.stats().log.records;
-            for number in first..first + each {
-                let opened = self.open_partition(&catalog, &split.new, number as u32)?;
-                split.partitions.push(opened);
-            }
+        let (stage, total) = (SplitStage::Copying, split.parts.total());
+        let owner = split.owner();
+        let copy = Copy {
+            database: self,
+            catalog: &catalog,
+            new: &split.new,
+            owner: &owner,
+        };
+        let watch = |done: u64| {
+            let total = total.max(done);
+            self.check_open().is_ok() && watch(SplitProgress { stage, done, total })
+        };
+        match split.parts.copy(&copy, &watch)? {
+            true => Ok(()),
+            false => Err(Error::Stopped),
         }
-        split.set_index(split.index.clone())
     }
 
     /// Has the new partitions follow until they replace the old ones.
@@ -319,7 +331,7 @@ impl Database {
                 self.take_turn(split)?;
             }
             before = left;
-            let (done, total, is_indexed) = split.indexed();
+            let (done, total, is_indexed) = split.parts.indexed();
             let stage = match is_indexed {
                 true => SplitStage::Switching,
                 false => SplitStage::Indexing,
@@ -339,7 +351,8 @@ impl Database {
 
     /// Holds writers for a moment, as they write faster than the new partitions follow.
     fn take_turn(&self, split: &Split) -> Result<()> {
-        let held = split.layout.hold_writers(PATIENCE);
+        let gate = split.parts.gate();
+        let held = gate.hold_writers(PATIENCE);
         let end = self.env().monotonic() + TURN;
         while held.is_some() && self.env().monotonic() < end && split.follow()? > 0 {}
         Ok(())
@@ -354,8 +367,7 @@ impl Database {
         let Some(entry) = entry else {
             return Err(Error::Closed);
         };
-        if entry.index() != split.index {
-            split.set_index(entry.index())?;
+        if !split.parts.take_index(&entry)? {
             return Ok(false);
         }
         split.old = entry;
@@ -371,15 +383,13 @@ impl Database {
         };
         // Settings that changed meanwhile may be wrong for more partitions.
         split.new.settings.check()?;
-        let layout = Arc::clone(&split.layout);
-        let Some(held) = layout.hold_writers(PATIENCE) else {
+        let gate = split.parts.gate();
+        let Some(held) = gate.hold_writers(PATIENCE) else {
             return Ok(false);
         };
-        let rules: Vec<_> = layout.retention().iter().map(|one| one.stop()).collect();
+        split.parts.stop_jobs();
         if let Err(error) = self.replace_partitions(&mut state, split) {
-            for (retention, rule) in layout.retention().iter().zip(rules) {
-                retention.go_on(rule);
-            }
+            split.parts.restart_jobs();
             return Err(error);
         }
         held.replaced();
@@ -388,22 +398,9 @@ impl Database {
 
     /// Takes over the last records, and names the new partitions in the catalog. Nobody writes.
     fn replace_partitions(&self, state: &mut State, split: &Split) -> Result<()> {
-        for source in split.layout.partitions().iter() {
-            source.sync()?;
-        }
+        split.parts.sync_old()?;
         while !seeded(Bug::SplitNotLevel) && split.follow()? > 0 {}
-        for (number, partition) in split.partitions.iter().enumerate() {
-            if !seeded(Bug::SplitNamedUnsynced) {
-                partition.sync()?;
-            }
-            partition.set_log(split.new.settings.log())?;
-            assert!(
-                partition.position() == split.source(number).position()
-                    || seeded(Bug::SplitNotLevel)
-                    || seeded(Bug::SplitPositionNotHeld),
-                "a new partition ends where the old one does"
-            );
-        }
+        split.parts.finish(&split.new.settings)?;
         let mut catalog = state.catalog.clone();
         for entry in &mut catalog.collections {
             if entry.id == split.old.id {
@@ -414,21 +411,11 @@ impl Database {
             if self.catalog_is_in_doubt(state) {
                 // Nothing is acknowledged in the old partitions before it is settled.
                 state.in_doubt.insert(split.old.id);
-                state.open.remove(&split.old.id);
-                let _ = split.collection.close();
+                split.parts.close_collection(state, &split.old);
             }
             return Err(error);
         }
-        let rule = self
-            .inner
-            .options
-            .retention
-            .then(|| split.new.settings.retention());
-        let before = split.new.partitions_before.clone();
-        let layout = Layout::new(split.partitions.clone(), before, rule);
-        split.collection.replace(layout, split.new.settings.clone());
-        state.open.remove(&split.old.id);
-        state.open.insert(split.new.id, split.collection.clone());
+        split.parts.replace(self, state, &split.old, &split.new);
         Ok(())
     }
 }

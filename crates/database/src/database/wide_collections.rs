@@ -1,8 +1,9 @@
 //! The wide collections of a database: made, opened, altered.
 
 use super::{Database, State};
+use crate::alias::Alias;
 use crate::attached::AttachedTriggers;
-use crate::catalog::Entry;
+use crate::catalog::{Catalog, Entry};
 use crate::settings::CollectionSettings;
 use crate::stored_code::triggers_of;
 use crate::wide::WideCollection;
@@ -21,9 +22,10 @@ impl Database {
         &self,
         name: &str,
         settings: CollectionSettings,
+        aliases: BTreeMap<String, Alias>,
     ) -> Result<WideCollection> {
         self.check_tiers(&settings)?;
-        self.create_wide_copy(name, settings)
+        self.create_wide_copy(name, settings, aliases)
     }
 
     /// As [`create_wide`](Database::create_wide), of what another database has: where a tier has no
@@ -32,9 +34,10 @@ impl Database {
         &self,
         name: &str,
         settings: CollectionSettings,
+        aliases: BTreeMap<String, Alias>,
     ) -> Result<WideCollection> {
         let mut state = self.state()?;
-        let entry = self.new_entry(&state, name, settings, BTreeMap::new())?;
+        let entry = self.new_entry(&state, name, settings, aliases)?;
         self.make_wide_locked(&mut state, &entry)
     }
 
@@ -47,7 +50,7 @@ impl Database {
         self.open_wide_locked(state, entry)
     }
 
-    /// The wide collection of this name.
+    /// The wide collection of this name, which is no alias.
     pub(crate) fn open_wide(&self, name: &str) -> Result<WideCollection> {
         let mut state = self.state()?;
         let entry = self.entry(&state, name)?;
@@ -111,19 +114,7 @@ impl Database {
             self.replace_catalog(state, state.catalog.clone())?;
         }
         let begun = self.env().monotonic();
-        let open = |number| {
-            let mut options = self.store_options(&entry.settings);
-            options.log.obsolete_bytes_kept =
-                OBSOLETE_BYTES_KEPT / u64::from(entry.settings.partitions.max(1));
-            WidePartition::open(
-                Arc::clone(&self.inner.shared),
-                self.place(&state.catalog, entry, number),
-                number,
-                options,
-                schema,
-                Arc::clone(&self.inner.changed),
-            )
-        };
+        let open = |number| self.open_wide_partition(&state.catalog, entry, number);
         let partitions = (0..entry.settings.partitions).map(open);
         let identity = state.catalog.identity_of(entry);
         let collection = WideCollection::new(
@@ -139,10 +130,36 @@ impl Database {
         Ok(collection)
     }
 
-    /// Whether there is a wide collection of this name.
+    /// Opens a partition of a wide collection.
+    pub(super) fn open_wide_partition(
+        &self,
+        catalog: &Catalog,
+        entry: &Entry,
+        number: u32,
+    ) -> quire_wide::Result<WidePartition> {
+        let Some(schema) = &entry.settings.wide else {
+            let what = format!("collection {:?} has no schema", entry.name);
+            return Err(quire_wide::Error::Invalid(what));
+        };
+        let mut options = self.store_options(&entry.settings);
+        options.log.obsolete_bytes_kept =
+            OBSOLETE_BYTES_KEPT / u64::from(entry.settings.partitions.max(1));
+        WidePartition::open(
+            Arc::clone(&self.inner.shared),
+            self.place(catalog, entry, number),
+            number,
+            options,
+            schema,
+            Arc::clone(&self.inner.changed),
+        )
+    }
+
+    /// Whether this is the name of a wide collection, or an alias of one alone.
     pub fn is_wide(&self, name: &str) -> bool {
+        let alias = self.alias(name);
+        let only = alias.as_ref().and_then(|alias| alias.only(name).ok());
         let state = self.inner.state.lock();
-        let entry = state.catalog.find(name);
+        let entry = state.catalog.find(only.unwrap_or(name));
         entry.is_some_and(|entry| entry.settings.wide.is_some())
     }
 

@@ -87,7 +87,7 @@ fn cells_that_have_expired_are_removed_in_the_background() {
     env.advance(Duration::from_secs(1200));
     rest(&env, 5);
     assert_eq!(wide.stats().unwrap().cells_expired, 1500);
-    for partition in wide.partitions() {
+    for partition in wide.partitions().iter() {
         let rows = partition.check(&mut |problem| panic!("{problem}"));
         assert!(rows.unwrap() > 0);
     }

@@ -482,6 +482,35 @@ fn a_follower_serves_a_collection_that_is_split_until_it_has_copied_it_anew() {
 }
 
 #[test]
+fn a_follower_copies_a_wide_collection_anew_that_is_split() {
+    let leader = Leader::new();
+    let rows = wide_or_create(&leader.database);
+    put_rows(&rows, 0..20, "before");
+    let env = SimEnv::new(2);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    for partitions in [4, 12] {
+        let write = |_| {
+            put_rows(&rows, 5..8, "while it is split");
+            true
+        };
+        let split = leader
+            .database
+            .split_wide_collection("wide", partitions, &write);
+        assert_eq!(split.unwrap().positions().len() as u32, partitions);
+        let why = follower.catch_up(&env, &leader.database).unwrap();
+        assert!(why.is_some(), "it copies");
+        put_rows(&rows, 3..33, "after it was split");
+        assert_eq!(follower.catch_up(&env, &leader.database).unwrap(), None);
+        assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+        let replica = follower.replica.as_ref().unwrap().database();
+        let copied = replica.wide_collection("wide").unwrap();
+        assert_eq!(copied.identity(), rows.identity());
+        assert_eq!(copied.positions(), rows.positions());
+    }
+}
+
+#[test]
 fn a_follower_deletes_what_its_leader_deletes_and_nothing_else() {
     let leader = Leader::new();
     let env = SimEnv::new(2);

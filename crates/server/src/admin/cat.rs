@@ -93,7 +93,7 @@ pub(crate) async fn indices(call: Call<Engine>) -> Outcome<Answer> {
     let selection = Selection::about(&call, States::VISIBLE)?;
     let work = move |engine: &Engine| {
         let mut rows = Vec::new();
-        for collection in selection.plain_and_frozen(engine)? {
+        for collection in selection.all(engine)? {
             if !is_shown {
                 continue;
             }
@@ -163,7 +163,7 @@ pub(crate) async fn count(call: Call<Engine>) -> Outcome<Answer> {
     let format = TableFormat::of(&call.params, COUNT)?;
     let selection = Selection::of(&call)?;
     let work = move |engine: &Engine| {
-        let collections = selection.plain_and_frozen(engine)?;
+        let collections = selection.all(engine)?;
         let count: Outcome<u64> = collections.iter().map(Searched::count).sum();
         let mut row = now(engine);
         row.push(Cell::Number(count?));

@@ -86,13 +86,17 @@ pub(super) fn prepare(engine: &Engine, by: &AuditedGrant, items: Vec<Item>) -> P
         rows: Rows::default(),
     };
     for (number, item) in items.into_iter().enumerate() {
-        if prepared.rows.has(engine, &item.index) {
-            prepared.done.push(waiting(&item));
-            prepared.rows.push(number, item);
-            continue;
-        }
         let (op, mut index, mut id) = (item.op, Arc::clone(&item.index), item.id.clone());
-        let outcome = match prepare_item(engine, by, &mut prepared.collections, item) {
+        let outcome = match prepared.rows.name_of(engine, &index) {
+            Ok(Some(name)) => {
+                prepared.done.push(waiting(&item, Arc::clone(&name)));
+                prepared.rows.push(name, number, item);
+                continue;
+            }
+            Ok(None) => prepare_item(engine, by, &mut prepared.collections, item),
+            Err(failure) => Err(failure),
+        };
+        let outcome = match outcome {
             Ok((name, key, work)) => {
                 id = Some(key.to_string());
                 index = name;

@@ -18,39 +18,46 @@ use std::sync::Arc;
 /// The items of wide collections in a batch.
 #[derive(Default)]
 pub(super) struct Rows {
-    /// What the items name; none if it is no wide collection.
+    /// What the items name; none if it is no wide collection, or may not be written.
     named: BTreeMap<Arc<str>, Option<WideCollection>>,
-    /// Their numbers in the batch, and they.
-    items: Vec<(usize, Item)>,
+    /// Their numbers in the batch, and they, by the name of the collection: aliases of one too, so
+    /// that they are done in their order.
+    items: BTreeMap<Arc<str>, Vec<(usize, Item)>>,
 }
 
 impl Rows {
-    /// Whether an item is of a wide collection.
-    pub(super) fn has(&mut self, engine: &Engine, index: &Arc<str>) -> bool {
-        if let Some(known) = self.named.get(index) {
-            return known.is_some();
+    /// The name of the wide collection that an item of this name is of; none if it is of none.
+    ///
+    /// # Errors
+    /// If it may not be written.
+    pub(super) fn name_of(
+        &mut self,
+        engine: &Engine,
+        index: &Arc<str>,
+    ) -> Outcome<Option<Arc<str>>> {
+        if !self.named.contains_key(index) {
+            self.named
+                .insert(Arc::clone(index), engine.wide_for_writes(index)?);
         }
-        let wide = engine.is_wide(index);
-        let wide = wide.then(|| wide::collection(engine, index).ok()).flatten();
-        let is_wide = wide.is_some();
-        self.named.insert(Arc::clone(index), wide);
-        is_wide
+        let wide = self.named.get(index).and_then(Option::as_ref);
+        Ok(wide.map(|wide| match wide.name() == &**index {
+            true => Arc::clone(index),
+            false => Arc::from(wide.name()),
+        }))
     }
 
-    /// Adds an item.
-    pub(super) fn push(&mut self, number: usize, item: Item) {
-        self.items.push((number, item));
+    /// Adds an item of the wide collection of this name.
+    pub(super) fn push(&mut self, name: Arc<str>, number: usize, item: Item) {
+        self.items.entry(name).or_default().push((number, item));
     }
 
     /// Does the items. Blocks.
     pub(super) fn apply(self, engine: &Engine, done: &mut [Done]) {
-        let mut items: BTreeMap<Arc<str>, Vec<(usize, Item)>> = BTreeMap::new();
-        for (number, item) in self.items {
-            let index = Arc::clone(&item.index);
-            items.entry(index).or_default().push((number, item));
-        }
-        for (index, items) in items {
-            if let Some(Some(wide)) = self.named.get(&index) {
+        for (_, items) in self.items {
+            let named = items
+                .first()
+                .and_then(|(_, item)| self.named.get(&item.index));
+            if let Some(Some(wide)) = named {
                 apply_to(engine, wide, items, done);
             }
         }
@@ -116,8 +123,8 @@ fn write_item(
     let condition = item.check(engine)?;
     let text = item.text()?;
     let failed = |key: &Key, error: &quiredb::Error| match error.kind() {
-        ErrorKind::NotFound => Failure::document_missing(&item.index, &key.to_string()),
-        _ => write_failure(error, &item.index, &key.to_string()),
+        ErrorKind::NotFound => Failure::document_missing(wide.name(), &key.to_string()),
+        _ => write_failure(error, wide.name(), &key.to_string()),
     };
     match item.op {
         Op::Index | Op::Create => {
@@ -153,11 +160,11 @@ fn write_item(
     }
 }
 
-/// The outcome of an item until it has another one.
-pub(super) fn waiting(item: &Item) -> Done {
+/// The outcome of an item of this collection until it has another one.
+pub(super) fn waiting(item: &Item, index: Arc<str>) -> Done {
     Done {
         op: item.op,
-        index: Arc::clone(&item.index),
+        index,
         id: item.id.clone(),
         outcome: Err(not_done()),
         shown: None,

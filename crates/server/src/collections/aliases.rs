@@ -8,7 +8,7 @@ use quiredb::{Alias, AliasChange, Aliases, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use super::api_settings::Use;
-use super::selection::Selection;
+use super::selection::{Searched, Selection};
 use super::states::States;
 use crate::access::role::Action;
 use crate::audit::AuditedGrant;
@@ -54,7 +54,7 @@ pub(super) fn describe(alias: &Alias) -> Value {
 }
 
 /// The aliases of a collection, as they are shown.
-pub(super) fn of_collection(aliases: &Aliases, collection: &str) -> Value {
+pub(crate) fn of_collection(aliases: &Aliases, collection: &str) -> Value {
     let of = aliases.iter().filter_map(|(name, collections)| {
         let alias = collections.get(collection)?;
         Some((name.clone(), describe(alias)))
@@ -114,7 +114,10 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         let aliases = engine.database().aliases();
         let mut shown = Map::new();
         let mut seen = Vec::new();
-        for collection in selection.plain(engine)? {
+        for collection in selection.all(engine)? {
+            if matches!(collection, Searched::Frozen(_)) {
+                continue;
+            }
             let mut of_one = of_collection(&aliases, collection.name());
             if let (Some(patterns), Some(of_one)) = (&patterns, of_one.as_object_mut()) {
                 of_one.retain(|name, _| is_chosen(patterns, name));
@@ -236,7 +239,8 @@ async fn change(
 ) -> Outcome<Answer> {
     let work = move |engine: &Engine| {
         let database = engine.database();
-        let (collections, aliases) = (database.collections(), database.aliases());
+        let collections = [database.collections(), database.wide_collections()].concat();
+        let aliases = database.aliases();
         let mut changes = Vec::new();
         for (kind, body) in &actions {
             let action = Parsed::of(kind, body)?;

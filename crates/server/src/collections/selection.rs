@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use quiredb::query::{Filter, field};
 use quiredb::wide::WideCollection;
 use quiredb::{
-    Collection, CollectionFields, CollectionStats, FrozenCollection, Mapping, Usage, View,
+    Collection, CollectionFields, CollectionSettings, CollectionStats, FrozenCollection, Mapping,
+    Usage, View,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +21,6 @@ use crate::http::failure::{Failure, Outcome};
 use crate::http::fields::glob;
 use crate::http::names::{Named, named};
 use crate::search::filter::{INDEX, filter};
-use crate::wide;
 
 /// The collections that a request names: names and patterns between commas, of which `-NAME` behind
 /// a pattern takes out what it matches. All collections if it names none.
@@ -117,11 +118,38 @@ impl Selection {
     /// # Errors
     /// As there; 400 if a wide or a frozen collection is named. Patterns leave these out.
     pub(crate) fn plain(&self, engine: &Engine) -> Outcome<Vec<Collection>> {
-        let is_apart = |name: &&String| engine.is_wide(name) || engine.frozen(name).is_some();
-        if let Some(name) = self.names.iter().find(is_apart) {
-            engine.collection_named(name)?;
-        }
+        self.refuse_frozen(engine)?;
+        self.refuse_wide(engine)?;
         self.collections(engine)
+    }
+
+    /// As [`searched`](Selection::searched), for what changes documents: frozen ones can't be.
+    ///
+    /// # Errors
+    /// As there; 400 if a frozen collection is named. Patterns leave these out.
+    pub(crate) fn changed(&self, engine: &Engine) -> Outcome<(Vec<Searched>, Filter)> {
+        self.refuse_frozen(engine)?;
+        let (mut all, filter) = self.searched(engine)?;
+        all.retain(|one| !matches!(one, Searched::Frozen(_)));
+        Ok((all, filter))
+    }
+
+    /// Refuses the name of a frozen collection.
+    fn refuse_frozen(&self, engine: &Engine) -> Outcome<()> {
+        let mut names = self.names.iter();
+        match names.find(|name| engine.frozen(name).is_some()) {
+            Some(name) => engine.collection_named(name).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses the name of a wide collection, and that of an alias which has one.
+    fn refuse_wide(&self, engine: &Engine) -> Outcome<()> {
+        let mut wide = self.names.iter().flat_map(|name| engine.wide_names(name));
+        match wide.next() {
+            Some(name) => engine.collection_named(&name).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// As [`plain`](Selection::plain), for what is done with plain and frozen ones alone.
@@ -129,9 +157,7 @@ impl Selection {
     /// # Errors
     /// As there, but for frozen ones.
     pub(crate) fn plain_and_frozen(&self, engine: &Engine) -> Outcome<Vec<Searched>> {
-        if let Some(name) = self.names.iter().find(|name| engine.is_wide(name)) {
-            engine.collection_named(name)?;
-        }
+        self.refuse_wide(engine)?;
         let mut all = self.all(engine)?;
         all.retain(|one| !matches!(one, Searched::Wide(_)));
         Ok(all)
@@ -329,19 +355,41 @@ impl Searched {
         // One look: the collection may be dropped, and its name given to another, at any time.
         match engine.database().collection_named(name) {
             Ok(collection) => Ok(Searched::Plain(collection)),
-            Err(error) if is_wide(&error) => wide::collection(engine, name).map(Searched::Wide),
+            Err(error) if is_wide(&error) => engine.wide_collection(name).map(Searched::Wide),
             Err(error) => Err(not_opened(&error, name)),
         }
     }
 
-    /// The frozen collection of this name, or the plain one, or that of the alias.
+    /// The frozen collection of this name, or another one, or the only one of the alias.
     ///
     /// # Errors
     /// As [`Engine::collection`].
-    pub(crate) fn plain_or_frozen(engine: &Engine, name: &str) -> Outcome<Searched> {
-        match engine.frozen(name) {
-            Some(frozen) => Ok(Searched::Frozen(frozen)),
+    pub(crate) fn only(engine: &Engine, name: &str) -> Outcome<Searched> {
+        if let Some(frozen) = engine.frozen(name) {
+            return Ok(Searched::Frozen(frozen));
+        }
+        match engine.wide(name)? {
+            Some(wide) => Ok(Searched::Wide(wide)),
             None => engine.collection(name).map(Searched::Plain),
+        }
+    }
+
+    /// Makes everything written so far durable.
+    pub(crate) fn sync(&self) -> Outcome<()> {
+        let synced = match self {
+            Searched::Plain(collection) => collection.sync(),
+            Searched::Wide(collection) => collection.sync(),
+            Searched::Frozen(_) => Ok(()),
+        };
+        synced.map_err(|error| Failure::engine(&error, Some(self.name())))
+    }
+
+    /// Its settings; none of a frozen one.
+    pub(crate) fn settings(&self) -> Option<Arc<CollectionSettings>> {
+        match self {
+            Searched::Plain(collection) => Some(collection.settings()),
+            Searched::Wide(collection) => Some(collection.settings()),
+            Searched::Frozen(_) => None,
         }
     }
 

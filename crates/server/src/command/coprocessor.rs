@@ -18,7 +18,6 @@ use crate::http::buffers::Held;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::search::state::SearchState;
-use crate::wide;
 
 /// Rows that are seen before a thread is given back.
 const ROWS_AT_ONCE: usize = 1_024;
@@ -171,9 +170,9 @@ pub(crate) async fn run(call: Call<SearchState>) -> Outcome<Answer> {
 }
 
 fn view(engine: &Engine, name: &str) -> Outcome<View> {
-    let view = match engine.is_wide(name) {
-        true => wide::collection(engine, name)?.view(),
-        false => engine.collection(name)?.view(),
+    let view = match engine.wide(name)? {
+        Some(wide) => wide.view(),
+        None => engine.collection(name)?.view(),
     };
     view.map_err(|error| Failure::engine(&error, Some(name)))
 }

@@ -1,7 +1,6 @@
 //! A collection, as the command sees it: its settings, its positions, its fields.
 
 use axum::http::StatusCode;
-use quiredb::CollectionSettings;
 use serde_json::json;
 
 use crate::collections::selection::Searched;
@@ -14,14 +13,9 @@ use crate::http::failure::{Failure, Outcome};
 pub(crate) async fn describe(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.collection();
     let work = move |engine: &Engine| {
-        let one = Searched::plain_or_frozen(engine, &name)?;
-        let (settings, positions) = match one.plain() {
-            Some(collection) => (collection.settings().to_json(), collection.positions()),
-            None => (
-                CollectionSettings::default().to_json(),
-                one.bare_view()?.positions(),
-            ),
-        };
+        let one = Searched::only(engine, &name)?;
+        let settings = one.settings().unwrap_or_default().to_json();
+        let positions = one.bare_view()?.positions();
         // The settings' own text is an object.
         let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
         let positions: Vec<u64> = positions.iter().map(|position| position.0).collect();
@@ -36,7 +30,7 @@ pub(crate) async fn describe(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.collection();
     let work = move |engine: &Engine| {
-        let stats = Searched::plain_or_frozen(engine, &name)?.stats()?;
+        let stats = Searched::only(engine, &name)?.stats()?;
         let json = serde_json::to_vec(&stats);
         json.map_err(|error| Failure::internal(error.to_string()))
     };
@@ -48,7 +42,11 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn fields(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.collection();
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let found = Searched::plain_or_frozen(engine, &name)?.fields(stop)?;
+        let one = match engine.frozen(&name) {
+            Some(frozen) => Searched::Frozen(frozen),
+            None => Searched::Plain(engine.collection(&name)?),
+        };
+        let found = one.fields(stop)?;
         let json = serde_json::to_vec(&found);
         json.map_err(|error| Failure::internal(error.to_string()))
     };
@@ -60,8 +58,7 @@ pub(crate) async fn fields(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn sync(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.collection();
     let work = move |engine: &Engine| {
-        let synced = engine.collection(&name)?.sync();
-        synced.map_err(|error| Failure::engine(&error, Some(&name)))?;
+        Searched::only(engine, &name)?.sync()?;
         Ok(Answer::ok(&json!({"acknowledged": true})))
     };
     call.state.write(work).await?

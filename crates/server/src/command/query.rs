@@ -45,10 +45,10 @@ pub(crate) async fn query(call: Call<SearchState>) -> Outcome<Answer> {
     let held = state.buffers.hold(memory_of(&text), state.memory_timeout);
     let mut held = held.await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let one = Searched::plain_or_frozen(engine, &name)?;
+        let one = Searched::only(engine, &name)?;
         let view = one.bare_view()?;
-        let key_field = match one.plain() {
-            Some(collection) => collection.settings().key_field.clone(),
+        let key_field = match one.settings() {
+            Some(settings) => settings.key_field.clone(),
             None => quiredb::ID.to_owned(),
         };
         let views = Arc::new(vec![view.clone()]);

@@ -5,13 +5,15 @@
 //!    meanwhile is a conflict.
 //! 2. Each batch is read in a turn of a search, and written in one of a write. When the caller goes
 //!    away, the work ends after the batch that is being done.
-//! 3. A copy has the key and the bytes of the document, or of the fields that are copied.
+//! 3. A copy has the key and the bytes of the document, or of the fields that are copied. To a wide
+//!    collection it is a row of the same fields.
 //! 4. A slice has partitions of its own, so each document is in one slice, and slices together read
 //!    each document once. As many batches are done at once as memory was reserved for.
 //! 5. While documents are written, no memtable is held that writers may wait for: what is more
 //!    than one batch of documents reads table files alone. Less is read to its end before it is
 //!    written, unless it fills more than one page by its bytes.
 
+mod act;
 mod division;
 mod manner;
 mod memory;
@@ -28,16 +30,16 @@ use quiredb::query::{Prepared, Query, find};
 use serde_json::json;
 use tokio::time::Instant;
 
+pub(super) use self::act::{Act, Target};
 use self::division::Division;
 pub(super) use self::manner::{Manner, batch, rate};
 pub(super) use self::memory::BatchMemory;
 use self::memory::SLICES_AUTO_MAX;
 use self::report::Report;
-pub(super) use self::slice::Act;
 use self::slice::{Job, Slice};
 use crate::collections::api_settings::Use;
 use crate::collections::coerce::Mappings;
-use crate::collections::selection::{Searched, Selection, views};
+use crate::collections::selection::{Selection, views};
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::failure::{Failure, Outcome};
@@ -69,26 +71,17 @@ impl Work {
         manner: Manner,
         memory: BatchMemory,
     ) -> Outcome<Work> {
-        let (searched, filter) = selection.searched(engine)?;
-        let sources = match &act {
-            Act::Copy { .. } => searched,
-            _ => {
-                let plain = selection.plain(engine)?.into_iter();
-                plain.map(Searched::Plain).collect()
-            }
+        let (sources, filter) = match &act {
+            Act::Copy { .. } => selection.searched(engine)?,
+            Act::Delete | Act::Rewrite => selection.changed(engine)?,
         };
-        if !matches!(act, Act::Copy { .. }) {
-            for collection in &sources {
-                engine.check_use(collection.name(), Use::Write)?;
+        match &act {
+            Act::Copy { to, versions, .. } => to.check(&sources, versions.is_some())?,
+            Act::Delete | Act::Rewrite => {
+                for collection in &sources {
+                    engine.check_use(collection.name(), Use::Write)?;
+                }
             }
-        }
-        if let Act::Copy { to, .. } = &act
-            && sources.iter().any(|from| from.name() == to.name())
-        {
-            return Err(Failure::validation(&format!(
-                "reindex cannot write into an index its reading from [{}]",
-                to.name()
-            )));
         }
         let mappings = Mappings::of_searched(engine, &sources);
         limit_to(&mut query, &texts, filter, &mappings)?;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
+use quiredb::wide::WideCollection;
 use quiredb::{Collection, Document, Found, Key, Use, ValueRef, Within};
 use serde::Deserialize;
 use serde_json::Value;
@@ -292,10 +293,15 @@ impl Mget {
         };
         if let Some(frozen) = engine.frozen(&index) {
             let get = |key: &Key, _: &Source| get_frozen(&frozen, key);
-            return Ok(self.write_row(engine, &index, out, get));
+            return Ok(self.write_row(engine, &index, &index, out, get));
         }
-        if engine.is_wide(&index) {
-            return Ok(self.write_rows(engine, &index, out));
+        match engine.wide(&index) {
+            Ok(Some(wide)) => return Ok(self.write_rows(engine, &wide, &index, out)),
+            Ok(None) => {}
+            Err(failure) => {
+                let get = |_: &Key, _: &Source| Err(failure);
+                return Ok(self.write_row(engine, &index, &index, out, get));
+            }
         }
         let (size, bytes_max) = match large {
             Some(bytes) => (1, bytes),
@@ -364,35 +370,42 @@ impl Mget {
     /// Reads and appends the next documents, which are rows of one wide collection, together in the
     /// order of the disk. One that shows other fields than the rest is read alone. Returns the
     /// number of documents.
-    fn write_rows(&mut self, engine: &Engine, index: &Arc<str>, out: &mut Vec<u8>) -> usize {
+    fn write_rows(
+        &mut self,
+        engine: &Engine,
+        wide: &WideCollection,
+        index: &Arc<str>,
+        out: &mut Vec<u8>,
+    ) -> usize {
         let alike = |wanted: &&Wanted| wanted.index == *index && wanted.source.is_none();
         let wanted = self.wanted.iter().take(self.group.size());
         let keys = wanted.take_while(alike).map(|wanted| parse_key(&wanted.id));
         let keys: Vec<Key> = keys.map_while(Result::ok).collect();
-        let get = |key: &Key, source: &Source| wide::documents::get(engine, index, key, source);
+        let get = |key: &Key, source: &Source| wide::documents::get(wide, key, source);
         let allowed = check_own_item(&self.grant, Action::Read, engine, index);
         if keys.len() < 2 || allowed.is_err() {
-            return self.write_row(engine, index, out, get);
+            return self.write_row(engine, index, wide.name(), out, get);
         }
         let bytes_max = GROUP_BYTES as usize;
-        let rows = wide::documents::get_many(engine, index, &keys, &self.source, bytes_max);
+        let rows = wide::documents::get_many(wide, &keys, &self.source, bytes_max);
         let Ok(rows) = rows else {
             // The row says what is wrong.
-            return self.write_row(engine, index, out, get);
+            return self.write_row(engine, index, wide.name(), out, get);
         };
         let count = rows.len();
         for row in rows {
-            self.write_row(engine, index, out, |_, _| row);
+            self.write_row(engine, index, wide.name(), out, |_, _| row);
         }
         count
     }
 
-    /// Reads and appends the next document, which is not of a plain collection. Returns the number
-    /// of documents.
+    /// Reads and appends the next document, which is of the collection `name`, not a plain one,
+    /// and named as `index`. Returns the number of documents.
     fn write_row(
         &mut self,
         engine: &Engine,
         index: &str,
+        name: &str,
         out: &mut Vec<u8>,
         get: impl FnOnce(&Key, &Source) -> Outcome<Option<Found>>,
     ) -> usize {
@@ -406,11 +419,11 @@ impl Mget {
                 let source = wanted.source.as_ref().unwrap_or(&self.source);
                 get(&key, source)
             })
-            .and_then(|found| wanted.check(index, found));
+            .and_then(|found| wanted.check(name, found));
         self.append(out, |mget, item| match &found {
             Ok(found) => {
                 let source = wanted.source.as_ref().unwrap_or(&mget.source);
-                write_found(index, &wanted.id, found.as_ref(), source, item);
+                write_found(name, &wanted.id, found.as_ref(), source, item);
             }
             Err(failure) => write_failed(&wanted, failure, item),
         });

@@ -53,9 +53,9 @@ async fn write(call: Call<Engine>, id: Option<String>, only_create: bool) -> Out
         body.release_bytes();
         let key = id.as_deref().map(parse_key).transpose()?;
         check_alias(engine, &params, &index)?;
-        if engine.is_wide(&index) {
-            let (ack, id) = wide::documents::put(engine, &index, key, &document, condition)?;
-            return Ok(acknowledge(ack.answered_to(&params), &index, &id));
+        if let Some(wide) = engine.wide_for_writes(&index)? {
+            let (ack, id) = wide::documents::put(engine, &wide, key, &document, condition)?;
+            return Ok(acknowledge(ack.answered_to(&params), wide.name(), &id));
         }
         let collection = collection_or_create(engine, &index, &grant)?;
         let index = collection.name();
@@ -86,9 +86,9 @@ pub(crate) async fn delete(call: Call<Engine>) -> Outcome<Answer> {
     let condition = condition(&call.params, false)?;
     let params = call.params;
     let work = move |engine: &Engine| {
-        if engine.is_wide(&index) {
-            let ack = wide::documents::delete(engine, &index, &parse_key(&id)?, condition)?;
-            return Ok(acknowledge(ack.answered_to(&params), &index, &id));
+        if let Some(wide) = engine.wide_for_writes(&index)? {
+            let ack = wide::documents::delete(&wide, &parse_key(&id)?, condition)?;
+            return Ok(acknowledge(ack.answered_to(&params), wide.name(), &id));
         }
         let collection = engine.collection_for_writes(&index)?;
         let index = collection.name();
@@ -180,23 +180,27 @@ async fn read(call: Call<Engine>, source: &Source) -> Outcome<Read> {
     // A collection that there is not is reported before a key that can't be.
     let key = parse_key(&id);
     let frozen = call.state.frozen(&index);
-    let (index, found, held) = match (&key, frozen) {
-        (Ok(key), Some(frozen)) => {
+    let wide = match &frozen {
+        Some(_) => None,
+        None => call.state.wide(&index)?,
+    };
+    let (index, found, held) = match (&key, frozen, wide) {
+        (Ok(key), Some(frozen), _) => {
             let key = key.clone();
             let get = move |_: &Engine| get_frozen(&frozen, &key);
             (index, call.state.read(get).await??, None)
         }
-        (Ok(key), None) if call.state.is_wide(&index) => {
-            let (name, key, source) = (index.clone(), key.clone(), source.clone());
-            let get = move |engine: &Engine| wide::documents::get(engine, &name, &key, &source);
-            (index, call.state.read(get).await??, None)
+        (Ok(key), None, Some(wide)) => {
+            let (name, key, source) = (wide.name().to_owned(), key.clone(), source.clone());
+            let get = move |_: &Engine| wide::documents::get(&wide, &key, &source);
+            (name, call.state.read(get).await??, None)
         }
-        (Ok(key), None) => {
+        (Ok(key), None, None) => {
             let (engine, timeout) = (&call.state, call.body_timeout);
             get_held(engine, &call.buffers, &index, key, timeout).await?
         }
-        (Err(_), Some(_)) => (index, None, None),
-        (Err(_), None) => {
+        (Err(_), Some(_), _) | (Err(_), _, Some(_)) => (index, None, None),
+        (Err(_), None, None) => {
             let name = index.clone();
             let known = move |engine: &Engine| engine.collection(&name).map(drop);
             call.state.read(known).await??;

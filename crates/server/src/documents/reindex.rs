@@ -1,5 +1,5 @@
 //! `_reindex`: copies the documents of collections that match a query as of one moment into another
-//! collection, key for key and byte for byte.
+//! collection, key for key and byte for byte. To a wide collection, each becomes a row.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use quiredb::Condition;
 use serde_json::{Map, Value as Json};
 use tokio::time::Instant;
 
-use super::batches::{Act, BatchMemory, Manner, Work, batch};
+use super::batches::{Act, BatchMemory, Manner, Target, Work, batch};
 use super::conditions::External;
 use super::source::SourceBody;
 use crate::access::named::check_item;
@@ -68,7 +68,10 @@ pub(crate) async fn reindex(call: Call<SearchState>) -> Outcome<Answer> {
         let selection = Selection::of_names(from, false);
         // What is to be copied is looked up before a collection is made for it.
         selection.all(engine)?;
-        let to = collection_or_create(engine, &to, &grant)?;
+        let to = match engine.wide_for_writes(&to)? {
+            Some(wide) => Target::Wide(wide),
+            None => Target::Plain(collection_or_create(engine, &to, &grant)?),
+        };
         Work::new(
             engine,
             &selection,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use quiredb::{Alias, CollectionSettings, ErrorKind};
 use serde_json::{Map, Value, json};
 
-use super::batches::{Act, BatchMemory, Manner, Work};
+use super::batches::{Act, BatchMemory, Manner, Target, Work};
 use crate::access::role::Action;
 use crate::collections::aliases;
 use crate::collections::api_settings::{Block, Use, is_unfinished, set_created, set_unfinished};
@@ -118,7 +118,7 @@ async fn resize(call: Call<SearchState>, kind: Kind) -> Outcome<Answer> {
         })?;
         let selection = Selection::of_names(vec![source.name().to_owned()], false);
         let act = Act::Copy {
-            to,
+            to: Target::Plain(to),
             only_create: false,
             versions: None,
             fields: Fields::default(),

@@ -61,10 +61,10 @@ pub(crate) async fn update(call: Call<Engine>) -> Outcome<Answer> {
             // The memory is for the documents from here on.
             body.release_bytes();
             check_alias(engine, &own_params, &name)?;
-            if engine.is_wide(&name) {
+            if let Some(wide) = engine.wide_for_writes(&name)? {
                 update.check_no_source()?;
-                let ack = wide::documents::update(engine, &name, &parse_key(&at)?, &update)?;
-                return Ok((body, update, name, Ran::Done(ack, None)));
+                let ack = wide::documents::update(&wide, &parse_key(&at)?, &update)?;
+                return Ok((body, update, wide.name().to_owned(), Ran::Done(ack, None)));
             }
             let collection = update.collection(engine, &name, &by)?;
             let (usage, key) = (collection.usage(), parse_key(&at)?);

@@ -13,6 +13,8 @@ use quiredb::{CollectionSettings, Error, SplitProgress};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
+use crate::collections::api_settings::Use;
+use crate::collections::selection::Searched;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -86,9 +88,12 @@ pub(crate) async fn split(call: Call<SplitState>) -> Outcome<Answer> {
         stopping,
     } = call.state;
     let look = move |engine: &Engine| -> Outcome<(String, u32)> {
-        let collection = engine.collection_to_change(&name)?;
-        let name = collection.name().to_owned();
-        let count = checked(&name, &collection.settings(), count)?;
+        let collection = match engine.wide_for(&name, Use::Change)? {
+            Some(wide) => Searched::Wide(wide),
+            None => Searched::Plain(engine.collection_to_change(&name)?),
+        };
+        let (name, settings) = (collection.name().to_owned(), collection.settings());
+        let count = checked(&name, &settings.unwrap_or_default(), count)?;
         Ok((name, count))
     };
     let (name, count) = engine.read(look).await??;
@@ -147,7 +152,8 @@ impl Work {
             count,
             ..
         } = self;
-        let before = engine.collection_named(name)?.settings().partitions;
+        let collection = Searched::open(engine, name)?;
+        let before = collection.partitions();
         tracing::info!(
             collection = name,
             partitions = before,
@@ -159,9 +165,16 @@ impl Work {
             task.set_stage(stage(&progress));
             !task.is_cancelled() && !stopping.is_set()
         };
-        match engine.database().split_collection(name, *count, &watch) {
-            Ok(collection) => {
-                let partitions = collection.settings().partitions;
+        let database = engine.database();
+        let split = match &collection {
+            Searched::Wide(_) => database
+                .split_wide_collection(name, *count, &watch)
+                .map(drop),
+            _ => database.split_collection(name, *count, &watch).map(drop),
+        };
+        match split {
+            Ok(()) => {
+                let partitions = collection.partitions();
                 tracing::info!(collection = name, partitions, "split");
                 let took = engine.now().saturating_sub(begun).as_millis();
                 Ok(json!({

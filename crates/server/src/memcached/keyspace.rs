@@ -1,22 +1,75 @@
 //! The documents that a client's keys address.
 
 use axum::http::StatusCode;
-use quiredb::{Collection, CollectionSettings, ErrorKind, Found, IndexedFields, Key, Within};
+use quiredb::wide::WideCollection;
+use quiredb::{
+    Collection, CollectionSettings, ErrorKind, Found, IndexedFields, Key, Within, Write, Written,
+};
 
 use super::outcome::Outcome;
+use super::rows;
 use super::value::Values;
 use crate::access::role::Action;
 use crate::audit::AuditedGrant;
 use crate::collections::api_settings::Use;
 use crate::documents::lookup::{get_each_within, get_held_now};
-use crate::engine::Engine;
-use crate::http::buffers::{Buffers, Held};
+use crate::engine::{Engine, is_wide};
+use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
+use crate::http::failure::Failure;
 use crate::options::MemcachedOptions;
 
 const NO_MEMORY: &str = "out of memory reading object";
 
 /// Bytes of documents that are looked up together.
 const GROUP_BYTES: u64 = 512 << 10;
+
+/// A collection that has values.
+pub(crate) enum Bucket {
+    Plain(Collection),
+    Wide(WideCollection),
+}
+
+impl Bucket {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Bucket::Plain(collection) => collection.name(),
+            Bucket::Wide(wide) => wide.name(),
+        }
+    }
+
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self, Bucket::Wide(_))
+    }
+
+    /// Does writes of documents with values, in their order: a result for each. What a wide
+    /// collection can't have is refused by the outer one. Blocks.
+    pub(crate) fn write(
+        &self,
+        values: &Values,
+        writes: Vec<Write>,
+    ) -> Vec<Result<quiredb::Result<Written>, Outcome>> {
+        match self {
+            Bucket::Plain(collection) => {
+                let results = collection.batch().writes(writes).write();
+                results.into_iter().map(Ok).collect()
+            }
+            Bucket::Wide(wide) => {
+                let mut batch = wide.batch();
+                let write = |write: &Write| Ok(batch.write(&rows::write_of(wide, values, write)?));
+                let results: Vec<_> = writes.iter().map(write).collect();
+                let failed = batch.finish();
+                let done = |written: Written| match failed.get(&written.partition) {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(written),
+                };
+                let results = results.into_iter();
+                results
+                    .map(|result| result.map(|written: quiredb::Result<_>| written.and_then(done)))
+                    .collect()
+            }
+        }
+    }
+}
 
 /// The documents that a client's keys address, and where values are in them.
 pub(crate) struct Keyspace {
@@ -87,15 +140,24 @@ impl Keyspace {
             results.push(result);
         }
         for (name, indices, keys) in parts {
-            let found = match self.existing(name, Use::Read) {
-                Ok(Some(collection)) => get_each_within(&collection, &keys, GROUP_BYTES),
+            let failed = |error: quiredb::Error| Outcome::server_error(&error.to_string());
+            let found: Vec<Result<Within, Outcome>> = match self.existing(name, Use::Read) {
+                Ok(Some(Bucket::Plain(collection))) => {
+                    let found = get_each_within(&collection, &keys, GROUP_BYTES);
+                    found.into_iter().map(|one| one.map_err(failed)).collect()
+                }
+                Ok(Some(Bucket::Wide(wide))) => {
+                    let share = GROUP_BYTES / keys.len().max(1) as u64;
+                    let find = |key| rows::find(&wide, &self.values, key, share);
+                    keys.iter().map(find).collect()
+                }
                 Ok(None) => continue,
-                Err(error) => vec![Err(error); keys.len()],
+                Err(error) => vec![Err(failed(error)); keys.len()],
             };
             assert!(found.len() == indices.len(), "each key has one result");
             for (at, found) in indices.into_iter().zip(found) {
                 if let Some(result) = results.get_mut(at) {
-                    *result = found.map_err(|error| Outcome::server_error(&error.to_string()));
+                    *result = found;
                 }
             }
         }
@@ -117,12 +179,27 @@ impl Keyspace {
         }
         let (name, key) = self.address(key, Action::Read)?;
         let failed = |error: quiredb::Error| Outcome::server_error(&error.to_string());
+        let without_memory = |failure: Failure| match failure.status {
+            StatusCode::TOO_MANY_REQUESTS => Outcome::server_error(NO_MEMORY),
+            _ => Outcome::server_error(&failure.cause().to_string()),
+        };
         match self.existing(name, Use::Read).map_err(failed)? {
-            Some(collection) => {
-                get_held_now(&collection, buffers, &key).map_err(|failure| match failure.status {
-                    StatusCode::TOO_MANY_REQUESTS => Outcome::server_error(NO_MEMORY),
-                    _ => Outcome::server_error(&failure.cause().to_string()),
-                })
+            Some(Bucket::Plain(collection)) => {
+                get_held_now(&collection, buffers, &key).map_err(without_memory)
+            }
+            Some(Bucket::Wide(wide)) => {
+                let (mut held, mut bytes_max) = (None, LARGE_BYTES);
+                loop {
+                    match rows::find(&wide, &self.values, &key, bytes_max)? {
+                        Within::Absent => return Ok(None),
+                        Within::Found(found) => return Ok(Some((found, held))),
+                        Within::Longer(bytes) => {
+                            drop(held.take());
+                            held = Some(buffers.hold_large_now(bytes).map_err(without_memory)?);
+                            bytes_max = bytes;
+                        }
+                    }
+                }
             }
             None => Ok(None),
         }
@@ -133,14 +210,19 @@ impl Keyspace {
     ///
     /// # Errors
     /// `Invalid` if it is closed, or one of its blocks refuses that.
-    pub(crate) fn existing(&self, name: &str, what: Use) -> quiredb::Result<Option<Collection>> {
+    pub(crate) fn existing(&self, name: &str, what: Use) -> quiredb::Result<Option<Bucket>> {
         let allowed = self.engine.check_use(name, what);
         allowed.map_err(|failure| quiredb::Error::Server {
             kind: ErrorKind::Invalid,
             what: format!("collection [{name}]: {}", failure.reason()),
         })?;
-        match self.engine.database().collection_named(name) {
-            Ok(collection) => Ok(Some(collection)),
+        let database = self.engine.database();
+        match database.collection_named(name) {
+            Ok(collection) => Ok(Some(Bucket::Plain(collection))),
+            Err(error) if is_wide(&error) => {
+                let wide = database.wide_collection(name)?;
+                Ok(Some(Bucket::Wide(wide)))
+            }
             Err(error) => match error.kind() {
                 ErrorKind::NotFound | ErrorKind::Invalid => Ok(None),
                 _ => Err(error),
@@ -150,7 +232,7 @@ impl Keyspace {
 
     /// The collection of this name, made if there is none: without a search index, since clients of
     /// memcached do not search.
-    pub(crate) fn existing_or_new(&self, name: &str) -> quiredb::Result<Collection> {
+    pub(crate) fn existing_or_new(&self, name: &str) -> quiredb::Result<Bucket> {
         let database = self.engine.database();
         if let Some(collection) = self.existing(name, Use::Write)? {
             return Ok(collection);
@@ -162,13 +244,14 @@ impl Keyspace {
         match database.create_collection(name, settings) {
             // Another connection made it meanwhile.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                database.collection_named(name)
+                let made = self.existing(name, Use::Write)?;
+                made.ok_or(error)
             }
             made => {
                 if made.is_ok() {
                     self.grant.note_created(name);
                 }
-                made
+                made.map(Bucket::Plain)
             }
         }
     }

@@ -1,9 +1,9 @@
 //! The outcome of a write, and its answer: that of the text commands and that of the meta commands.
 
-use quiredb::Position;
+use quiredb::{ErrorKind, Position};
 
 use super::meta::MetaFlags;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, TOO_LARGE};
 use super::request::{Change, Reply, Write};
 
 /// The outcome of a write.
@@ -35,6 +35,15 @@ impl Outcome {
     /// An error of the server.
     pub(crate) fn server_error(reason: &str) -> Outcome {
         Outcome::Failed(error_line("SERVER_ERROR", reason))
+    }
+
+    /// An error of a write.
+    pub(crate) fn of_error(error: &quiredb::Error) -> Outcome {
+        match error.kind() {
+            ErrorKind::Invalid => Outcome::client_error(&error.to_string()),
+            ErrorKind::TooLarge => Outcome::Refused(TOO_LARGE),
+            _ => Outcome::server_error(&error.to_string()),
+        }
     }
 
     /// Whether it is an error, which neither success nor a condition that does not hold is.

@@ -31,8 +31,8 @@ pub(crate) enum Values {
 /// The fields of a value.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
-    value: String,
-    flags: String,
+    pub(super) value: String,
+    pub(super) flags: String,
     base64: String,
 }
 
@@ -174,8 +174,13 @@ impl Values {
     /// The write that changes nothing in the document, on condition that it still has the version
     /// found.
     pub(crate) fn keep(found: &Found) -> Result<Write, Outcome> {
-        let nothing = Document::from_json(b"{}").map_err(|error| refused(&error))?;
+        let nothing = Values::no_document()?;
         Ok(Write::patch(found.key.clone(), nothing).if_version(found.version))
+    }
+
+    /// A document without a field.
+    pub(super) fn no_document() -> Result<Document, Outcome> {
+        Document::from_json(b"{}").map_err(|error| refused(&error))
     }
 
     /// The write that removes the value, on condition that the document still has the version
@@ -205,7 +210,7 @@ impl Names {
 
     /// A document of these fields alone. As a merge patch it also removes those of them that the
     /// value does not have.
-    fn document(
+    pub(super) fn document(
         &self,
         value: &[u8],
         flags: u32,

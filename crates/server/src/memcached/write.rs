@@ -2,13 +2,13 @@
 //! and the writes are committed together. A write is tried again if another client changed its
 //! document meanwhile.
 
-use quiredb::{Collection, ErrorKind, Found, Key, Within};
+use quiredb::{ErrorKind, Found, Key, Within};
 
 use super::exptime::{Lifetime, expiry, seconds_left};
-use super::keyspace::Keyspace;
+use super::keyspace::{Bucket, Keyspace};
 use super::mode::Mode;
 use super::outcome::Outcome;
-use super::refusal::{NO_ROOM, NOT_ALONE, TOO_LARGE};
+use super::refusal::{NO_ROOM, NOT_ALONE};
 use super::request::{Change, Write};
 use super::value::{Stored, Values};
 use super::words::number;
@@ -53,7 +53,7 @@ pub(crate) fn write_all(
     writes: &[&Write<'_>],
 ) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(writes.len());
-    let mut collections = Vec::new();
+    let mut collections: Vec<Bucket> = Vec::new();
     let mut tasks = Vec::with_capacity(writes.len());
     let now = keyspace.now_micros();
     for (at, write) in writes.iter().enumerate() {
@@ -90,7 +90,7 @@ pub(crate) fn write_all(
 /// does not exist and the write does not create it.
 fn prepare(
     keyspace: &Keyspace,
-    collections: &mut Vec<Collection>,
+    collections: &mut Vec<Bucket>,
     write: &Write<'_>,
     lifetime: Lifetime,
 ) -> Result<Option<(usize, Key)>, Outcome> {
@@ -102,7 +102,7 @@ fn prepare(
         true => keyspace.existing_or_new(name).map(Some),
         false => keyspace.existing(name, Use::Write),
     };
-    let collection = collection.map_err(|error| failed(&error))?;
+    let collection = collection.map_err(|error| Outcome::of_error(&error))?;
     Ok(collection.map(|collection| {
         collections.push(collection);
         (collections.len() - 1, key)
@@ -113,7 +113,7 @@ fn prepare(
 fn round<'w, 'a>(
     keyspace: &Keyspace,
     buffers: &Buffers,
-    collections: &[Collection],
+    collections: &[Bucket],
     tasks: Vec<Task<'w, 'a>>,
     outcomes: &mut [Outcome],
 ) -> Vec<Task<'w, 'a>> {
@@ -146,7 +146,9 @@ fn round<'w, 'a>(
                         let (found, room) =
                             found.map_or((None, None), |(found, room)| (Some(found), room));
                         rooms.extend(room);
-                        plan(keyspace, &task, found)
+                        let bucket = collections.get(task.collection);
+                        let is_wide = bucket.is_some_and(Bucket::is_wide);
+                        plan(keyspace, &task, is_wide, found)
                     })
             }
             Ok(room) => {
@@ -169,9 +171,16 @@ fn round<'w, 'a>(
         if writes.is_empty() {
             continue;
         }
-        let results = collection.batch().writes(writes).write();
+        let results = collection.write(&keyspace.values, writes);
         assert!(results.len() == then.len(), "each write has one result");
         for ((task, outcome), result) in then.into_iter().zip(results) {
+            let result = match result {
+                Ok(result) => result,
+                Err(refused) => {
+                    report(task.at, refused);
+                    continue;
+                }
+            };
             match result {
                 Ok(written) => report(task.at, outcome.with_version(written.version)),
                 Err(error) => match error.kind() {
@@ -183,7 +192,7 @@ fn round<'w, 'a>(
                         is_absent: true,
                         ..task
                     }),
-                    _ => report(task.at, failed(&error)),
+                    _ => report(task.at, Outcome::of_error(&error)),
                 },
             }
         }
@@ -228,7 +237,14 @@ fn plan_set(values: &Values, task: &Task<'_, '_>) -> Result<Plan, Outcome> {
 }
 
 /// Plans a write that depends on the present document.
-fn plan(keyspace: &Keyspace, task: &Task<'_, '_>, found: Option<Found>) -> Result<Plan, Outcome> {
+///
+/// The value of a row expires alone: its cells are written again with another time.
+fn plan(
+    keyspace: &Keyspace,
+    task: &Task<'_, '_>,
+    is_wide: bool,
+    found: Option<Found>,
+) -> Result<Plan, Outcome> {
     let values = &keyspace.values;
     let (write, is_over) = (task.write, task.lifetime == Lifetime::Over);
     let before = found.as_ref().and_then(|found| found.expires_micros);
@@ -267,8 +283,14 @@ fn plan(keyspace: &Keyspace, task: &Task<'_, '_>, found: Option<Found>) -> Resul
         Change::Touch if is_over => (None, Outcome::Touched),
         Change::Touch if expires == before => return Ok(Plan::Answer(Outcome::Touched)),
         Change::Touch => {
-            let touch = Values::keep(&present)?.expiring(expiry(expires));
-            return Ok(Plan::Write(touch, Outcome::Touched));
+            let touch = match is_wide {
+                true => values.store(&task.key, version, &stored)?,
+                false => Values::keep(&present)?,
+            };
+            return Ok(Plan::Write(
+                touch.expiring(expiry(expires)),
+                Outcome::Touched,
+            ));
         }
         Change::Store {
             mode: Mode::Add, ..
@@ -335,14 +357,6 @@ fn outcome_of_absent(write: &Write<'_>) -> Outcome {
         } => Outcome::Stored(Default::default()),
         Change::Store { .. } => Outcome::NotStored,
         _ => Outcome::NotFound,
-    }
-}
-
-fn failed(error: &quiredb::Error) -> Outcome {
-    match error.kind() {
-        ErrorKind::Invalid => Outcome::client_error(&error.to_string()),
-        ErrorKind::TooLarge => Outcome::Refused(TOO_LARGE),
-        _ => Outcome::server_error(&error.to_string()),
     }
 }
 

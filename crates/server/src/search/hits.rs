@@ -524,7 +524,7 @@ fn by_key<'v>(
             if is_about_id
                 && order.direction == Direction::Ascending
                 && query.skip == 0
-                && !view.is_frozen() =>
+                && view.is_plain() =>
         {
             let text = match value {
                 Json::String(text) => text.clone(),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{collection, condition_of};
+use super::{condition_of, to_read, to_write};
 use crate::documents::ack::{Ack, acknowledge, write_failure};
 use crate::documents::conditions::{check_write, condition};
 use crate::documents::parse::parse_key;
@@ -86,7 +86,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
         }
     };
     let work = move |engine: &Engine| {
-        let (wide, key) = (collection(engine, &index)?, parse_key(&id)?);
+        let (wide, key) = (to_read(engine, &index)?, parse_key(&id)?);
         let named = Named::of(&wide, &text)?;
         if named.is_whole_family() {
             let page = Page {
@@ -255,20 +255,17 @@ async fn write(
     let params = call.params.clone();
     let body = call.take_body().await?;
     let work = move |engine: &Engine| {
-        let (wide, key) = (collection(engine, &index)?, parse_key(&id)?);
-        let named = Named::of(&wide, &text)?;
+        let (wide, key) = (to_write(engine, &index)?, parse_key(&id)?);
+        let (index, named) = (wide.name(), Named::of(&wide, &text)?);
         let change = change_of(&named, &body.bytes)?;
         let write = write_of(key).with(change);
         let written = wide.write(&write.condition(condition_of(condition)?));
         let written = written.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Failure::document_missing(&index, &id),
-            _ => write_failure(&error, &index, &id),
+            ErrorKind::NotFound => Failure::document_missing(index, &id),
+            _ => write_failure(&error, index, &id),
         })?;
-        Ok(acknowledge(
-            Ack::put(written).answered_to(&params),
-            &index,
-            &id,
-        ))
+        let ack = Ack::put(written).answered_to(&params);
+        Ok(acknowledge(ack, index, &id))
     };
     engine.write(work).await?
 }

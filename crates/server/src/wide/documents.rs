@@ -3,7 +3,7 @@
 use quiredb::wide::{Condition, RowWrite, WideCollection};
 use quiredb::{Document, ErrorKind, Found, Key, Use, ValueRef, Within, Written};
 
-use super::{collection, condition_of};
+use super::condition_of;
 use crate::documents::ack::{Ack, write_failure};
 use crate::documents::parse::parse_key;
 use crate::documents::source::Source;
@@ -16,15 +16,14 @@ use crate::unknown_fields::is_below;
 /// Puts a document, under its id, the key in its key field, or a new id. Gives the id.
 pub(crate) fn put(
     engine: &Engine,
-    index: &str,
+    wide: &WideCollection,
     key: Option<Key>,
     document: &Document,
     condition: quiredb::Condition,
 ) -> Outcome<(Ack, String)> {
-    let wide = collection(engine, index)?;
     let key = match key {
         Some(key) => key,
-        None => key_of(engine, &wide, document)?,
+        None => key_of(engine, wide, document)?,
     };
     let id = key.to_string();
     let condition = condition_of(condition)?;
@@ -33,7 +32,7 @@ pub(crate) fn put(
         let written = write.and_then(|write| wide.write(&write.condition(condition)));
         written
             .map(Ack::put)
-            .map_err(|error| write_failure(&error, index, &id))
+            .map_err(|error| write_failure(&error, wide.name(), &id))
     })?;
     Ok((ack, id))
 }
@@ -48,49 +47,39 @@ pub(crate) fn key_of(engine: &Engine, wide: &WideCollection, document: &Document
 
 /// Removes a row.
 pub(crate) fn delete(
-    engine: &Engine,
-    index: &str,
+    wide: &WideCollection,
     key: &Key,
     condition: quiredb::Condition,
 ) -> Outcome<Ack> {
     let write = RowWrite::delete(key.clone()).condition(condition_of(condition)?);
-    let wide = collection(engine, index)?;
     counted(wide.usage(), Use::Delete, || {
         let written = wide.write(&write);
         written
             .map(Ack::delete)
-            .map_err(|error| write_failure(&error, index, &key.to_string()))
+            .map_err(|error| write_failure(&error, wide.name(), &key.to_string()))
     })
 }
 
 /// The row under `key`: the columns that `source` shows, or all.
-pub(crate) fn get(
-    engine: &Engine,
-    index: &str,
-    key: &Key,
-    source: &Source,
-) -> Outcome<Option<Found>> {
-    let wide = collection(engine, index)?;
-    get_one(&wide, key, columns_of(&wide, source).as_deref())
+pub(crate) fn get(wide: &WideCollection, key: &Key, source: &Source) -> Outcome<Option<Found>> {
+    get_one(wide, key, columns_of(wide, source).as_deref())
 }
 
 /// The rows under some keys: the columns that `source` shows, or all. Rows that together are longer
 /// than `bytes_max` are read one by one.
 pub(crate) fn get_many(
-    engine: &Engine,
-    index: &str,
+    wide: &WideCollection,
     keys: &[Key],
     source: &Source,
     bytes_max: usize,
 ) -> Outcome<Vec<Outcome<Option<Found>>>> {
-    let wide = collection(engine, index)?;
-    let columns = columns_of(&wide, source);
+    let columns = columns_of(wide, source);
     let names: Option<Vec<&str>> = columns
         .as_ref()
         .map(|names| names.iter().map(String::as_str).collect());
     let using = wide.usage().begin(Use::GetFound);
     let rows = wide.get_many(keys, names.as_deref(), bytes_max);
-    let rows = rows.map_err(|error| Failure::engine(&error, Some(index)))?;
+    let rows = rows.map_err(|error| Failure::engine(&error, Some(wide.name())))?;
     let (mut found, mut missing) = (0, 0);
     for row in &rows {
         found += u64::from(matches!(row, Ok(Within::Found(_))));
@@ -100,8 +89,8 @@ pub(crate) fn get_many(
     let rows = keys.iter().zip(rows).map(|(key, row)| match row {
         Ok(Within::Absent) => Ok(None),
         Ok(Within::Found(row)) => Ok(Some(row)),
-        Ok(Within::Longer(_)) => get_one(&wide, key, columns.as_deref()),
-        Err(error) => Err(Failure::engine(&error, Some(index))),
+        Ok(Within::Longer(_)) => get_one(wide, key, columns.as_deref()),
+        Err(error) => Err(Failure::engine(&error, Some(wide.name()))),
     });
     Ok(rows.collect())
 }
@@ -148,13 +137,12 @@ fn get_one(wide: &WideCollection, key: &Key, columns: Option<&[String]>) -> Outc
 }
 
 /// Changes cells of a row, which are not read for it.
-pub(crate) fn update(engine: &Engine, index: &str, key: &Key, update: &Update) -> Outcome<Ack> {
-    let wide = collection(engine, index)?;
-    check_objects(&wide, update)?;
-    let id = key.to_string();
+pub(crate) fn update(wide: &WideCollection, key: &Key, update: &Update) -> Outcome<Ack> {
+    check_objects(wide, update)?;
+    let (index, id) = (wide.name(), key.to_string());
     counted(wide.usage(), Use::Index, || {
         let mut write = |write: &RowWrite| wide.write(write);
-        match patched(&wide, key, update, &mut write) {
+        match patched(wide, key, update, &mut write) {
             Ok(written) => Ok(Ack::put(written)),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Err(Failure::document_missing(index, &id))

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use quiredb::Aliases;
 use quiredb::wide::{ColumnType, Schema, WideCollection};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::collection;
+use super::to_read;
+use crate::collections::aliases::of_collection;
 use crate::engine::Engine;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -44,10 +46,10 @@ pub(crate) async fn change(call: Call<Engine>) -> Outcome<Answer> {
     let work = move |engine: &Engine| {
         let changes: Changes = serde_json::from_slice(&body.bytes)
             .map_err(|error| Failure::parse(error.to_string()))?;
-        collection(engine, &index)?;
-        let database = engine.database();
-        let altered = database.alter_wide_collection(&index, |schema| changes.apply(schema));
-        let altered = altered.map_err(|error| Failure::engine(&error, Some(&index)))?;
+        let wide = to_read(engine, &index)?;
+        let (database, name) = (engine.database(), wide.name());
+        let altered = database.alter_wide_collection(name, |schema| changes.apply(schema));
+        let altered = altered.map_err(|error| Failure::engine(&error, Some(name)))?;
         Ok(Answer::ok(&json!({
             "acknowledged": true,
             "mappings": mapping(&altered),
@@ -84,7 +86,7 @@ impl Changes {
 pub(crate) async fn tier(call: Call<Engine>) -> Outcome<Answer> {
     let (engine, index) = (call.state.clone(), call.collection());
     let work = move |engine: &Engine| {
-        let moved = collection(engine, &index)?.tier();
+        let moved = to_read(engine, &index)?.tier();
         let moved = moved.map_err(|error| Failure::engine(&error, Some(&index)))?;
         Ok(Answer::ok(
             &json!({"rows": moved.rows, "bytes": moved.bytes}),
@@ -113,14 +115,14 @@ pub(crate) fn mapping(wide: &WideCollection) -> Value {
 }
 
 /// A collection as `GET /{collection}` shows it.
-pub(crate) fn describe(wide: &WideCollection) -> Value {
+pub(crate) fn describe(wide: &WideCollection, aliases: &Aliases) -> Value {
     let settings = wide.settings();
     let mut quire: Value = serde_json::from_str(&settings.to_json()).unwrap_or_default();
     if let Some(quire) = quire.as_object_mut() {
         quire.remove("api");
     }
     json!({
-        "aliases": {},
+        "aliases": of_collection(aliases, wide.name()),
         "mappings": mapping(wide),
         "settings": {
             "index": {

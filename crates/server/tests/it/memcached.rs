@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quire_server::{MemcachedOptions, ServerOptions, bind, memcached};
+use quiredb::wide::{Cell, Change, RowWrite, Schema};
 use quiredb::{Database, DatabaseOptions, Document, Env, Key, SimEnv};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -356,6 +357,174 @@ fn other_fields_of_a_document_are_not_changed() {
     // The document has nothing but the value, so it is deleted.
     assert_eq!(send(b"set d 1 0 1\r\nx\r\ndelete d\r\n"), "STORED|DELETED|");
     assert!(docs.get(&Key::parse("d").unwrap()).unwrap().is_none());
+}
+
+/// A database whose collection `docs` is wide.
+fn wide(columns: &str) -> (Database, Arc<SimEnv>) {
+    let (database, env) = simulated();
+    let schema = Schema::from_json(format!("{{\"properties\":{{{columns}}}}}").as_bytes());
+    let made = database.create_wide_collection("docs", schema.unwrap(), Default::default());
+    made.unwrap();
+    (database, env)
+}
+
+const BYTES: &str = r#""v":{"type":"string","contentEncoding":"base64","group":"values"},
+    "v_flags":{"type":"integer"},"title":{"type":"string"}"#;
+
+#[track_caller]
+fn converse_with(database: &Database, field: Option<&str>, conversation: &[(&str, &str)]) {
+    for (request, expected) in conversation {
+        let request = request.replace('|', "\r\n");
+        let answer = answers(database, field, request.as_bytes());
+        assert_eq!(answer, *expected, "{request:?}");
+    }
+}
+
+#[test]
+fn a_column_of_a_wide_collection_has_values_as_they_are() {
+    let (database, env) = wide(BYTES);
+    let rows = database.wide_collection("docs").unwrap();
+    converse_with(
+        &database,
+        Some("v"),
+        &[
+            ("get a|", "END|"),
+            ("set a 5 0 3|abc|get a|", "STORED|VALUE a 5 3|abc|END|"),
+            ("add a 0 0 1|x|replace z 0 0 1|x|", "NOT_STORED|NOT_STORED|"),
+            (
+                "append a 0 0 2|XX|prepend a 0 0 1|P|get a|",
+                "STORED|STORED|VALUE a 5 6|PabcXX|END|",
+            ),
+            ("cas z 0 0 1 7|x|cas a 0 0 1 7777|x|", "NOT_FOUND|EXISTS|"),
+            (
+                "set n 0 0 2|10|incr n 5|decr n 100|incr n 1|",
+                "STORED|15|0|1|",
+            ),
+            (
+                "incr a 1|",
+                "CLIENT_ERROR cannot increment or decrement non-numeric value|",
+            ),
+            (
+                "set b 0 0 0||get a b c|",
+                "STORED|VALUE a 5 6|PabcXX|VALUE b 0 0||END|",
+            ),
+            ("delete n|delete n|get n|", "DELETED|NOT_FOUND|END|"),
+            ("mg a v f|", "VA 6 f5|PabcXX|"),
+        ],
+    );
+    // Bytes that are no text, which are read as they are elsewhere too.
+    let noise: Vec<u8> = (0..=255).rev().collect();
+    let set = [
+        b"set raw 0 0 256\r\n".as_slice(),
+        &noise,
+        b"\r\nget raw\r\n",
+    ]
+    .concat();
+    let mut answer = Vec::new();
+    memcached(database.clone(), options(Some("v")), &set[..], &mut answer).unwrap();
+    assert!(
+        answer.windows(256).any(|window| window == noise),
+        "{answer:?}"
+    );
+    let cell = |id: &str| rows.cell(&Key::parse(id).unwrap(), "v", None).unwrap();
+    assert_eq!(cell("raw"), Some(Cell::Bytes(noise)));
+
+    // Other columns stay, also when the value is removed; and a value comes to a row that has none.
+    let key = Key::parse("a").unwrap();
+    let title = Change::set("title", Cell::String("A".into()));
+    rows.write(&RowWrite::patch(key.clone()).with(title))
+        .unwrap();
+    converse_with(
+        &database,
+        Some("v"),
+        &[
+            ("set a 0 0 1|x|delete a|get a|", "STORED|DELETED|END|"),
+            ("add a 7 0 2|yy|get a|", "STORED|VALUE a 7 2|yy|END|"),
+        ],
+    );
+    let title = rows.cell(&key, "title", None).unwrap();
+    assert_eq!(title, Some(Cell::String("A".into())));
+
+    // The value expires, and the row stays.
+    converse_with(
+        &database,
+        Some("v"),
+        &[
+            ("set a 3 100 1|x|mg a v t f|", "STORED|VA 1 t100 f3|x|"),
+            ("append a 0 0 1|y|mg a v t|", "STORED|VA 2 t100|xy|"),
+            ("touch a 50|mg a v t f|", "TOUCHED|VA 2 t50 f3|xy|"),
+            ("gat 200 a|mg a t|", "VALUE a 3 2|xy|END|HD t200|"),
+        ],
+    );
+    env.advance(Duration::from_secs(201));
+    converse_with(
+        &database,
+        Some("v"),
+        &[("get a|", "END|"), ("add a 0 0 1|z|", "STORED|")],
+    );
+    let found = rows.get(&key).unwrap().unwrap().document.to_json();
+    assert_eq!(found, r#"{"_id":"a","title":"A","v":"eg=="}"#);
+}
+
+#[test]
+fn what_a_column_can_not_have_is_an_error_of_the_client() {
+    let (database, _) = wide(
+        r#""n":{"type":"integer"},"text":{"type":"string"},"float":{"type":"number"},
+        "links":{"type":"object","additionalProperties":{"type":"string"}}"#,
+    );
+    converse_with(
+        &database,
+        Some("n"),
+        &[
+            (
+                "set a 0 0 2|10|incr a 5|get a|",
+                "STORED|15|VALUE a 0 2|15|END|",
+            ),
+            (
+                "set a 0 0 1|x|",
+                "CLIENT_ERROR column [n] has integers of 64 bits: this value is none|",
+            ),
+            ("get a|", "VALUE a 0 2|15|END|"),
+            (
+                "set a 1 0 1|1|",
+                "CLIENT_ERROR flags must be 0: [docs] has no column [n_flags] of integers for \
+                 them|",
+            ),
+        ],
+    );
+    let row = database.wide_collection("docs").unwrap();
+    let cell = row.cell(&Key::parse("a").unwrap(), "n", None).unwrap();
+    assert_eq!(cell, Some(Cell::Int(15)));
+    let refused = answers(&database, Some("text"), b"set a 0 0 1\r\n\xff\r\n");
+    assert!(refused.contains("text in UTF-8"), "{refused}");
+    for (field, words) in [
+        ("none", "does not exist"),
+        ("float", "has no values for memcached"),
+        ("links", "has no values for memcached"),
+    ] {
+        for request in ["get a\r\n", "set a 0 0 1\r\nx\r\n"] {
+            let refused = answers(&database, Some(field), request.as_bytes());
+            assert!(refused.starts_with("CLIENT_ERROR"), "{refused}");
+            assert!(refused.contains(words), "{refused}");
+        }
+    }
+    // Without a field a value is a row.
+    let (database, _) = wide(r#""n":{"type":"integer"}"#);
+    converse_with(
+        &database,
+        None,
+        &[
+            (
+                "set docs:1 0 0 7|{\"n\":5}|get docs:1|",
+                "STORED|VALUE docs:1 0 15|{\"_id\":1,\"n\":5}|END|",
+            ),
+            (
+                "set docs:1 0 9 7|{\"n\":6}|",
+                "CLIENT_ERROR rows of a wide collection do not expire: their cells may|",
+            ),
+            ("delete docs:1|get docs:1|", "DELETED|END|"),
+        ],
+    );
 }
 
 #[test]

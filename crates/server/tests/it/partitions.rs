@@ -202,6 +202,69 @@ async fn a_split_is_waited_for_and_makes_twice_as_many_unless_it_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_wide_collection_is_split_while_it_is_written() {
+    let site = Site::new();
+    let wide = json!({"quire": {"partitions": 1, "wide": {"properties": {
+        "n": {"type": "integer"},
+        "html": {"type": "string", "group": "content"},
+        "links": {"type": "object", "additionalProperties": {"type": "integer"}},
+    }}}});
+    site.call("PUT /pages", wide.to_string()).await.done(200);
+    site.call("PUT /pages/_alias/web", "").await.done(200);
+    let html = "x".repeat(2_000);
+    let mut body = String::new();
+    for id in 0..500 {
+        body +=
+            &format!("{{\"index\":{{\"_id\":\"{id}\"}}}}\n{{\"n\":{id},\"html\":\"{html}\"}}\n");
+    }
+    let done = site.call("POST /pages/_bulk", body).await.done(200);
+    assert_eq!(done["errors"], false);
+    let version = site.get("/pages/_doc/7").await.done(200)["_seq_no"].clone();
+    let is_over = AtomicBool::new(false);
+    // Counters, each of which loses no step.
+    let count = async |id: u64| {
+        let mut steps = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let path = format!("POST /web/_cell/{id}/links%5Bseen%5D");
+            site.call(&path, "{\"add\":1}").await.done(200);
+            let line =
+                format!("{{\"update\":{{\"_id\":\"{id}\"}}}}\n{{\"doc\":{{\"n\":{steps}}}}}\n");
+            let done = site.call("POST /web/_bulk", line).await.done(200);
+            assert_eq!(done["errors"], false, "{done}");
+            steps += 1;
+        }
+        steps
+    };
+    let counted = futures_util::future::join_all((100..104).map(count));
+    let split = async {
+        for partitions in [2, 6] {
+            let line = format!("POST /web/_partitions?count={partitions}");
+            let done = site.call(&line, "").await.done(200);
+            assert_eq!(done["partitions"], partitions, "{done}");
+            assert_eq!(done["index"], "pages", "{done}");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let (counted, ()) = tokio::join!(counted, split);
+    for (id, steps) in (100..104).zip(counted) {
+        let found = site.get(&format!("/pages/_doc/{id}")).await.done(200);
+        assert_eq!(found["_source"]["links"]["seen"], steps, "{id}");
+        assert_eq!(found["_source"]["n"], steps - 1, "{id}");
+        assert_eq!(found["_source"]["html"], html);
+    }
+    assert_eq!(
+        site.get("/pages/_doc/7").await.done(200)["_seq_no"],
+        version
+    );
+    let count = site.get("/web/_count").await.done(200);
+    assert_eq!(
+        (&count["count"], &count["_shards"]["total"]),
+        (&json!(500), &json!(6))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_can_not_be_split_is_refused_and_errors_say_what_to_do() {
     let site = Site::new();
     site.collection("jobs");
@@ -219,7 +282,6 @@ async fn what_can_not_be_split_is_refused_and_errors_say_what_to_do() {
         ("POST /jobs/_partitions?count=2048", "1024"),
         ("POST /jobs/_partitions?count=x", "count"),
         ("POST /jobs/_partitions?counts=4", "counts"),
-        ("POST /pages/_partitions", "wide"),
     ] {
         let reason = site.call(line, "").await;
         let reason = reason.refused(400, "illegal_argument_exception");

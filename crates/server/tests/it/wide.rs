@@ -424,25 +424,222 @@ async fn exists_finds_families_and_objects_in_columns_of_json() {
 async fn what_is_not_done_with_wide_collections_says_so() {
     let site = pages().await;
     site.call("PUT /plain", "").await.done(200);
+    let both = r#"{"actions":[{"add":{"indices":["pages","plain"],"alias":"both"}}]}"#;
+    site.call("POST /_aliases", both).await.done(200);
     for (call, body) in [
-        (
-            "POST /pages/_delete_by_query",
-            r#"{"query":{"match_all":{}}}"#,
-        ),
-        (
-            "POST /_reindex",
-            r#"{"source":{"index":"plain"},"dest":{"index":"pages"}}"#,
-        ),
-        ("PUT /pages/_alias/other", ""),
         ("GET /pages/_changes", ""),
         ("PUT /pages/_settings", r#"{"quire":{"codec":"none"}}"#),
+        ("PUT /both/_settings", r#"{"quire":{"codec":"none"}}"#),
+        ("GET /pages/_quire/fields", ""),
     ] {
         let answer = site.call(call, body).await.text;
         assert!(answer.contains("is wide"), "{call}: {answer}");
     }
-    let aliased = SCHEMA.replacen("{\"quire\"", "{\"aliases\":{\"x\":{}},\"quire\"", 1);
-    let refused = site.call("PUT /other", aliased).await;
+}
+
+/// The ids of the rows that a search finds, sorted.
+async fn ids(site: &Site, index: &str, query: Value) -> Vec<String> {
+    let body = json!({"query": query, "size": 10_000, "_source": false}).to_string();
+    let found = site.call(&format!("POST /{index}/_search"), body).await;
+    let found = found.done(200);
+    let hits = found["hits"]["hits"].as_array().unwrap();
+    let mut ids: Vec<String> = hits
+        .iter()
+        .map(|hit| hit["_id"].as_str().unwrap().to_owned())
+        .collect();
+    ids.sort();
+    ids
+}
+
+#[tokio::test]
+async fn an_alias_stands_for_a_wide_collection() {
+    let site = pages().await;
+    let old = SCHEMA.replacen("{\"quire\"", "{\"aliases\":{\"web\":{}},\"quire\"", 1);
+    site.call("PUT /old", old).await.done(200);
+    let shown = site.get("/old").await.done(200);
+    assert_eq!(shown["old"]["aliases"], json!({"web": {}}));
+
+    // The only one of an alias is read and written by its name.
+    let put = r#"{"title":"one","visits":1}"#;
+    let written = site.call("PUT /web/_doc/1", put).await.done(201);
+    assert_eq!(written["_index"], "old");
+    let body = r#"{"doc":{"visits":2}}"#;
+    let written = site.call("POST /web/_update/1", body).await.done(200);
+    assert_eq!(written["_index"], "old");
+    let written = site.call("PUT /web/_cell/1/html", "raw").await.done(200);
+    assert_eq!(written["_index"], "old");
+    assert_eq!(site.get("/web/_cell/1/html").await.text, "raw");
+    let found = site.get("/web/_doc/1").await.done(200);
+    assert_eq!(
+        (&found["_index"], &found["_source"]["visits"]),
+        (&json!("old"), &json!(2))
+    );
+    let several = [
+        r#"{"index":{"_index":"web","_id":"2"}}"#,
+        r#"{"title":"two"}"#,
+        r#"{"update":{"_index":"old","_id":"2"}}"#,
+        r#"{"doc":{"visits":7}}"#,
+        r#"{"delete":{"_index":"web","_id":"1"}}"#,
+    ];
+    let done = site.call("POST /_bulk", several.join("\n") + "\n").await;
+    let done = done.done(200);
+    assert_eq!(done["errors"], false, "{done:#}");
+    assert_eq!(done["items"][0]["index"]["_index"], "old");
+    let found = site.call("POST /web/_mget", r#"{"ids":["1","2"]}"#).await;
+    let found = found.done(200);
+    assert_eq!(found["docs"][0]["found"], false);
+    assert_eq!(found["docs"][1]["_index"], "old");
+    assert_eq!(found["docs"][1]["_source"]["visits"], 7);
+    let named = site.call("POST /web/_schema", r#"{"rename":{"tree":"json"}}"#);
+    named.await.done(200);
+
+    // Of several, one takes the writes; reads of one document can't choose.
+    let both = r#"{"actions":[
+        {"add":{"index":"old","alias":"web","filter":{"range":{"visits":{"gte":5}}}}},
+        {"add":{"index":"pages","alias":"web","is_write_index":true}}]}"#;
+    site.call("POST /_aliases", both).await.done(200);
+    let written = site.call("PUT /web/_doc/3", put).await.done(201);
+    assert_eq!(written["_index"], "pages");
+    let refused = site.get("/web/_doc/3").await;
     refused.refused(400, "illegal_argument_exception");
+    site.call("PUT /old/_doc/4", put).await.done(201);
+    let all = json!({"match_all": {}});
+    assert_eq!(
+        ids(&site, "web", all.clone()).await,
+        ["2", "3", "http://a.org/"]
+    );
+    assert_eq!(ids(&site, "old", all.clone()).await, ["2", "4"]);
+    let of_all = site.get("/_alias/web").await.done(200);
+    let names: Vec<&String> = of_all.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["old", "pages"]);
+    let listed = site.get("/_cat/aliases?h=alias,index").await.text;
+    assert!(
+        listed.contains("old") && listed.contains("pages"),
+        "{listed}"
+    );
+    let listed = site.get("/_cat/indices?h=index,docs.count").await.text;
+    assert!(listed.contains("old"), "{listed}");
+    let refused = site.call("PUT /web", "").await;
+    refused.refused(400, "invalid_index_name_exception");
+
+    // It takes the place of a collection in one step, and outlives the server.
+    let moved = r#"{"actions":[{"remove_index":{"index":"old"}},
+        {"add":{"index":"pages","alias":"old"}}]}"#;
+    site.call("POST /_aliases", moved).await.done(200);
+    assert_eq!(ids(&site, "old", all.clone()).await, ["3", "http://a.org/"]);
+    let again = Site::over(site.database.clone(), Default::default());
+    assert_eq!(ids(&again, "web,old", all).await, ["3", "http://a.org/"]);
+}
+
+#[tokio::test]
+async fn rows_are_deleted_and_written_again_by_query() {
+    let site = pages().await;
+    site.collection("plain");
+    for number in 0..40 {
+        for index in ["pages", "plain"] {
+            let html = "PGh0bWw+".repeat(1 + number % 3 * 50_000);
+            let row = format!(
+                r#"{{"title":"t{}","visits":{number},"html":"{html}"}}"#,
+                number % 4
+            );
+            let path = format!("PUT /{index}/_doc/{number}");
+            site.call(&path, row).await.done(201);
+        }
+    }
+    let version = async |id: usize| {
+        let found = site.get(&format!("/pages/_doc/{id}?_source=false")).await;
+        found.done(200)["_seq_no"].as_u64().unwrap()
+    };
+    let before = (version(1).await, version(2).await);
+    let whole = site.get("/pages/_source/1").await.done(200);
+    let query = json!({"query": {"term": {"title": "t1"}}}).to_string();
+    let path = "POST /pages/_update_by_query?scroll_size=3";
+    let report = site.call(path, query.clone()).await.done(200);
+    assert_eq!(
+        (&report["updated"], &report["total"]),
+        (&json!(10), &json!(10))
+    );
+    assert!(version(1).await > before.0);
+    assert_eq!(version(2).await, before.1);
+    assert_eq!(site.get("/pages/_source/1").await.done(200), whole);
+
+    // Through an alias its filter holds, and collections of both kinds are changed together.
+    let both = r#"{"actions":[
+        {"add":{"index":"pages","alias":"few","filter":{"range":{"visits":{"lt":20}}}}},
+        {"add":{"index":"plain","alias":"few"}}]}"#;
+    site.call("POST /_aliases", both).await.done(200);
+    let path = "POST /few/_delete_by_query?slices=3&scroll_size=2";
+    let report = site.call(path, query.clone()).await.done(200);
+    assert_eq!(report["deleted"], 15, "{report}");
+    let left = json!({"term": {"title": "t1"}});
+    assert_eq!(
+        ids(&site, "pages", left.clone()).await,
+        ["21", "25", "29", "33", "37"]
+    );
+    assert_eq!(ids(&site, "plain", left).await, [""; 0]);
+    let some = json!({"query": {"match_all": {}}, "max_docs": 7}).to_string();
+    let path = "POST /pages/_delete_by_query";
+    assert_eq!(site.call(path, some).await.done(200)["deleted"], 7);
+    let all = json!({"query": {"match_all": {}}}).to_string();
+    let path = "POST /pages/_delete_by_query?wait_for_completion=false";
+    let task = site.call(path, all).await.done(200)["task"].clone();
+    let path = format!("/_tasks/{}", task.as_str().unwrap());
+    let report = loop {
+        let report = site.get(&path).await.done(200);
+        if report["completed"] == true {
+            break report;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert_eq!(report["response"]["deleted"], 29, "{report}");
+    assert_eq!(site.get("/pages/_count").await.done(200)["count"], 0);
+}
+
+#[tokio::test]
+async fn documents_are_copied_into_a_wide_collection_and_back() {
+    let site = pages().await;
+    site.collection("plain");
+    let row = |number: usize| match number % 3 {
+        0 => json!({"title": format!("t{number}"), "visits": number}),
+        1 => json!({"html": "PGh0bWw+".repeat(60_000), "links": {"http://b.org/": "b"}}),
+        _ => json!({"tree": {"a": [number, null, {"b": 1.5}]}}),
+    };
+    for number in 0..60 {
+        let path = format!("PUT /plain/_doc/p{number}");
+        site.call(&path, row(number).to_string()).await.done(201);
+    }
+    let copy = |from: &str, to: Value| json!({"source": {"index": from}, "dest": to}).to_string();
+    let create = json!({"index": "pages", "op_type": "create"});
+    let path = "POST /_reindex";
+    let report = site.call(path, copy("plain", create.clone())).await;
+    assert_eq!(report.done(200)["created"], 60);
+    for number in 0..60 {
+        let mut expected = row(number);
+        expected["_id"] = format!("p{number}").into();
+        let found = site.get(&format!("/pages/_source/p{number}")).await;
+        assert_eq!(found.done(200), expected);
+    }
+    let again = json!({"source": {"index": "plain"}, "dest": create, "conflicts": "proceed"});
+    let report = site.call(path, again.to_string()).await;
+    assert_eq!(report.done(200)["version_conflicts"], 60);
+    let back = json!({"index": "back"});
+    let report = site.call(path, copy("pages", back)).await.done(200);
+    assert_eq!(report["created"], 61);
+    let found = site.get("/back/_source/p1").await.done(200);
+    assert_eq!(found["links"], row(1)["links"]);
+
+    // What can't be a row is refused by name, and is not lost.
+    let external = json!({"index": "pages", "version_type": "external"});
+    let refused = site.call(path, copy("plain", external)).await;
+    refused.refused(400, "illegal_argument_exception");
+    site.call("PUT /plain/_doc/wrong", r#"{"visits":"many"}"#)
+        .await
+        .done(201);
+    let to = json!({"index": "pages"});
+    let report = site.call(path, copy("plain", to.clone())).await.done(400);
+    assert_eq!(report["failures"][0]["id"], "wrong", "{report}");
+    let refused = site.call(path, copy("pages,plain", to)).await;
+    refused.refused(400, "action_request_validation_exception");
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use quiredb::View;
 use quiredb::query::Query;
+use quiredb::wide::WideCollection;
 
+use super::act::Act;
 use super::places::Places;
 use super::report::Report;
 use super::slice::{Job, Part, Slice};
@@ -68,19 +70,25 @@ impl Division {
         // Those that have documents: more of them, if a collection was split since it was divided.
         let filled = self.count.min(partitions(&self.sources, views));
         let most = share(all, u64::from(number), u64::from(filled));
-        let places = |views: Vec<View>| -> Outcome<Part> {
-            let places = Places::new(views, self.query.clone(), most, buffers)?;
+        let places = |views: Vec<View>, of: Option<&WideCollection>| -> Outcome<Part> {
+            let of = of.filter(|_| !matches!(self.job.act, Act::Copy { .. }));
+            let places = Places::new(views, self.query.clone(), most, of.cloned(), buffers)?;
             Ok(Part::Places(Box::new(places)))
         };
         let mut left = Vec::new();
         if !self.query.order.is_empty() {
-            left.push(places(views.to_vec())?);
+            left.push(places(views.to_vec(), None)?);
         } else {
             for (source, view) in self.sources.iter().zip(views) {
-                let Searched::Plain(collection) = source else {
+                let (collection, wide) = match source {
+                    Searched::Plain(collection) => (Some(collection), None),
+                    Searched::Wide(wide) => (None, Some(wide)),
+                    Searched::Frozen(_) => (None, None),
+                };
+                let Some(collection) = collection else {
                     // These are not divided.
                     if number == 0 {
-                        left.push(places(vec![view.clone()])?);
+                        left.push(places(vec![view.clone()], wide)?);
                     }
                     continue;
                 };

@@ -1,11 +1,12 @@
-//! Documents to copy that are found before they are read: those of wide and frozen collections,
-//! which are not in the order of their keys, and those in an order of their own.
+//! Documents that are found before they are read: those of wide and frozen collections, which are
+//! not in the order of their keys, and those that are copied in an order of their own.
 //!
 //! # Invariants
 //! 1. Without an order, at most [`PLACES_MAX`] places are known at a time; those after them are
 //!    found when these are done. With one, all are found at once, within the memory of a search.
 
 use quiredb::query::{Hit, Query};
+use quiredb::wide::WideCollection;
 use quiredb::{View, Within};
 
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES};
@@ -31,6 +32,8 @@ pub(super) struct Places {
     next: std::vec::IntoIter<Hit>,
     /// No more are to be found.
     is_whole: bool,
+    /// The wide collection whose rows are changed in place: no cell of them is read.
+    pub(super) of: Option<WideCollection>,
     /// The memory of the places.
     held: Held,
 }
@@ -44,6 +47,7 @@ impl Places {
         views: Vec<View>,
         query: Query,
         most: u64,
+        of: Option<WideCollection>,
         buffers: &Buffers,
     ) -> Outcome<Places> {
         Ok(Places {
@@ -53,6 +57,7 @@ impl Places {
             found: 0,
             next: Vec::new().into_iter(),
             is_whole: false,
+            of,
             held: buffers.hold_now(PLACES_MAX as usize * size_of::<Hit>())?,
         })
     }
@@ -76,6 +81,10 @@ impl Places {
             read: 0,
         };
         let mut bytes = 0;
+        let within = match &self.of {
+            Some(_) => View::heads_within,
+            None => View::documents_within,
+        };
         while page.found.len() < size && bytes < PAGE_BYTES_MAX {
             let some = READ_AT_ONCE.min(size - page.found.len());
             let hits = self.next.as_slice();
@@ -83,7 +92,7 @@ impl Places {
             if hits.is_empty() {
                 break;
             }
-            let mut read = View::documents_within(&self.views, hits, LARGE_BYTES);
+            let mut read = within(&self.views, hits, LARGE_BYTES);
             if let Ok(found) = &read
                 && let Some(Within::Longer(record)) = found.first()
             {
@@ -94,7 +103,7 @@ impl Places {
                     return Ok(page);
                 }
                 let first = hits.get(..1).unwrap_or_default();
-                read = View::documents_within(&self.views, first, record);
+                read = within(&self.views, first, record);
             }
             let mut count = 0;
             for found in read.map_err(failed)? {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiredb::query::Prepared;
-use quiredb::{Collection, Condition, Document, Found, Key, ValueRef, View, Write};
+use quiredb::{Collection, Key, View};
 use tokio::time::Instant;
 
+use super::act::{Act, Target};
 use super::manner::Manner;
 use super::memory::{BatchMemory, Turn};
 use super::places::Places;
 use super::report::Report;
 use crate::engine::Engine;
 use crate::http::failure::{Failure, Outcome};
-use crate::http::fields::Fields;
 use crate::search::by_key::{PageByKey, page_by_key};
 use crate::tasks::registry::Running;
 
@@ -22,22 +22,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// A pause is looked at again after this time: the work may be cancelled meanwhile.
 const PAUSE_STEP: Duration = Duration::from_millis(100);
-
-/// What is done with each document.
-pub(crate) enum Act {
-    Delete,
-    /// Writes it again as it is, as a new version.
-    Rewrite,
-    /// Puts it into another collection.
-    Copy {
-        to: Collection,
-        only_create: bool,
-        /// What a document must be under at its destination, given the version that it has.
-        versions: Option<fn(u64) -> Condition>,
-        /// What of a document is copied.
-        fields: Fields,
-    },
-}
 
 /// What is done to which documents.
 pub(super) struct Job {
@@ -67,7 +51,7 @@ pub(super) enum Part {
         /// The last key that was done.
         after: Option<Key>,
     },
-    /// Those that are copied from elsewhere.
+    /// Those that are found first.
     Places(Box<Places>),
 }
 
@@ -81,10 +65,10 @@ impl Part {
     }
 
     /// The collection whose documents are changed in place.
-    fn collection(&self) -> Option<&Collection> {
+    fn target(&self) -> Option<Target> {
         match self {
-            Part::Keys { collection, .. } => Some(collection),
-            Part::Places(_) => None,
+            Part::Keys { collection, .. } => Some(Target::Plain(collection.clone())),
+            Part::Places(places) => places.of.clone().map(Target::Wide),
         }
     }
 
@@ -171,9 +155,10 @@ impl Slice {
         let mut turn = memory.turn(task).await;
         let target = match (&self.job.act, self.left.last()) {
             (Act::Copy { to, .. }, _) => Some(to.clone()),
-            (_, part) => part.and_then(Part::collection).cloned(),
+            (_, part) => part.and_then(Part::target),
         };
-        let target = target.ok_or_else(|| Failure::internal("only copies have places"))?;
+        let what = "frozen documents are copied alone";
+        let target = target.ok_or_else(|| Failure::internal(what))?;
         let (found, is_last) = loop {
             let Some(page) = self.page(engine, task, &turn).await? else {
                 return Ok(true);
@@ -194,11 +179,7 @@ impl Slice {
         let job = Arc::clone(&self.job);
         let name = target.name().to_owned();
         let written = engine.write_in(thread, move |_| {
-            let writes: Vec<Write> = found
-                .iter()
-                .map(|found| job.act.write(found))
-                .collect::<Outcome<_>>()?;
-            let results = target.batch().writes(writes).write();
+            let results = target.write(&job.act, &found)?;
             assert!(results.len() == found.len(), "each write has a result");
             Ok((found, results))
         });
@@ -286,45 +267,4 @@ fn pause(rate: Option<f64>, count: u64, took: Duration) -> Duration {
     };
     let wanted = Duration::try_from_secs_f64(count as f64 / rate).unwrap_or(PAUSE_MAX);
     wanted.saturating_sub(took).min(PAUSE_MAX)
-}
-
-impl Act {
-    /// The write that does it to one document.
-    ///
-    /// # Errors
-    /// If a part of the document is none.
-    fn write(&self, found: &Found) -> Outcome<Write> {
-        let key = found.key.clone();
-        let put = |document| Write::put(key.clone(), document).expiring(found.expiry());
-        Ok(match self {
-            Act::Delete => Write::delete(key).if_version(found.version),
-            Act::Rewrite => put(found.document.clone()).if_version(found.version),
-            Act::Copy {
-                only_create,
-                versions,
-                fields,
-                ..
-            } => {
-                let write = put(part_of(&found.document, fields)?);
-                match (only_create, versions) {
-                    (true, _) => write.if_absent(),
-                    (false, Some(versions)) => Write {
-                        condition: versions(found.shown_version()),
-                        ..write
-                    },
-                    (false, None) => write,
-                }
-            }
-        })
-    }
-}
-
-/// The fields of a document that are copied.
-fn part_of(document: &Document, fields: &Fields) -> Outcome<Document> {
-    if fields.is_all() {
-        return Ok(document.clone());
-    }
-    let mut json = Vec::new();
-    fields.write(ValueRef::Object(document.root()), "", &mut json);
-    Document::from_json(&json).map_err(|error| Failure::illegal_argument(error.to_string()))
 }

@@ -1,0 +1,156 @@
+//! The partitions of a wide collection that is split.
+
+use super::parts::{Copy, OwnerOf, Parts};
+use crate::Result;
+use crate::catalog::Entry;
+use crate::database::{Database, State};
+use crate::settings::CollectionSettings;
+use crate::wide::WideCollection;
+use crate::wide_layout::WideLayout;
+use crate::write_gate::WriteGate;
+use quire_model::Key;
+use quire_seeded::{Bug, seeded};
+use quire_store::{LogHold, Place};
+use quire_wide::WidePartition;
+use std::sync::Arc;
+
+/// See the module.
+pub(super) struct WideParts {
+    collection: WideCollection,
+    /// The partitions that are split.
+    layout: Arc<WideLayout>,
+    /// The new partitions, once they are open.
+    partitions: Vec<WidePartition>,
+    /// Keeps, in the log of each old partition, what the new ones have not taken over yet.
+    holds: Vec<LogHold>,
+}
+
+impl WideParts {
+    pub(super) fn new(collection: WideCollection) -> WideParts {
+        WideParts {
+            layout: collection.layout(),
+            collection,
+            partitions: Vec::new(),
+            holds: Vec::new(),
+        }
+    }
+
+    /// The new partitions of an old one.
+    fn of_source(&self, number: usize) -> &[WidePartition] {
+        let each = self.partitions.len() / self.layout.partitions().len();
+        &self.partitions[number * each..(number + 1) * each]
+    }
+}
+
+impl Parts for WideParts {
+    fn gate(&self) -> Arc<WriteGate> {
+        Arc::clone(self.layout.gate())
+    }
+
+    fn total(&self) -> u64 {
+        let sources = self.layout.partitions().iter();
+        sources.map(WidePartition::tree_entries).sum()
+    }
+
+    fn copy(&mut self, copy: &Copy<'_>, watch: &dyn Fn(u64) -> bool) -> Result<bool> {
+        let (database, new, mut before) = (copy.database, copy.new, 0);
+        let schema = self.collection.schema();
+        let sources = self.layout.partitions();
+        for (number, source) in sources.iter().enumerate() {
+            let numbers = copy.numbers_of(number, sources.len());
+            let place = |number: usize| database.place(copy.catalog, new, number as u32);
+            let places: Vec<Place> = numbers.clone().map(place).collect();
+            let owner = |key: &Key| (copy.owner)(key).wrapping_sub(numbers.start);
+            let open = |at: usize| {
+                let number = (numbers.start + at) as u32;
+                database.open_wide_partition(copy.catalog, new, number)
+            };
+            let watch = |entries: u64| watch(before + entries);
+            let Some(dealt) = source.deal(&schema, &places, &owner, &open, &watch)? else {
+                return Ok(false);
+            };
+            before += source.tree_entries();
+            self.partitions.extend(dealt.partitions);
+            self.holds.push(dealt.hold);
+        }
+        Ok(true)
+    }
+
+    fn follow(&self, owner: OwnerOf<'_>) -> Result<u64> {
+        let (mut left, mut number) = (0, 0);
+        for (at, (source, hold)) in self.layout.partitions().iter().zip(&self.holds).enumerate() {
+            let mut seen = source.position();
+            for partition in self.of_source(at) {
+                let owns = |key: &Key| owner(key) == number;
+                left = left.max(partition.follow(source, &owns)?);
+                seen = seen.min(partition.position());
+                number += 1;
+            }
+            hold.advance(seen);
+        }
+        Ok(left)
+    }
+
+    fn indexed(&self) -> (u64, u64, bool) {
+        (0, 0, true)
+    }
+
+    fn take_index(&mut self, _entry: &Entry) -> Result<bool> {
+        Ok(true)
+    }
+
+    // All of them pass the gate.
+    fn stop_jobs(&mut self) {}
+
+    fn restart_jobs(&mut self) {}
+
+    fn sync_old(&self) -> Result<()> {
+        let mut sources = self.layout.partitions().iter();
+        sources.try_for_each(|source| Ok(source.sync()?))
+    }
+
+    fn finish(&self, _settings: &CollectionSettings) -> Result<()> {
+        for (number, source) in self.layout.partitions().iter().enumerate() {
+            let end = source.position();
+            for partition in self.of_source(number) {
+                if !seeded(Bug::SplitNamedUnsynced) {
+                    partition.sync()?;
+                }
+                assert!(
+                    partition.position() == end || seeded(Bug::SplitNotLevel),
+                    "a new partition ends where the old one does"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry) {
+        let has_jobs = database.inner.options.retention;
+        if let Some(schema) = new.settings.wide.clone() {
+            let partitions = self.partitions.clone();
+            let settings = new.settings.clone();
+            self.collection
+                .replace(partitions, settings, schema, has_jobs);
+        }
+        state.open_wide.remove(&old.id);
+        state.open_wide.insert(new.id, self.collection.clone());
+    }
+
+    fn close_collection(&self, state: &mut State, old: &Entry) {
+        state.open_wide.remove(&old.id);
+        let _ = self.collection.close();
+    }
+
+    fn close_old(&self) {
+        for partition in self.layout.partitions().iter() {
+            let _ = partition.close();
+        }
+    }
+
+    fn close_new(&self) {
+        for partition in &self.partitions {
+            let _ = partition.close();
+        }
+    }
+}
