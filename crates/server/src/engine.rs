@@ -373,6 +373,11 @@ impl Engine {
         self.wide_for(name, Use::Read)
     }
 
+    /// Whether this is the name of a wide collection, or an alias of one alone. Opens nothing.
+    pub(crate) fn is_wide(&self, name: &str) -> bool {
+        self.database().is_wide(name)
+    }
+
     /// As [`wide`](Engine::wide), of what is used in this way.
     ///
     /// # Errors

@@ -1,7 +1,11 @@
-//! A split beside threads that write, read, query and follow changes, on the real machine.
+//! A split beside threads that write, read, query and follow changes, on the real machine; of plain
+//! and of wide collections.
 
 use quiredb::query::{field, find};
-use quiredb::{Collection, CollectionSettings, Database, Document, ErrorKind, Key, Position};
+use quiredb::wide::{Cell, Change, Operand, RowWrite, Schema, WideCollection};
+use quiredb::{
+    Collection, CollectionSettings, Database, Document, Durability, ErrorKind, Key, Position,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -33,7 +37,7 @@ fn write(songs: &Collection, writer: u64, stop: &AtomicBool, floor: &AtomicU64) 
     while !stop.load(Ordering::Relaxed) || n < 3 {
         n += 1;
         for part in (0..KEYS).collect::<Vec<_>>().chunks(50) {
-            let mut batch = songs.batch().durability(quiredb::Durability::None);
+            let mut batch = songs.batch().durability(Durability::None);
             for number in part {
                 batch.put_at(&key(writer, *number), &document(writer, n));
             }
@@ -137,4 +141,114 @@ fn threads_that_write_and_read_see_one_collection_all_through_its_splits() {
     }
     let again = database.split_collection("songs", 24, &|_| true);
     assert_eq!(again.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+/// Counts up in the rows of a writer until it is told to stop, by single writes and by batches in
+/// turns. Returns how far.
+fn count_up(pages: &WideCollection, writer: u64, stop: &AtomicBool, floor: &AtomicU64) -> u64 {
+    let mut n = 0;
+    let mut versions = BTreeMap::new();
+    while !stop.load(Ordering::Relaxed) || n < 3 {
+        n += 1;
+        let row = |number: u64| {
+            let text = Cell::String("x".repeat((n + number) as usize % 300));
+            let add = || Change::merge("counts", Operand::Add(1)).of_member("n");
+            let row = RowWrite::upsert(key(writer, number)).with(add());
+            row.with(Change::set("text", text))
+        };
+        let mut take = |number: u64, version: Position| {
+            let before = versions.insert(number, version);
+            assert!(before.is_none_or(|before| before < version));
+        };
+        if n % 2 == 0 {
+            for number in 0..KEYS {
+                take(number, pages.write(&row(number)).unwrap().version);
+            }
+        } else {
+            let mut batch = pages.batch();
+            for number in 0..KEYS {
+                take(number, batch.write(&row(number)).unwrap().version);
+            }
+            assert!(batch.finish().is_empty());
+        }
+        floor.store(n, Ordering::Release);
+    }
+    n
+}
+
+/// Reads what a writer has counted: never less than was acknowledged before.
+fn read_counts(pages: &WideCollection, writer: u64, stop: &AtomicBool, floor: &AtomicU64) {
+    let count = |key: &Key| match pages.cell(key, "counts", Some("n")).unwrap() {
+        Some(Cell::Int(n)) => n as u64,
+        other => panic!("{other:?}"),
+    };
+    let mut number = 0;
+    while !stop.load(Ordering::Relaxed) {
+        number = (number + 7) % KEYS;
+        let least = floor.load(Ordering::Acquire);
+        if least == 0 {
+            continue;
+        }
+        assert!(count(&key(writer, number)) >= least);
+        let found = pages.get(&key(writer, number)).unwrap().unwrap();
+        assert!(found.document.get("text").is_some());
+        let query = find(field("counts.n").gte(least as i64)).with_count();
+        assert!(pages.query(query).unwrap().count.unwrap() >= KEYS);
+    }
+}
+
+#[test]
+fn threads_that_count_in_a_wide_collection_lose_nothing_in_its_splits() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::open(dir.path()).unwrap();
+    let schema = Schema::from_json(
+        br#"{"properties": {
+            "text": {"type": "string", "group": "texts"},
+            "counts": {"type": "object", "additionalProperties": {"type": "integer"}}
+        }}"#,
+    );
+    let settings = CollectionSettings {
+        partitions: 1,
+        durability: Durability::None,
+        ..CollectionSettings::default()
+    };
+    let made = database.create_wide_collection("pages", schema.unwrap(), settings);
+    let pages = made.unwrap();
+    let readers_stop = AtomicBool::new(false);
+    let (stop, floors) = (AtomicBool::new(false), [(); 3].map(|()| AtomicU64::new(0)));
+    let counted: Vec<u64> = std::thread::scope(|scope| {
+        let (pages, stop, readers_stop) = (&pages, &stop, &readers_stop);
+        let start = |writer: u64| {
+            let floor = &floors[writer as usize];
+            scope.spawn(move || read_counts(pages, writer, readers_stop, floor));
+            scope.spawn(move || count_up(pages, writer, stop, floor))
+        };
+        let writers: Vec<_> = (0..WRITERS).map(start).collect();
+        for (partitions, group) in [(2, "moved"), (6, "again"), (12, "texts")] {
+            // Its cells move in the background while the partitions are split.
+            let moved =
+                database.alter_wide_collection("pages", |schema| schema.with_moved("text", group));
+            moved.unwrap();
+            let split = database.split_wide_collection("pages", partitions, &|_| true);
+            assert_eq!(split.unwrap().positions().len(), partitions as usize);
+        }
+        stop.store(true, Ordering::Release);
+        let counted = writers.into_iter().map(|one| one.join().unwrap());
+        let counted = counted.collect();
+        readers_stop.store(true, Ordering::Release);
+        counted
+    });
+    assert_eq!(pages.count().unwrap(), WRITERS * KEYS);
+    drop(pages);
+    database.close().unwrap();
+    let database = Database::open(dir.path()).unwrap();
+    let pages = database.wide_collection("pages").unwrap();
+    assert_eq!(pages.settings().partitions, 12);
+    pages.move_columns().unwrap();
+    for (writer, counted) in (0..).zip(counted) {
+        for number in 0..KEYS {
+            let cell = pages.cell(&key(writer, number), "counts", Some("n"));
+            assert_eq!(cell.unwrap(), Some(Cell::Int(counted as i64)));
+        }
+    }
 }

@@ -179,28 +179,30 @@ async fn read(call: Call<Engine>, source: &Source) -> Outcome<Read> {
     let version = call.params.number::<u64>("version")?;
     // A collection that there is not is reported before a key that can't be.
     let key = parse_key(&id);
-    let frozen = call.state.frozen(&index);
-    let wide = match &frozen {
-        Some(_) => None,
-        None => call.state.wide(&index)?,
-    };
-    let (index, found, held) = match (&key, frozen, wide) {
-        (Ok(key), Some(frozen), _) => {
+    let (frozen, is_wide) = (call.state.frozen(&index), call.state.is_wide(&index));
+    let (index, found, held) = match (&key, frozen) {
+        (Ok(key), Some(frozen)) => {
             let key = key.clone();
             let get = move |_: &Engine| get_frozen(&frozen, &key);
             (index, call.state.read(get).await??, None)
         }
-        (Ok(key), None, Some(wide)) => {
-            let (name, key, source) = (wide.name().to_owned(), key.clone(), source.clone());
-            let get = move |_: &Engine| wide::documents::get(&wide, &key, &source);
-            (name, call.state.read(get).await??, None)
+        (Ok(key), None) if is_wide => {
+            let (key, source) = (key.clone(), source.clone());
+            let get = move |engine: &Engine| {
+                let wide = wide::to_read(engine, &index)?;
+                let found = wide::documents::get(&wide, &key, &source)?;
+                Ok::<_, Failure>((wide.name().to_owned(), found))
+            };
+            let (name, found) = call.state.read(get).await??;
+            (name, found, None)
         }
-        (Ok(key), None, None) => {
+        (Ok(key), None) => {
             let (engine, timeout) = (&call.state, call.body_timeout);
             get_held(engine, &call.buffers, &index, key, timeout).await?
         }
-        (Err(_), Some(_), _) | (Err(_), _, Some(_)) => (index, None, None),
-        (Err(_), None, None) => {
+        (Err(_), Some(_)) => (index, None, None),
+        (Err(_), None) if is_wide => (index, None, None),
+        (Err(_), None) => {
             let name = index.clone();
             let known = move |engine: &Engine| engine.collection(&name).map(drop);
             call.state.read(known).await??;
