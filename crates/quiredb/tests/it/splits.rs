@@ -178,9 +178,11 @@ fn count_up(pages: &WideCollection, writer: u64, stop: &AtomicBool, floor: &Atom
 
 /// Reads what a writer has counted: never less than was acknowledged before.
 fn read_counts(pages: &WideCollection, writer: u64, stop: &AtomicBool, floor: &AtomicU64) {
-    let count = |key: &Key| match pages.cell(key, "counts", Some("n")).unwrap() {
-        Some(Cell::Int(n)) => n as u64,
-        other => panic!("{other:?}"),
+    let count = |key: &Key| {
+        let Some(Cell::Int(n)) = pages.cell(key, "counts", Some("n")).unwrap() else {
+            unreachable!("each row has its count")
+        };
+        n as u64
     };
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
