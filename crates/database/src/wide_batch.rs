@@ -48,6 +48,25 @@ impl WideCollection {
             positions: BTreeMap::new(),
         }
     }
+
+    /// Does writes one by one, and makes them durable together: as `durability` says, or the
+    /// collection's settings. Gives a result for each, in their order.
+    pub fn write_all(
+        &self,
+        writes: impl IntoIterator<Item = Result<RowWrite>>,
+        durability: Option<Durability>,
+    ) -> Vec<Result<Written>> {
+        let mut batch = self.batch();
+        let writes = writes.into_iter();
+        let written: Vec<_> = writes.map(|write| batch.write(&write?)).collect();
+        let failed = batch.finish_as(durability);
+        let result = |written: Written| match failed.get(&written.partition) {
+            Some(error) => Err(error.clone()),
+            None => Ok(written),
+        };
+        let written = written.into_iter();
+        written.map(|one| one.and_then(result)).collect()
+    }
 }
 
 impl WideBatch<'_> {

@@ -2,9 +2,7 @@
 
 use crate::target::{Outcomes, Target};
 use quiredb::wide::WideCollection;
-use quiredb::{
-    CollectionSettings, Durability, Key, Position, Result, Write, Written, partition_of,
-};
+use quiredb::{CollectionSettings, Durability, Key, Position, Result, Write, partition_of};
 use std::sync::Arc;
 
 impl Target for WideCollection {
@@ -25,19 +23,14 @@ impl Target for WideCollection {
     }
 
     fn write(&self, groups: &[(u32, &[Write])], durability: Option<Durability>) -> Vec<Outcomes> {
-        let mut batch = self.batch();
-        let mut write = |write: &Write| batch.write(&self.write_of(write)?);
-        let written: Vec<Vec<Result<Written>>> = groups
-            .iter()
-            .map(|(_, writes)| writes.iter().map(&mut write).collect())
-            .collect();
-        let failed = batch.finish_as(durability);
-        let outcome = |written: Result<Written>| match failed.get(&written?.partition) {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
+        let writes = groups.iter().flat_map(|(_, writes)| writes.iter());
+        let rows = writes.map(|write| self.write_of(write));
+        let mut done = self.write_all(rows, durability).into_iter();
+        let of_group = |(_, writes): &(u32, &[Write])| {
+            let done = done.by_ref().take(writes.len());
+            done.map(|written| written.map(drop)).collect()
         };
-        let of_group = |group: Vec<_>| group.into_iter().map(outcome).collect();
-        written.into_iter().map(of_group).collect()
+        groups.iter().map(of_group).collect()
     }
 
     fn sync(&self) -> Result<()> {

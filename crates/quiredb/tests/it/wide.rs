@@ -154,8 +154,11 @@ fn a_wide_collection_is_no_plain_one_and_a_plain_one_not_wide() -> Tested {
         alias: "all".into(),
         options: Alias::default(),
     };
+    database.change_aliases(&[named])?;
+    assert_eq!(database.wide_collection("all")?.name(), "pages");
+    assert_eq!(database.wide_collection_for_writes("all")?.name(), "pages");
     assert_eq!(
-        kind(database.change_aliases(&[named]).err()),
+        kind(database.collection("all").err()),
         Some(ErrorKind::Invalid)
     );
     let kept = CollectionSettings {

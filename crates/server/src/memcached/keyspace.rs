@@ -41,31 +41,18 @@ impl Bucket {
         matches!(self, Bucket::Wide(_))
     }
 
-    /// Does writes of documents with values, in their order: a result for each. What a wide
-    /// collection can't have is refused by the outer one. Blocks.
+    /// Does writes of documents with values, in their order: a result for each. Blocks.
     pub(crate) fn write(
         &self,
         values: &Values,
         writes: Vec<Write>,
-    ) -> Vec<Result<quiredb::Result<Written>, Outcome>> {
+    ) -> Vec<quiredb::Result<Written>> {
         match self {
-            Bucket::Plain(collection) => {
-                let results = collection.batch().writes(writes).write();
-                results.into_iter().map(Ok).collect()
-            }
+            Bucket::Plain(collection) => collection.batch().writes(writes).write(),
             Bucket::Wide(wide) => {
-                let mut batch = wide.batch();
-                let write = |write: &Write| Ok(batch.write(&rows::write_of(wide, values, write)?));
-                let results: Vec<_> = writes.iter().map(write).collect();
-                let failed = batch.finish();
-                let done = |written: Written| match failed.get(&written.partition) {
-                    Some(error) => Err(error.clone()),
-                    None => Ok(written),
-                };
-                let results = results.into_iter();
-                results
-                    .map(|result| result.map(|written: quiredb::Result<_>| written.and_then(done)))
-                    .collect()
+                let rows = writes.iter();
+                let rows = rows.map(|write| rows::write_of(wide, values, write));
+                wide.write_all(rows, None)
             }
         }
     }

@@ -9,7 +9,7 @@
 use quiredb::wide::{
     Cell, CellExpiry, Change, Column, ColumnType, Condition, RowCells, RowWrite, WideCollection,
 };
-use quiredb::{Action, Expiry, Found, Key, Within, Write};
+use quiredb::{Action, Error, Expiry, Found, Key, Within, Write};
 
 use super::outcome::Outcome;
 use super::value::{Names, Stored, Values};
@@ -26,7 +26,7 @@ pub(super) fn find(
     let found = match values {
         Values::Json => wide.get(key).map_err(refused)?,
         Values::Field(names) => {
-            let columns = columns(wide, names)?;
+            let columns = columns(wide, names).map_err(refused)?;
             let named: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
             let row = wide.cells(key, &named).map_err(refused)?;
             row.map(|row| found_of(names, key, row)).transpose()?
@@ -42,10 +42,13 @@ pub(super) fn find(
 }
 
 /// The column of values, and that of flags if there is one.
-fn columns(wide: &WideCollection, names: &Names) -> Result<Vec<Column>, Outcome> {
+///
+/// # Errors
+/// `Invalid` if they can't have values.
+fn columns(wide: &WideCollection, names: &Names) -> quiredb::Result<Vec<Column>> {
     let schema = wide.schema();
     let wrong = |name: &str, what: &str| {
-        Outcome::client_error(&format!("column [{name}] of [{}] {what}", wide.name()))
+        Error::Invalid(format!("column [{name}] of [{}] {what}", wide.name()))
     };
     let Some(value) = schema.column(&names.value) else {
         return Err(wrong(&names.value, "does not exist"));
@@ -99,22 +102,20 @@ fn found_of(names: &Names, key: &Key, row: RowCells) -> Result<Found, Outcome> {
 }
 
 /// The write of a row that does what a write of a document with a value does.
+///
+/// # Errors
+/// `Invalid` for what the columns can't have.
 pub(super) fn write_of(
     wide: &WideCollection,
     values: &Values,
     write: &Write,
-) -> Result<RowWrite, Outcome> {
+) -> quiredb::Result<RowWrite> {
     let names = match values {
-        Values::Json => {
-            return wide
-                .write_of(write)
-                .map_err(|error| Outcome::of_error(&error));
-        }
+        Values::Json => return wide.write_of(write),
         Values::Field(names) => names,
     };
     let columns = columns(wide, names)?;
-    let condition = WideCollection::condition_of(write.condition);
-    let condition = condition.map_err(|error| Outcome::of_error(&error))?;
+    let condition = WideCollection::condition_of(write.condition)?;
     let key = write.key.clone();
     let stored = match &write.action {
         Action::Put(document) | Action::Patch(document) => values.stored(document),
@@ -137,7 +138,7 @@ pub(super) fn write_of(
         return Ok(row);
     };
     if stored.flags != 0 && columns.len() == 1 {
-        return Err(Outcome::client_error(&format!(
+        return Err(Error::Invalid(format!(
             "flags must be 0: [{}] has no column [{}] of integers for them",
             wide.name(),
             names.flags
@@ -156,10 +157,10 @@ pub(super) fn write_of(
     Ok(row)
 }
 
-fn cell_of(column: &Column, stored: &Stored) -> Result<Cell, Outcome> {
+fn cell_of(column: &Column, stored: &Stored) -> quiredb::Result<Cell> {
     let wrong = |what: &str| {
         let name = &column.name;
-        Outcome::client_error(&format!("column [{name}] has {what}: this value is none"))
+        Error::Invalid(format!("column [{name}] has {what}: this value is none"))
     };
     let text = || std::str::from_utf8(&stored.value).ok();
     match column.kind {

@@ -174,13 +174,6 @@ fn round<'w, 'a>(
         let results = collection.write(&keyspace.values, writes);
         assert!(results.len() == then.len(), "each write has one result");
         for ((task, outcome), result) in then.into_iter().zip(results) {
-            let result = match result {
-                Ok(result) => result,
-                Err(refused) => {
-                    report(task.at, refused);
-                    continue;
-                }
-            };
             match result {
                 Ok(written) => report(task.at, outcome.with_version(written.version)),
                 Err(error) => match error.kind() {

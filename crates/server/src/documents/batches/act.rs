@@ -83,24 +83,16 @@ fn write_rows(
     act: &Act,
     found: &[Found],
 ) -> Outcome<Vec<quiredb::Result<Written>>> {
-    let mut batch = wide.batch();
-    let mut results = Vec::with_capacity(found.len());
+    let mut rows = Vec::with_capacity(found.len());
     for found in found {
         let as_found = |row: RowWrite| Ok(row.condition(wide::Condition::IfVersion(found.version)));
-        let row = match act {
+        rows.push(match act {
             Act::Delete => as_found(RowWrite::delete(found.key.clone())),
             Act::Rewrite => as_found(RowWrite::renew(found.key.clone())),
             Act::Copy { .. } => wide.write_of(&act.write(found)?),
-        };
-        results.push(row.and_then(|row| batch.write(&row)));
+        });
     }
-    let failed = batch.finish();
-    let result = |written: Written| match failed.get(&written.partition) {
-        Some(error) => Err(error.clone()),
-        None => Ok(written),
-    };
-    let results = results.into_iter();
-    Ok(results.map(|written| written.and_then(result)).collect())
+    Ok(wide.write_all(rows, None))
 }
 
 impl Act {
