@@ -1,15 +1,18 @@
 //! A partition is split while it is written and read: how long writers are held, and what gets take
 //! beside it.
 //!
-//! One partition holds generated adverts. A writer replaces documents at a fixed rate, one at a
-//! time, and a reader gets random ones: at first alone, then while the partition is split. In the
-//! end each document is compared with what was written last.
+//! One partition holds generated adverts: documents, or rows of a wide collection with two column
+//! groups. A writer replaces documents at a fixed rate, one at a time, and a reader gets random
+//! ones: at first alone, then while the partition is split. In the end each document is compared
+//! with what was written last.
 
 use crate::measure::{Latencies, Watch, in_directory};
 use crate::results::{Better, Results};
 use crate::{Result, adverts};
+use quiredb::wide::{ColumnType, Schema, WideCollection};
 use quiredb::{
-    Collection, CollectionSettings, Database, Document, Durability, IndexedFields, Key, Write,
+    Collection, CollectionSettings, Database, Document, Durability, Found, IndexedFields, Key,
+    Write,
 };
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -35,8 +38,11 @@ pub(crate) struct Plan {
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// Index every field
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wide")]
     index: bool,
+    /// Rows of a wide collection
+    #[arg(long)]
+    wide: bool,
     /// Memory of the database, in MiB
     #[arg(long, default_value_t = 256)]
     memory: u64,
@@ -52,17 +58,127 @@ struct Seen {
     gets: Latencies,
 }
 
-/// A document, in its `version`.
-fn document(number: u64, version: u64) -> Result<Document> {
-    let mut json = String::new();
-    adverts::write(number, &mut json);
-    let open = json.strip_suffix('}').ok_or("an advert is an object")?;
-    let json = format!("{open},\"version\":{version}}}");
-    Ok(Document::from_json(json.as_bytes())?)
-}
-
 fn key(number: u64) -> Result<Key> {
     Ok(Key::parse(&adverts::key(number))?)
+}
+
+/// How durable the writer's documents are.
+const DURABILITY: Durability = Durability::Async(Duration::from_millis(100));
+
+/// The adverts of a partition.
+enum Adverts {
+    Plain(Collection),
+    Wide(WideCollection),
+}
+
+impl Adverts {
+    fn create(database: &Database, index: bool, wide: bool) -> Result<Adverts> {
+        let settings = CollectionSettings {
+            partitions: 1,
+            durability: DURABILITY,
+            index: match index {
+                true => IndexedFields::all(),
+                false => IndexedFields::none(),
+            },
+            ..CollectionSettings::default()
+        };
+        if !wide {
+            let made = database.create_collection("adverts", settings)?;
+            return Ok(Adverts::Plain(made));
+        }
+        let schema = Schema::new()
+            .with_column("version", ColumnType::Int, "meta")?
+            .with_column("advert", ColumnType::Json, "content")?;
+        let made = database.create_wide_collection("adverts", schema, settings)?;
+        Ok(Adverts::Wide(made))
+    }
+
+    /// A document, in its `version`.
+    fn document(&self, number: u64, version: u64) -> Result<Document> {
+        let mut json = String::new();
+        adverts::write(number, &mut json);
+        let json = match self {
+            Adverts::Plain(_) => {
+                let open = json.strip_suffix('}').ok_or("an advert is an object")?;
+                format!("{open},\"version\":{version}}}")
+            }
+            Adverts::Wide(_) => format!("{{\"version\":{version},\"advert\":{json}}}"),
+        };
+        Ok(Document::from_json(json.as_bytes())?)
+    }
+
+    /// Puts many, in version 0.
+    fn load(&self, numbers: std::ops::Range<u64>) -> Result<()> {
+        match self {
+            Adverts::Plain(plain) => {
+                let write = |number| Ok(Write::put(key(number)?, self.document(number, 0)?));
+                let writes = numbers.map(write).collect::<Result<Vec<_>>>()?;
+                let batch = plain.batch().durability(Durability::None).writes(writes);
+                for written in batch.write() {
+                    written?;
+                }
+            }
+            Adverts::Wide(wide) => {
+                let row = |number| Ok((key(number)?, self.document(number, 0)?));
+                let rows = numbers.map(row).collect::<Result<Vec<_>>>()?;
+                let writes = rows.iter().map(|(key, row)| wide.put_write(key, row));
+                for written in wide.write_all(writes, Some(Durability::None)) {
+                    written?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&self, key: &Key, document: &Document) -> quiredb::Result<()> {
+        match self {
+            Adverts::Plain(plain) => plain.put_at(key, document).map(drop),
+            Adverts::Wide(wide) => wide.put(key, document).map(drop),
+        }
+    }
+
+    fn get(&self, key: &Key) -> quiredb::Result<Option<Found>> {
+        match self {
+            Adverts::Plain(plain) => plain.get(key),
+            Adverts::Wide(wide) => wide.get(key),
+        }
+    }
+
+    /// Bytes on disk, once all is there.
+    fn bytes(&self) -> Result<u64> {
+        Ok(match self {
+            Adverts::Plain(plain) => {
+                plain.flush()?;
+                plain.stats()?.log_bytes
+            }
+            Adverts::Wide(wide) => {
+                wide.compact()?;
+                wide.stats()?.disk_bytes
+            }
+        })
+    }
+
+    fn split(&self, database: &Database, partitions: u32) -> Result<()> {
+        match self {
+            Adverts::Plain(_) => {
+                database.split_collection("adverts", partitions, &|_| true)?;
+            }
+            Adverts::Wide(_) => {
+                database.split_wide_collection("adverts", partitions, &|_| true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a document that was found is this one. A row has its key too.
+    fn is(&self, found: &Document, expected: &Document) -> bool {
+        match self {
+            Adverts::Plain(_) => found == expected,
+            Adverts::Wide(_) => ["version", "advert"]
+                .iter()
+                .all(|name| found.get(name) == expected.get(name)),
+        }
+    }
 }
 
 impl Plan {
@@ -78,27 +194,11 @@ impl Plan {
         let database = Database::builder(self.dir.join("db"))
             .options(options)
             .open()?;
-        let settings = CollectionSettings {
-            partitions: 1,
-            index: match self.index {
-                true => IndexedFields::all(),
-                false => IndexedFields::none(),
-            },
-            ..CollectionSettings::default()
-        };
-        let songs = database.create_collection("adverts", settings)?;
+        let songs = Adverts::create(&database, self.index, self.wide)?;
         for from in (0..self.count).step_by(BATCH as usize) {
-            let numbers = from..(from + BATCH).min(self.count);
-            let writes = numbers.map(|number| Ok(Write::put(key(number)?, document(number, 0)?)));
-            let writes = writes.collect::<Result<Vec<_>>>()?;
-            let batch = songs.batch().durability(Durability::None).writes(writes);
-            for written in batch.write() {
-                written?;
-            }
+            songs.load(from..(from + BATCH).min(self.count))?;
         }
-        songs.flush()?;
-        let stats = songs.stats()?;
-        let bytes = stats.log_bytes;
+        let bytes = songs.bytes()?;
         let versions = Mutex::new(vec![0; usize::try_from(self.count)?]);
         let (alone, ()) = self.beside(&songs, &versions, || {
             std::thread::sleep(Duration::from_secs(self.seconds));
@@ -106,13 +206,14 @@ impl Plan {
         })?;
         let (beside, (wall, cpu)) = self.beside(&songs, &versions, || {
             let watch = Watch::start()?;
-            database.split_collection("adverts", self.partitions, &|_| true)?;
+            songs.split(&database, self.partitions)?;
             watch.stop()
         })?;
         self.check(&songs, &versions)?;
         println!(
-            "{} documents, {:.0} MB of log, split into {} in {wall:.1} s ({cpu:.1} CPU s)",
+            "{} {}, {:.0} MB, split into {} in {wall:.1} s ({cpu:.1} CPU s)",
             self.count,
+            if self.wide { "rows" } else { "documents" },
             bytes as f64 / 1e6,
             self.partitions
         );
@@ -145,7 +246,7 @@ impl Plan {
     /// Does `work` while documents are put and gotten.
     fn beside<T>(
         &self,
-        adverts: &Collection,
+        adverts: &Adverts,
         versions: &Mutex<Vec<u64>>,
         work: impl FnOnce() -> Result<T>,
     ) -> Result<(Seen, T)> {
@@ -163,14 +264,13 @@ impl Plan {
 
     fn put(
         &self,
-        adverts: &Collection,
+        adverts: &Adverts,
         versions: &Mutex<Vec<u64>>,
         stop: &AtomicBool,
     ) -> Result<Latencies> {
         let mut latencies = Latencies::default();
         let mut versions = versions.lock().map_err(|_| "a writer panicked")?;
         let begun = Instant::now();
-        let durability = Durability::Async(Duration::from_millis(100));
         let mut random = adverts::Random::new(begun.elapsed().as_nanos() as u64 + 7);
         for done in 0_u64.. {
             if stop.load(Ordering::Relaxed) {
@@ -179,16 +279,15 @@ impl Plan {
             let number = random.below(self.count);
             let version = &mut versions[usize::try_from(number)?];
             *version += 1;
-            let (key, document) = (key(number)?, document(number, *version)?);
-            let put = adverts.write().durability(durability);
-            latencies.time(|| put.put_at(&key, &document))?;
+            let (key, document) = (key(number)?, adverts.document(number, *version)?);
+            latencies.time(|| adverts.put(&key, &document))?;
             let due = Duration::from_secs_f64(done as f64 / self.rate as f64);
             std::thread::sleep(due.saturating_sub(begun.elapsed()));
         }
         Ok(latencies)
     }
 
-    fn get(&self, adverts: &Collection, stop: &AtomicBool) -> Result<Latencies> {
+    fn get(&self, adverts: &Adverts, stop: &AtomicBool) -> Result<Latencies> {
         let mut latencies = Latencies::default();
         let mut random = adverts::Random::new(11);
         while !stop.load(Ordering::Relaxed) {
@@ -201,11 +300,11 @@ impl Plan {
         Ok(latencies)
     }
 
-    fn check(&self, adverts: &Collection, versions: &Mutex<Vec<u64>>) -> Result<()> {
+    fn check(&self, adverts: &Adverts, versions: &Mutex<Vec<u64>>) -> Result<()> {
         let versions = versions.lock().map_err(|_| "a writer panicked")?;
         for (number, version) in (0..).zip(versions.iter()) {
             let found = adverts.get(&key(number)?)?.ok_or("a document is lost")?;
-            if found.document != document(number, *version)? {
+            if !adverts.is(&found.document, &adverts.document(number, *version)?) {
                 return Err(format!("document {number} is not what was written last").into());
             }
         }
