@@ -186,9 +186,8 @@ impl WideCollection {
             settings.partitions as usize,
             "a collection has the partitions that its settings say"
         );
-        let (schema, durability) = (Arc::new(schema), settings.durability);
-        let layout = WideLayout::new(partitions, &schema, durability, has_jobs);
-        layout.set(&schema, durability);
+        let schema = Arc::new(schema);
+        let layout = WideLayout::new(partitions, &schema, settings.durability, has_jobs);
         *self.state.settings.write() = (Arc::new(settings), schema);
         self.state.layout.store(Arc::new(layout));
     }

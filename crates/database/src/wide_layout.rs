@@ -28,7 +28,7 @@ pub(crate) struct WideLayout {
 }
 
 impl WideLayout {
-    /// Begins the jobs, if there are to be any.
+    /// Has the partitions go by this schema, and begins the jobs, if there are to be any.
     pub(crate) fn new(
         partitions: Vec<WidePartition>,
         schema: &Arc<Schema>,
@@ -36,6 +36,9 @@ impl WideLayout {
         has_jobs: bool,
     ) -> WideLayout {
         assert!(!partitions.is_empty(), "a collection has a partition");
+        for partition in &partitions {
+            partition.set_tiers(schema);
+        }
         let gate: Arc<WriteGate> = Arc::default();
         let worked = || partitions.iter().filter(|_| has_jobs);
         let by = |partition: &WidePartition| (partition.clone(), Arc::clone(&gate));
