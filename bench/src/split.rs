@@ -158,18 +158,6 @@ impl Adverts {
         })
     }
 
-    fn split(&self, database: &Database, partitions: u32) -> Result<()> {
-        match self {
-            Adverts::Plain(_) => {
-                database.split_collection("adverts", partitions, &|_| true)?;
-            }
-            Adverts::Wide(_) => {
-                database.split_wide_collection("adverts", partitions, &|_| true)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Whether a document that was found is this one. A row has its key too.
     fn is(&self, found: &Document, expected: &Document) -> bool {
         match self {
@@ -206,7 +194,7 @@ impl Plan {
         })?;
         let (beside, (wall, cpu)) = self.beside(&songs, &versions, || {
             let watch = Watch::start()?;
-            songs.split(&database, self.partitions)?;
+            database.split_collection("adverts", self.partitions, &|_| true)?;
             watch.stop()
         })?;
         self.check(&songs, &versions)?;

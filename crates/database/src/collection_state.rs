@@ -1,10 +1,11 @@
 //! What an open collection and its views share: name, settings, partitions.
 
+use crate::Result;
 use crate::attached::AttachedTriggers;
 use crate::layout::{Layout, partition_of};
 use crate::settings::CollectionSettings;
 use crate::usage::Usage;
-use crate::{ErrorKind, Result};
+use crate::write_gate::{read_current, write_current};
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use quire_env::{Env, Gate};
@@ -28,26 +29,14 @@ pub(crate) struct CollectionState {
 }
 
 impl CollectionState {
-    /// Reads from the partitions of now. If they are replaced meanwhile, and so closed, it reads
-    /// again, from the new ones.
+    /// See [`read_current`].
     pub(crate) fn read<T>(&self, read: impl Fn(&Layout) -> Result<T>) -> Result<T> {
-        loop {
-            let layout = self.layout.load();
-            match read(&layout) {
-                Err(error) if error.kind() == ErrorKind::Closed && layout.gate().is_replaced() => {}
-                result => return result,
-            }
-        }
+        read_current(&self.layout, read)
     }
 
-    /// Calls `write` while the partitions stay what they are.
+    /// See [`write_current`].
     pub(crate) fn write<T>(&self, write: impl FnOnce(&Layout) -> T) -> T {
-        loop {
-            let layout = self.layout.load_full();
-            if let Some(_gate) = layout.gate().begin_write() {
-                return write(&layout);
-            }
-        }
+        write_current(&self.layout, |layout| write(layout))
     }
 
     pub(crate) fn settings(&self) -> Arc<CollectionSettings> {

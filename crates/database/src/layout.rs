@@ -8,7 +8,7 @@
 
 use crate::cursor::expand_cursor;
 use crate::retention::PartitionRetention;
-use crate::write_gate::WriteGate;
+use crate::write_gate::{Gated, WriteGate};
 use crate::{Error, Result};
 use quire_collection::{Expiry, Partition, RetentionRule, Write};
 use quire_model::{Key, Position};
@@ -115,9 +115,10 @@ impl Layout {
             retention.expect_expired();
         }
     }
+}
 
-    /// What those who write to it pass.
-    pub(crate) fn gate(&self) -> &Arc<WriteGate> {
+impl Gated for Layout {
+    fn gate(&self) -> &Arc<WriteGate> {
         &self.gate
     }
 }

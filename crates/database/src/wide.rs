@@ -9,7 +9,8 @@ use crate::usage::Usage;
 use crate::view::{View, WideViews};
 use crate::wide_found::found_of;
 use crate::wide_layout::WideLayout;
-use crate::{Error, ErrorKind, Result};
+use crate::write_gate::{Gated, read_current, write_current};
+use crate::{Error, Result};
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use quire_collection::{Action, Effect, Expiry, Found, Within, Write, Written};
@@ -67,26 +68,14 @@ struct WideState {
 }
 
 impl WideState {
-    /// Reads from the partitions of now. If they are replaced meanwhile, and so closed, it reads
-    /// again, from the new ones.
+    /// See [`read_current`].
     fn read<T>(&self, read: impl Fn(&WideLayout) -> Result<T>) -> Result<T> {
-        loop {
-            let layout = self.layout.load();
-            match read(&layout) {
-                Err(error) if error.kind() == ErrorKind::Closed && layout.gate().is_replaced() => {}
-                result => return result,
-            }
-        }
+        read_current(&self.layout, read)
     }
 
-    /// Calls `write` while the partitions stay what they are.
+    /// See [`write_current`].
     fn write<T>(&self, write: impl FnOnce(&Arc<WideLayout>) -> T) -> T {
-        loop {
-            let layout = self.layout.load_full();
-            if let Some(_gate) = layout.gate().begin_write() {
-                return write(&layout);
-            }
-        }
+        write_current(&self.layout, write)
     }
 }
 

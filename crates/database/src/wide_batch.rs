@@ -2,6 +2,7 @@
 
 use crate::wide::WideCollection;
 use crate::wide_layout::WideLayout;
+use crate::write_gate::Gated;
 use crate::{Error, Result};
 use quire_collection::Written;
 use quire_model::Position;

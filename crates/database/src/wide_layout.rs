@@ -6,7 +6,7 @@ use crate::column_moving::ColumnMoving;
 use crate::layout::partition_of;
 use crate::partition_job::PartitionJob;
 use crate::tiering::Tiering;
-use crate::write_gate::WriteGate;
+use crate::write_gate::{Gated, WriteGate};
 use quire_model::Key;
 use quire_store::Durability;
 use quire_wide::{Schema, WidePartition};
@@ -63,11 +63,6 @@ impl WideLayout {
         &self.partitions[partition_of(key, self.partitions.len() as u32) as usize]
     }
 
-    /// What those who write to it pass.
-    pub(crate) fn gate(&self) -> &Arc<WriteGate> {
-        &self.gate
-    }
-
     /// Goes on by this schema.
     pub(crate) fn set(&self, schema: &Arc<Schema>, durability: Durability) {
         for partition in self.partitions.iter() {
@@ -105,5 +100,11 @@ impl WideLayout {
         let moving = self.moving.iter().filter_map(|one| one.error());
         let expiry = self.expiry.iter().filter_map(|one| one.error());
         tiering.chain(moving).chain(expiry)
+    }
+}
+
+impl Gated for WideLayout {
+    fn gate(&self) -> &Arc<WriteGate> {
+        &self.gate
     }
 }

@@ -1,7 +1,10 @@
 //! [`WriteGate`]: who writes to the partitions of a collection passes it, so that a split can
 //! replace them while nobody does.
 
+use crate::{ErrorKind, Result};
+use arc_swap::ArcSwap;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -49,5 +52,39 @@ impl WritersHeld<'_> {
     /// replaced these.
     pub(crate) fn replaced(self) {
         self.gate.is_replaced.store(true, Ordering::Release);
+    }
+}
+
+/// Partitions that a split may replace.
+pub(crate) trait Gated {
+    /// What writers to them pass.
+    fn gate(&self) -> &Arc<WriteGate>;
+}
+
+/// Reads from the partitions of now. If they are replaced meanwhile, and so closed, it reads again,
+/// from the new ones.
+pub(crate) fn read_current<L: Gated, T>(
+    current: &ArcSwap<L>,
+    read: impl Fn(&L) -> Result<T>,
+) -> Result<T> {
+    loop {
+        let layout = current.load();
+        match read(&layout) {
+            Err(error) if error.kind() == ErrorKind::Closed && layout.gate().is_replaced() => {}
+            result => return result,
+        }
+    }
+}
+
+/// Calls `write` while the partitions stay what they are.
+pub(crate) fn write_current<L: Gated, T>(
+    current: &ArcSwap<L>,
+    write: impl FnOnce(&Arc<L>) -> T,
+) -> T {
+    loop {
+        let layout = current.load_full();
+        if let Some(_gate) = layout.gate().begin_write() {
+            return write(&layout);
+        }
     }
 }

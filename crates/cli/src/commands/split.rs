@@ -12,8 +12,7 @@ use crate::place::{Documents, Place, no_collection};
 use crate::progress::Progress;
 use crate::signals::Interrupt;
 use crate::size::{count, counted};
-use quiredb::wide::WideCollection;
-use quiredb::{Collection, Database, ErrorKind, SplitProgress};
+use quiredb::{Database, ErrorKind, SplitProgress};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -50,21 +49,6 @@ pub(crate) struct Split {
     partitions: Option<u32>,
 }
 
-/// A collection of a directory.
-enum Of {
-    Plain(Collection),
-    Wide(WideCollection),
-}
-
-impl Of {
-    fn partitions(&self) -> u32 {
-        match self {
-            Of::Plain(plain) => plain.settings().partitions,
-            Of::Wide(wide) => wide.settings().partitions,
-        }
-    }
-}
-
 /// What a split did.
 struct Done {
     before: u64,
@@ -98,21 +82,21 @@ impl Split {
     /// Splits in this process.
     fn split_here(&self, context: &Context) -> Result<Done> {
         let name = &self.collection;
-        let (database, of) = match wide::open(context, &self.place, name)? {
+        let (database, settings) = match wide::open(context, &self.place, name)? {
             Opened::Plain(Documents::Directory {
                 database,
                 collection,
-            }) => (database, Of::Plain(collection)),
-            Opened::Wide(database, collection) => (database, Of::Wide(collection)),
+            }) => (database, collection.settings()),
+            Opened::Wide(database, collection) => (database, collection.settings()),
             Opened::Plain(Documents::Server(_)) => {
                 let what = format!("`{name}` is in a directory, and was opened on a server");
                 return Err(Error::Failed(what));
             }
         };
-        let before = of.partitions();
+        let before = settings.partitions;
         let wanted = wanted(name, before, self.partitions)?;
         let interrupt = Interrupt::watch()?;
-        split(&database, &of, wanted, &interrupt)?;
+        split(&database, name, wanted, &interrupt)?;
         let closed = database.close();
         closed.map_err(Error::engine("cannot close the database"))?;
         Ok(Done {
@@ -211,7 +195,7 @@ fn wanted(name: &str, now: u32, given: Option<u32>) -> Result<u32> {
 }
 
 /// Splits a collection of a directory, and shows how far it is.
-fn split(database: &Database, of: &Of, partitions: u32, interrupt: &Interrupt) -> Result<()> {
+fn split(database: &Database, name: &str, partitions: u32, interrupt: &Interrupt) -> Result<()> {
     let bar = Progress::stages();
     let watch = |progress: SplitProgress| {
         let SplitProgress {
@@ -220,16 +204,7 @@ fn split(database: &Database, of: &Of, partitions: u32, interrupt: &Interrupt) -
         show(&bar, stage.name(), done, total);
         !interrupt.is_set()
     };
-    let (name, done) = match of {
-        Of::Plain(plain) => {
-            let done = database.split_collection(plain.name(), partitions, &watch);
-            (plain.name(), done.map(drop))
-        }
-        Of::Wide(wide) => {
-            let done = database.split_wide_collection(wide.name(), partitions, &watch);
-            (wide.name(), done.map(drop))
-        }
-    };
+    let done = database.split_collection(name, partitions, &watch);
     bar.finish();
     match done {
         Ok(()) => Ok(()),

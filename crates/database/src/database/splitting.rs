@@ -22,12 +22,10 @@ use self::plain::PlainParts;
 use self::wide::WideParts;
 use super::{Database, State};
 use crate::catalog::Entry;
-use crate::collection::Collection;
 use crate::directory::remove_collection;
 use crate::layout::partition_of;
 use crate::settings::CollectionSettings;
 use crate::split_progress::{SplitProgress, SplitStage};
-use crate::wide::WideCollection;
 use crate::{Error, Result};
 use quire_collection::Partition;
 use quire_env::{IoClass, IoScope};
@@ -50,9 +48,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Is told how far a split is; false ends it.
 type Watch<'a> = &'a dyn Fn(SplitProgress) -> bool;
-
-/// Makes what is split of a collection that the catalog has.
-type MakeParts<'a> = &'a dyn Fn(&Database, &mut State, &Entry) -> Result<Box<dyn Parts>>;
 
 /// A split under way.
 struct Split {
@@ -90,11 +85,13 @@ impl Split {
 }
 
 impl Database {
-    /// Splits each partition of a plain collection, while it is read and written: it has
+    /// Splits each partition of a collection, plain or wide, while it is read and written: it has
     /// `partitions` of them then, a multiple of what it has. Documents keep their versions, and
-    /// positions that were seen before stay good for [`Collection::tail_after`]. `watch` is told
-    /// how far it is, and ends it by returning false; it does not close the database, which waits
-    /// for the end of the split. Long: all documents are written once.
+    /// positions that were seen before stay good for
+    /// [`Collection::tail_after`](crate::Collection::tail_after). Cells of a wide collection keep
+    /// their times of expiry, their tiers and their groups. `watch` is told how far it is, and ends
+    /// it by returning false; it does not close the database, which waits for the end of the split.
+    /// Long: all documents are written once.
     ///
     /// ```
     /// use quiredb::{CollectionSettings, Database, Document, Key};
@@ -114,71 +111,15 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// The collection is as it was: `NotFound`; `Invalid` for a wide or frozen collection, for a
-    /// number that is no greater multiple or too high, and while it is being split already;
-    /// `Closed` if `watch` returned false, or the collection was dropped meanwhile; `Corrupt` for
-    /// damage; `Full`, `Io`.
-    pub fn split_collection(
-        &self,
-        name: &str,
-        partitions: u32,
-        watch: Watch<'_>,
-    ) -> Result<Collection> {
-        let collection = self.collection(name)?;
-        let parts = |database: &Database, state: &mut State, entry: &Entry| {
-            let collection = database.open_locked(state, entry)?;
-            Ok(Box::new(PlainParts::new(collection, entry)) as Box<dyn Parts>)
+    /// The collection is as it was: `NotFound`; `Invalid` for a frozen collection, for an alias of
+    /// several collections or with a filter, for a number that is no greater multiple or too high,
+    /// and while it is being split already; `Closed` if `watch` returned false, or the collection
+    /// was dropped meanwhile; `Corrupt` for damage; `Full`, `Io`.
+    pub fn split_collection(&self, name: &str, partitions: u32, watch: Watch<'_>) -> Result<()> {
+        let mut split = match self.alias(name) {
+            Some(alias) => self.begin_split(alias.only_unfiltered(name)?, partitions)?,
+            None => self.begin_split(name, partitions)?,
         };
-        self.split(collection.name(), partitions, watch, &parts)?;
-        Ok(collection)
-    }
-
-    /// As [`split_collection`](Database::split_collection), of a wide collection: rows keep their
-    /// versions, and cells their times of expiry, their tiers and their groups.
-    ///
-    /// ```
-    /// use quiredb::wide::{Cell, Change, ColumnType, RowWrite, Schema};
-    /// use quiredb::{CollectionSettings, Database, Key};
-    /// # let dir = tempfile::tempdir()?;
-    /// # let database = Database::open(dir.path())?;
-    /// let schema = Schema::new().with_column("title", ColumnType::String, "meta")?;
-    /// let one = CollectionSettings { partitions: 1, ..CollectionSettings::default() };
-    /// let pages = database.create_wide_collection("pages", schema, one)?;
-    /// let title = Change::set("title", Cell::String("Jolene".into()));
-    /// pages.write(&RowWrite::put(Key::from(7)).with(title))?;
-    ///
-    /// database.split_wide_collection("pages", 4, &|_progress| true)?;
-    /// assert_eq!(pages.settings().partitions, 4);
-    /// assert_eq!(pages.count()?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As there; `Invalid` for a plain collection.
-    pub fn split_wide_collection(
-        &self,
-        name: &str,
-        partitions: u32,
-        watch: Watch<'_>,
-    ) -> Result<WideCollection> {
-        let collection = self.wide_collection(name)?;
-        let parts = |database: &Database, state: &mut State, entry: &Entry| {
-            let collection = database.open_wide_locked(state, entry)?;
-            Ok(Box::new(WideParts::new(collection)) as Box<dyn Parts>)
-        };
-        self.split(collection.name(), partitions, watch, &parts)?;
-        Ok(collection)
-    }
-
-    /// Splits the collection of this name, of which `parts` makes what is split.
-    fn split(
-        &self,
-        name: &str,
-        partitions: u32,
-        watch: Watch<'_>,
-        parts: MakeParts<'_>,
-    ) -> Result<()> {
-        let mut split = self.begin_split(name, partitions, parts)?;
         // Until it has ended the database does not close.
         let _under_way = UnderWay(self, split.old.id);
         let done = {
@@ -265,10 +206,13 @@ impl Database {
         }
     }
 
-    fn begin_split(&self, name: &str, partitions: u32, parts: MakeParts<'_>) -> Result<Split> {
+    fn begin_split(&self, name: &str, partitions: u32) -> Result<Split> {
         let mut state = self.state()?;
         let old = self.entry(&state, name)?;
-        let parts = parts(self, &mut state, &old)?;
+        let parts: Box<dyn Parts> = match old.settings.wide {
+            Some(_) => Box::new(WideParts::new(self.open_wide_locked(&mut state, &old)?)),
+            None => Box::new(PlainParts::new(self.open_locked(&mut state, &old)?, &old)),
+        };
         let count = old.settings.partitions;
         if partitions <= count || !partitions.is_multiple_of(count) {
             return Err(Error::Invalid(format!(

@@ -225,8 +225,8 @@ fn life(seed: u64) -> u32 {
             }
             !(give_up && numbers.below(10) == 0)
         };
-        match database.split_wide_collection("c", now * factor, &watch) {
-            Ok(split) => assert_eq!(split.positions().len() as u32, now * factor),
+        match database.split_collection("c", now * factor, &watch) {
+            Ok(()) => assert_eq!(collection.positions().len() as u32, now * factor),
             Err(error) => assert!(give_up && error.kind() == ErrorKind::Closed, "{error}"),
         }
         assert!(batch.finish().is_empty());
@@ -294,7 +294,7 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
         }
         true
     };
-    let split = database.split_wide_collection("c", 2, &watch);
+    let split = database.split_collection("c", 2, &watch);
     let steps = env.operations() - first;
     let unknown = unknown.into_inner();
     let is_split = split.map(drop);
@@ -314,8 +314,9 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     for _ in 0..5 {
         write(&collection, &mut model, &mut numbers);
     }
-    let twice = database.split_wide_collection("c", partitions * 2, &|_| true);
-    assert_eq!(twice.unwrap().positions().len() as u32, partitions * 2);
+    let twice = database.split_collection("c", partitions * 2, &|_| true);
+    twice.unwrap();
+    assert_eq!(collection.positions().len() as u32, partitions * 2);
     compare(&collection, &model);
     let leftovers = env.list(std::path::Path::new("/db")).unwrap();
     let is_dir = |name: &&String| name.starts_with('c') && name[1..].parse::<u32>().is_ok();
@@ -362,18 +363,9 @@ fn a_split_that_can_not_be_is_refused_and_one_is_due_by_the_setting() {
     let document = Document::from_json(br#"{"n":1}"#).unwrap();
     collection.put(&key(1), &document).unwrap();
     for (partitions, says) in [(3, "multiple"), (2, "multiple"), (2048, "1024")] {
-        let refused = database.split_wide_collection("c", partitions, &|_| true);
+        let refused = database.split_collection("c", partitions, &|_| true);
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(says), "{refused}");
-    }
-    database.create_collection("plain", settings(1)).unwrap();
-    for refused in [
-        database
-            .split_wide_collection("plain", 2, &|_| true)
-            .map(drop),
-        database.split_collection("c", 4, &|_| true).map(drop),
-    ] {
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     }
     assert!(database.splits_due().is_empty());
     let mut numbers = Numbers(5);
@@ -386,6 +378,6 @@ fn a_split_that_can_not_be_is_refused_and_one_is_due_by_the_setting() {
     }
     collection.flush().unwrap();
     assert_eq!(database.splits_due(), [("c".to_string(), 4)]);
-    database.split_wide_collection("c", 4, &|_| true).unwrap();
+    database.split_collection("c", 4, &|_| true).unwrap();
     assert_eq!(collection.count().unwrap(), 2_000);
 }

@@ -165,14 +165,7 @@ impl Work {
             task.set_stage(stage(&progress));
             !task.is_cancelled() && !stopping.is_set()
         };
-        let database = engine.database();
-        let split = match &collection {
-            Searched::Wide(_) => database
-                .split_wide_collection(name, *count, &watch)
-                .map(drop),
-            _ => database.split_collection(name, *count, &watch).map(drop),
-        };
-        match split {
+        match engine.database().split_collection(name, *count, &watch) {
             Ok(()) => {
                 let partitions = collection.partitions();
                 tracing::info!(collection = name, partitions, "split");

@@ -96,7 +96,8 @@ impl Stage {
         let split = self
             .database
             .split_collection("tracks", 2 * partitions, &|_| true);
-        assert_eq!(split.unwrap().settings().partitions, 2 * partitions);
+        split.unwrap();
+        assert_eq!(self.collection.settings().partitions, 2 * partitions);
     }
 
     fn source(&self, grows: bool) -> CollectionSource {

@@ -7,7 +7,7 @@ use crate::collection::Collection;
 use crate::database::{Database, State};
 use crate::layout::Layout;
 use crate::settings::CollectionSettings;
-use crate::write_gate::WriteGate;
+use crate::write_gate::{Gated, WriteGate};
 use quire_collection::{IndexSettings, Partition, RetentionRule};
 use quire_model::Key;
 use quire_seeded::{Bug, seeded};

@@ -7,7 +7,7 @@ use crate::database::{Database, State};
 use crate::settings::CollectionSettings;
 use crate::wide::WideCollection;
 use crate::wide_layout::WideLayout;
-use crate::write_gate::WriteGate;
+use crate::write_gate::{Gated, WriteGate};
 use quire_model::Key;
 use quire_seeded::{Bug, seeded};
 use quire_store::{LogHold, Place};
@@ -90,19 +90,6 @@ impl Parts for WideParts {
         }
         Ok(left)
     }
-
-    fn indexed(&self) -> (u64, u64, bool) {
-        (0, 0, true)
-    }
-
-    fn take_index(&mut self, _entry: &Entry) -> Result<bool> {
-        Ok(true)
-    }
-
-    // All of them pass the gate.
-    fn stop_jobs(&mut self) {}
-
-    fn restart_jobs(&mut self) {}
 
     fn sync_old(&self) -> Result<()> {
         let mut sources = self.layout.partitions().iter();
