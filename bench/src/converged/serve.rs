@@ -110,7 +110,8 @@ pub(super) fn run(engine: Engine, setup: &Setup) -> Result<Report> {
         Engine::Opensearch => (Tested::Opensearch(Node::start(setup)?), mapping(None)),
         _ => {
             let mut command = Command::new(&setup.quire);
-            command.arg("serve").arg(setup.engine_dir().join("quire"));
+            command.args(["serve", "--create"]);
+            command.arg(setup.engine_dir().join("quire"));
             let memory = format!("{}MiB", setup.memory_mib);
             command.args(["--memory", &memory]);
             let settings = json!({"number_of_shards": 2, "quire.index": "all"});
