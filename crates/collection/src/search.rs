@@ -17,6 +17,7 @@ mod column_blocks;
 mod column_changes;
 mod column_merger;
 mod estimate;
+mod field_ends;
 mod field_figures;
 mod field_set;
 mod fields;

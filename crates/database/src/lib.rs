@@ -25,6 +25,7 @@ mod database;
 pub mod directory;
 pub mod engine;
 mod error;
+mod field_ends;
 mod field_stats;
 mod fields;
 mod frozen;

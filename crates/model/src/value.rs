@@ -130,6 +130,41 @@ impl<'a> ArrayRef<'a> {
 pub struct ObjectRef<'a>(pub(crate) Container<'a>);
 
 impl<'a> ObjectRef<'a> {
+    /// Shows each field that two objects do not have alike, with its value in this one and in the
+    /// other, none where it is absent. They are compared by their encoding: what is alike is not
+    /// read.
+    pub fn each_difference(
+        self,
+        other: ObjectRef<'a>,
+        see: &mut dyn FnMut(&str, [Option<ValueRef<'a>>; 2]),
+    ) {
+        let (own_depth, other_depth) = (self.0.depth_inside(), other.0.depth_inside());
+        let mut show = |name: &[u8], [own, others]: [Option<&'a [u8]>; 2]| {
+            if own != others {
+                let own = own.map(|own| ValueRef::read(own, own_depth));
+                let others = others.map(|others| ValueRef::read(others, other_depth));
+                see(utf8(name), [own, others]);
+            }
+        };
+        let mut same_names = 0;
+        for ((name, own), (other_name, others)) in self.0.entries().zip(other.0.entries()) {
+            if name != other_name {
+                break;
+            }
+            same_names += 1;
+            show(name, [Some(own), Some(others)]);
+        }
+        // From here on names differ: fields are looked up.
+        for (name, own) in self.0.entries().skip(same_names) {
+            show(name, [Some(own), other.0.find(name)]);
+        }
+        for (name, others) in other.0.entries().skip(same_names) {
+            if self.0.find(name).is_none() {
+                show(name, [None, Some(others)]);
+            }
+        }
+    }
+
     /// Number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -164,6 +199,11 @@ impl<'a> ObjectRef<'a> {
             };
         }
         object.get(name)
+    }
+
+    /// The names of the fields in the order they were written.
+    pub fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.0.entries().map(|(name, _)| utf8(name))
     }
 
     /// The fields in the order they were written.

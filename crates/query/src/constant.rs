@@ -195,6 +195,10 @@ impl Shard for WithConstant<'_> {
         }
     }
 
+    fn first_part(&self, order: &Order) -> u64 {
+        self.shard.first_part(order)
+    }
+
     fn top(&self, leaves: &[&Leaf], order: &Order, hits_max: u64) -> Result<Option<Vec<u32>>> {
         match self.others(leaves) {
             None => Ok(Some(Vec::new())),

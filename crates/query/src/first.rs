@@ -14,10 +14,6 @@ use quire_index::DocSet;
 /// The first documents are expected to hold the needed hits this many times over.
 const SLACK: f64 = 2.2;
 
-/// The first documents are tested if they are at most one in this number of the documents that
-/// would have to be tested otherwise.
-const PART: f64 = 3.0;
-
 /// Documents that match, with the first `hits_max` of the shard among them, and how many were
 /// tested. None if the whole shard has to be evaluated.
 pub(crate) fn first_matches(
@@ -30,7 +26,8 @@ pub(crate) fn first_matches(
     let docs = evaluator.docs as f64;
     let needed = docs * SLACK * hits_max as f64 / step.estimate.expected as f64;
     // Also false where no hit is expected: `needed` is then infinite or not a number.
-    let is_worth_it = needed * PART <= step.estimate.at_most as f64;
+    let part = evaluator.shard.first_part(order) as f64;
+    let is_worth_it = needed * part <= step.estimate.at_most as f64;
     if hits_max == 0 || !is_worth_it || !order.is_by_terms_in(evaluator.shard)? {
         return Ok(None);
     }
@@ -52,7 +49,8 @@ pub(crate) fn first_among(
 ) -> Result<Option<DocSet>> {
     let share = matching.len() as f64 / evaluator.docs as f64;
     let needed = SLACK * hits_max as f64 / share;
-    let is_worth_it = needed * PART <= matching.len() as f64;
+    let part = evaluator.shard.first_part(order) as f64;
+    let is_worth_it = needed * part <= matching.len() as f64;
     if hits_max == 0 || !is_worth_it || !order.is_by_terms_in(evaluator.shard)? {
         return Ok(None);
     }

@@ -59,6 +59,7 @@ mod group_columns;
 mod groups;
 mod having;
 mod hit;
+mod known_end;
 mod leaf;
 mod measure;
 mod meter;
@@ -120,6 +121,7 @@ pub use facets::{
 pub use filter::{Field, Filter, field};
 pub use having::{Comparison, GroupOrder, Having};
 pub use hit::Hit;
+pub use known_end::KnownEnd;
 pub use leaf::{Leaf, TermBounds, Test};
 pub use measure::{Aggregate, GROUP_FIELDS_MAX, Grouping, Measure};
 pub use model::ModelShard;

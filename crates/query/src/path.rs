@@ -116,6 +116,15 @@ impl Path {
         each_in_object(object, 0, &mut String::new(), visit);
     }
 
+    /// As [`each_value_in`](Path::each_value_in), of one field of a document.
+    pub fn each_value_of<'a>(
+        name: &str,
+        value: ValueRef<'a>,
+        visit: &mut dyn FnMut(&str, ValueRef<'a>),
+    ) {
+        each_in_field((name, value), 0, &mut String::new(), visit);
+    }
+
     /// # Errors
     /// `Invalid` if a query can't name it, or if it chooses an element of an array.
     pub(crate) fn check(&self) -> Result<()> {
@@ -232,31 +241,42 @@ fn each_in_object<'a>(
     path: &mut String,
     visit: &mut dyn FnMut(&str, ValueRef<'a>),
 ) {
-    let before = path.len();
-    for (name, value) in object.fields() {
-        let is_scalar = !matches!(value, ValueRef::Array(_) | ValueRef::Object(_));
-        if names == 0 && is_scalar && !name.is_empty() && !name.as_bytes().contains(&b'.') {
-            // Most fields: nothing is copied of the name.
-            if name.len() <= PATH_BYTES_MAX {
-                visit(name, value);
-            }
-            continue;
-        }
-        let Some(names_in) = names_in(name) else {
-            continue;
-        };
-        if names + names_in > PATH_NAMES_MAX {
-            continue;
-        }
-        if names > 0 {
-            path.push('.');
-        }
-        path.push_str(name);
-        if path.len() <= PATH_BYTES_MAX {
-            each_in_value(value, names + names_in, path, visit);
-        }
-        path.truncate(before);
+    for field in object.fields() {
+        each_in_field(field, names, path, visit);
     }
+}
+
+/// The same of one field of the object.
+#[inline]
+fn each_in_field<'a>(
+    (name, value): (&str, ValueRef<'a>),
+    names: usize,
+    path: &mut String,
+    visit: &mut dyn FnMut(&str, ValueRef<'a>),
+) {
+    let is_scalar = !matches!(value, ValueRef::Array(_) | ValueRef::Object(_));
+    if names == 0 && is_scalar && !name.is_empty() && !name.as_bytes().contains(&b'.') {
+        // Most fields: nothing is copied of the name.
+        if name.len() <= PATH_BYTES_MAX {
+            visit(name, value);
+        }
+        return;
+    }
+    let Some(names_in) = names_in(name) else {
+        return;
+    };
+    if names + names_in > PATH_NAMES_MAX {
+        return;
+    }
+    let before = path.len();
+    if names > 0 {
+        path.push('.');
+    }
+    path.push_str(name);
+    if path.len() <= PATH_BYTES_MAX {
+        each_in_value(value, names + names_in, path, visit);
+    }
+    path.truncate(before);
 }
 
 /// How many names of a path a field's name is; none if it is at no path.

@@ -95,6 +95,13 @@ pub trait Shard: Send + Sync {
         Ok(None)
     }
 
+    /// What [`first`](Shard::first) finds is looked at if that is at most one in this number of the
+    /// documents whose values would have to be read otherwise.
+    fn first_part(&self, order: &Order) -> u64 {
+        let _ = order;
+        3
+    }
+
     /// The documents that match all of some leaves (one or more) and come first by a field: at most
     /// `hits_max`, in that order, equal ones by docid. None if the shard has no quicker way to them
     /// than leaf by leaf.

@@ -23,8 +23,8 @@ pub use quire_query::{
     Access, AccessCost, Aggregate, Aggregated, Answer, Bounds, Bucket, BucketKey, BucketOrder,
     BucketOrderBy, Buckets, CalendarUnit, Cast, Clock, Comparison, DEPTH_MAX, DateFormat,
     DateFormats, DateGrain, Error, ErrorKind, Explain, Facet, FacetKind, Faceted, Field, Filter,
-    GROUP_FIELDS_MAX, Group, GroupOrder, Grouping, Having, Hit, IN_VALUES_MAX, Measure, Metric,
-    Missing, Options, Order, OrderedAs, PREDICATES_MAX, Path, Pattern, Prepared, Quantiles, Query,
-    Result, Rounding, Source, Statistic, Stats, Stop, TextFilter, Trace, UnknownFields, Value,
-    field, find, find_all, write_fields,
+    GROUP_FIELDS_MAX, Group, GroupOrder, Grouping, Having, Hit, IN_VALUES_MAX, KnownEnd, Measure,
+    Metric, Missing, Options, Order, OrderedAs, PREDICATES_MAX, Path, Pattern, Prepared, Quantiles,
+    Query, Result, Rounding, Source, Statistic, Stats, Stop, TextFilter, Trace, UnknownFields,
+    Value, field, find, find_all, write_fields,
 };

@@ -92,7 +92,7 @@ impl Change {
 }
 
 /// How many scalars there are in a value.
-fn values_within(value: ValueRef<'_>) -> usize {
+pub(super) fn values_within(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::Array(items) => items.iter().map(values_within).sum(),
         ValueRef::Object(object) => object.fields().map(|(_, value)| values_within(value)).sum(),

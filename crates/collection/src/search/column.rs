@@ -1,7 +1,7 @@
 //! Columns of a live partition's segments: a layer of a block, or documents one by one.
 
 use super::column_blocks::{FieldBlock, damaged};
-use quire_index::{ColumnBlock, DocSet, IndexDamage, Numbers};
+use quire_index::{ColumnBlock, DocSet, IndexDamage, Numbers, term};
 use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result, TermBounds};
 use quire_seeded::{Bug, seeded};
 use std::ops::{Bound, ControlFlow};
@@ -374,6 +374,18 @@ impl ListedColumn {
                 }
             }
         }
+    }
+
+    /// The least or the greatest term that is not null, of some documents.
+    pub(crate) fn end(&self, of: &DocSet, end: End) -> Option<&[u8]> {
+        let is_value = |ordinal: &u32| self.0.terms.get(*ordinal as usize) != Some(term::NULL);
+        let rows = self.0.rows().filter(|(doc, _)| of.contains(*doc));
+        let ordinals = rows.flat_map(|(_, ordinals)| ordinals.iter().copied().filter(is_value));
+        let found = match end {
+            End::Smallest => ordinals.min(),
+            End::Largest => ordinals.max(),
+        };
+        self.0.terms.get(found? as usize)
     }
 
     fn of(&self, doc: u32) -> &[u32] {

@@ -7,9 +7,9 @@
 //! 1. A column is that of all documents at its position. It does not depend on where an index is.
 //! 2. A column goes forward alone, by all documents that changed since its position. Where not all
 //!    of them are known, it is given up; views of an older position read the index.
-//! 3. A field is read once queries needed it at several positions of the index: a column that
-//!    stays as it is needs nobody who follows it. Each time that it is given up, it takes more of
-//!    them.
+//! 3. A field is read once queries needed it at several positions of the index, or many did at one:
+//!    a column of the index costs less to read once. Each time that it is given up, it takes more
+//!    of them.
 //! 4. What is kept is within a part of the budget.
 //! 5. What an index said that was built anew since is not kept.
 
@@ -32,6 +32,9 @@ const FIELDS_MAX: usize = 64;
 /// Positions of the index at which a field is needed before it is read: at first, and at most.
 const STEPS: u32 = 2;
 const STEPS_MAX: u32 = 1 << 12;
+
+/// Queries that need a field before it is read, wherever the index is: for each of the positions.
+const QUERIES_OF_A_STEP: u32 = 32;
 
 /// See the module.
 #[derive(Debug)]
@@ -60,6 +63,8 @@ struct Field {
     built: Position,
     steps: u32,
     steps_min: u32,
+    /// How many queries needed it.
+    queries: u32,
 }
 
 impl Field {
@@ -79,7 +84,7 @@ impl Field {
     /// There can be no column, or it was not needed until much had changed: it is read later.
     fn put_off(&mut self) {
         self.give_up();
-        self.steps = 0;
+        (self.steps, self.queries) = (0, 0);
         self.steps_min = self.steps_min.saturating_mul(2).min(STEPS_MAX);
     }
 
@@ -178,7 +183,9 @@ impl FollowedNumbers {
             noted.built = built;
             noted.steps = noted.steps.saturating_add(1);
         }
-        if noted.steps < noted.steps_min || !noted.takes(NumberColumn::bytes_of(docs)) {
+        noted.queries = noted.queries.saturating_add(1);
+        let steps = noted.steps.max(noted.queries / QUERIES_OF_A_STEP);
+        if steps < noted.steps_min || !noted.takes(NumberColumn::bytes_of(docs)) {
             return None;
         }
         noted.is_read = true;
@@ -204,8 +211,35 @@ impl FollowedNumbers {
             built: Position(0),
             steps: 0,
             steps_min: STEPS,
+            queries: 0,
         }));
         kept.fields.insert(path.clone(), Arc::clone(&field));
         Some(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_read_once_many_queries_had_it_and_less_and_less_if_it_can_not_be_kept() {
+        let numbers = FollowedNumbers::new(&Budget::new(1 << 20));
+        let reads_of = |path: &str, column: &dyn Fn() -> Option<NumberColumn>| {
+            let mut reads = Vec::new();
+            for query in 1..=1_000 {
+                let read = || {
+                    reads.push(query);
+                    Ok::<_, ()>(column())
+                };
+                let at = (Position(5), Position(3));
+                let read = numbers.column_if_due(&path.into(), at, 10, read);
+                assert_eq!(read.unwrap().is_some(), column().is_some() && query == 64);
+            }
+            reads
+        };
+        let kept = reads_of("kept", &|| Some(NumberColumn::default()));
+        assert_eq!(kept, [64]);
+        assert_eq!(reads_of("refused", &|| None), [64, 192, 448, 960]);
     }
 }

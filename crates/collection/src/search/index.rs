@@ -178,12 +178,25 @@ impl Changes {
         });
     }
 
-    /// The values of the document in a record of the log; none if it deleted the document.
-    fn values_of(&mut self, position: Position, bytes: &Bytes) -> Result<Values> {
-        Ok(match document_of(position, bytes)? {
-            Some((document, key)) => self.indexer.values(&document, &key),
-            None => Values::default(),
-        })
+    /// Takes a document that was there before, by its record then and its newest one.
+    fn add_changed(
+        &mut self,
+        docid: DocId,
+        (old_position, old): (Position, &Bytes),
+        (new_position, new): (Position, &Bytes),
+    ) -> Result<()> {
+        let old = document_of(old_position, old)?;
+        let new = document_of(new_position, new)?;
+        let mut values = |found: Option<(Document, Key)>| {
+            let found = found.map(|(document, key)| self.indexer.values(&document, &key));
+            found.unwrap_or_default()
+        };
+        let [before, after] = match (old, new) {
+            (Some((old, key)), Some((new, _))) => self.indexer.values_that_differ(&old, &new, &key),
+            (old, new) => [values(old), values(new)],
+        };
+        self.add(docid, &before, &after);
+        Ok(())
     }
 }
 
@@ -413,7 +426,7 @@ impl SearchIndex {
             match old.filter(|_| !seeded(Bug::OldValueKept)) {
                 Some(old) => {
                     before.push(old);
-                    after.push((docid, changes.values_of(*position, bytes)?));
+                    after.push((docid, (*position, bytes)));
                 }
                 None => created.push((docid, *position, bytes)),
             }
@@ -430,10 +443,8 @@ impl SearchIndex {
                 false => room_for(batch, now.iter().copied()),
             };
             let records = difference.old.records(&positions)?;
-            for ((position, record), (docid, new)) in positions.iter().zip(records).zip(&mut after)
-            {
-                let old = changes.values_of(*position, &record)?;
-                changes.add(docid, &old, &new);
+            for ((position, old), (docid, new)) in positions.iter().zip(&records).zip(&mut after) {
+                changes.add_changed(docid, (*position, old), new)?;
             }
         }
         Ok(())

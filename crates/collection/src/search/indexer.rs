@@ -3,6 +3,7 @@
 //! A field's path is looked at once for each value, and nothing is copied of it: a consumer of the
 //! values knows the field by its slot.
 
+use super::changed::values_within;
 use super::values::{Limits, Slot, Values};
 use super::{FieldSet, key};
 use crate::id_value::id_of_key;
@@ -86,6 +87,51 @@ impl Indexer {
         }
     }
 
+    /// The values of a document before and after it changed, of the fields in which it may differ:
+    /// what it has in the others is in neither. `id` is its key.
+    pub(crate) fn values_that_differ(
+        &mut self,
+        before: &Document,
+        after: &Document,
+        id: &Key,
+    ) -> [Values; 2] {
+        let is_plain = |document: &Document| {
+            // The values below two names that are the same up to a dot may be of one field.
+            self.has_few(document) && document.root().names().all(|name| !name.contains('.'))
+        };
+        if !is_plain(before) || !is_plain(after) {
+            return [self.values(before, id), self.values(after, id)];
+        }
+        let mut both = [Values::default(), Values::default()];
+        both.iter_mut().for_each(|values| values.begin(self.limits));
+        let differing = &mut |name: &str, found: [Option<ValueRef<'_>>; 2]| {
+            for (values, value) in both.iter_mut().zip(found) {
+                let Some(value) = value else {
+                    continue;
+                };
+                Path::each_value_of(name, value, &mut |path, value| {
+                    if path == ID {
+                        return;
+                    }
+                    let at = self.find(path, None);
+                    if let Some(slot) = self.slot_at(at) {
+                        values.push(slot, |out| key::encode_entry(value, out));
+                    }
+                });
+            }
+        };
+        before.root().each_difference(after.root(), differing);
+        both.iter_mut().for_each(Values::finish);
+        both
+    }
+
+    /// Whether a document surely has too many values in no field.
+    fn has_few(&self, document: &Document) -> bool {
+        let few_max = self.few_max();
+        document.as_bytes().len() <= few_max
+            || values_within(ValueRef::Object(document.root())) <= few_max
+    }
+
     /// Takes these values of a document, which are all that it has in their fields, in place of
     /// others. They are as few as each document may have.
     pub(crate) fn take_few(&self, few: &[(Slot, ValueRef<'_>)], values: &mut Values) {
@@ -114,7 +160,7 @@ impl Indexer {
         let mut add = |path: &str, value: ValueRef<'d>| {
             let at = self.find(path, last);
             last = Some(at);
-            if let Some(slot) = self.known.get(at).and_then(|known| known.slot) {
+            if let Some(slot) = self.slot_at(at) {
                 see(slot, value);
             }
         };
@@ -161,6 +207,10 @@ impl Indexer {
     /// About how many bytes of memory it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn slot_at(&self, at: usize) -> Option<Slot> {
+        self.known.get(at)?.slot
     }
 
     /// The number of a path that comes after `last` in a document.

@@ -49,6 +49,11 @@ const LONG_LIST: usize = 8;
 const ESTIMATES_KEPT_MAX: usize = 32;
 const POSTINGS_KEPT_MAX: usize = 32;
 
+/// A posting is visited in the time in which the values of about this number of documents are read
+/// from a column, or from numbers that are followed.
+const FIRST_PART: u64 = 24;
+const FIRST_PART_OF_NUMBERS: u64 = 256;
+
 /// See [`LiveShard::values_bytes_max`].
 const VALUES_BYTES_MAX: usize = 4 << 20;
 
@@ -265,6 +270,16 @@ impl<'v> LiveShard<'v> {
         to: &[u8],
         each: &mut EachPosting<'_>,
     ) -> Result<()> {
+        self.each_posting_by(Direction::Ascending, (from, to), each)
+    }
+
+    /// As [`each_posting`](Self::each_posting), in the order of the keys or in the reverse one.
+    pub(super) fn each_posting_by(
+        &self,
+        direction: Direction,
+        (from, to): (&[u8], &[u8]),
+        each: &mut EachPosting<'_>,
+    ) -> Result<()> {
         let mut damaged = None;
         let see: &mut SeePosting<'_> = &mut |key, posting| {
             let Some((entry, cluster)) = key::split_cluster(key) else {
@@ -279,7 +294,10 @@ impl<'v> LiveShard<'v> {
                 }
             }
         };
-        self.postings.visit(from, to, see)?;
+        match direction {
+            Direction::Ascending => self.postings.visit(from, to, see)?,
+            Direction::Descending => self.postings.visit_back(from, to, see)?,
+        }
         match damaged {
             None => Ok(()),
             Some(what) => Err(Error::Index { what }),
@@ -387,6 +405,12 @@ impl<'v> LiveShard<'v> {
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(docs)
+    }
+
+    /// Whether the postings have the terms of all values of a field: none is long, and no document
+    /// has more than are indexed.
+    pub(super) fn has_all_terms(&self, field: &[u8]) -> Result<bool> {
+        Ok(self.long_values(field)?.is_empty() && self.many_values(field)?.is_empty())
     }
 
     /// Those of `docs` whose document fulfils the leaf.
@@ -607,40 +631,28 @@ impl<'v> LiveShard<'v> {
     /// that are level with the last of these.
     fn first_docs(&self, order: &Order, docs_min: u64) -> Result<Option<DocSet>> {
         let field = key::field(order.path.as_str());
-        if !self.long_values(&field)?.is_empty() || !self.many_values(&field)?.is_empty() {
+        if !self.has_all_terms(&field)? {
             return Ok(None);
         }
         let (from, to) = key::terms(&field);
-        let (mut docs, mut damaged) = (DocSet::empty(), None);
+        let mut docs = DocSet::empty();
         let mut last: Option<Vec<u8>> = None;
-        let see: &mut SeePosting<'_> = &mut |key, posting| {
-            let Some((entry, cluster)) = key::split_cluster(key) else {
-                damaged = Some("a key of the search index is cut short".to_string());
-                return ControlFlow::Break(());
-            };
-            let term = entry.get(field.len()..).unwrap_or_default();
-            if last.as_deref() != Some(term) {
-                docs -= self.changed_docs();
-                if docs.len() >= docs_min && last.is_some() {
-                    return ControlFlow::Break(());
+        self.each_posting_by(
+            order.direction,
+            (&from, &to),
+            &mut |entry, cluster, posting| {
+                let term = entry.get(field.len()..).unwrap_or_default();
+                if last.as_deref() != Some(term) {
+                    docs -= self.changed_docs();
+                    if docs.len() >= docs_min && last.is_some() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    last = Some(term.to_vec());
                 }
-                last = Some(term.to_vec());
-            }
-            match posting.add_to(&mut docs, cluster) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(damage) => {
-                    damaged = Some(damage.to_string());
-                    ControlFlow::Break(())
-                }
-            }
-        };
-        match order.direction {
-            Direction::Ascending => self.postings.visit(&from, &to, see)?,
-            Direction::Descending => self.postings.visit_back(&from, &to, see)?,
-        }
-        if let Some(what) = damaged {
-            return Err(Error::Index { what });
-        }
+                posting.add_to(&mut docs, cluster)?;
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
         docs -= self.changed_docs();
         let is_all = docs.len() < docs_min;
         let bounds = match (&last, order.direction) {
@@ -809,6 +821,13 @@ impl Shard for LiveShard<'_> {
     fn first(&self, order: &Order, docs: u64) -> quire_query::Result<Option<DocSet>> {
         self.first_docs(order, docs)
             .map_err(|error| self.failed(error))
+    }
+
+    fn first_part(&self, order: &Order) -> u64 {
+        match self.kept_numbers(&order.path) {
+            Some(_) => FIRST_PART_OF_NUMBERS,
+            None => FIRST_PART,
+        }
     }
 
     /// All values in memory: queries use [`segments`](Shard::segments).

@@ -39,6 +39,19 @@ pub(crate) struct FieldDocs {
 /// The least and the greatest value of a type in a field, as terms; empty if there is none.
 pub(crate) type Ends = [Vec<u8>; 2];
 
+/// The terms of the least and of the greatest value of a field that is not null, each with
+/// documents that have it; none if there is no value.
+#[derive(Debug, Default)]
+pub(crate) struct FieldEnds(pub(crate) [Option<(Vec<u8>, DocSet)>; 2]);
+
+impl FieldEnds {
+    fn bytes(&self) -> usize {
+        let ends = self.0.iter().flatten();
+        ends.map(|(term, docs)| term.len() + docs.heap_bytes())
+            .sum()
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SharedReads {
@@ -54,6 +67,8 @@ struct Kept {
     fields: HashMap<Path, Arc<FieldDocs>>,
     /// By field, and the first byte of the terms of a type.
     ends: HashMap<(Path, u8), Arc<Ends>>,
+    /// None of fields of which the postings do not have all values.
+    field_ends: HashMap<Path, Option<Arc<FieldEnds>>>,
     samples: HashMap<Path, Arc<Sample>>,
     looked: HashMap<Leaf, Looked>,
     /// What those take, of what is charged.
@@ -71,6 +86,7 @@ impl SharedReads {
                 blocks: HashMap::default(),
                 fields: HashMap::default(),
                 ends: HashMap::default(),
+                field_ends: HashMap::default(),
                 samples: HashMap::default(),
                 looked: HashMap::default(),
                 looked_bytes: 0,
@@ -127,6 +143,20 @@ impl SharedReads {
         let mut kept = self.kept.lock();
         if kept.takes(&self.budget, read.iter().map(Vec::len).sum()) {
             kept.ends.insert((path.clone(), first), Arc::clone(read));
+        }
+    }
+
+    /// The ends of a field, if it is known whether the postings have all of its values.
+    pub(crate) fn field_ends(&self, path: &Path) -> Option<Option<Arc<FieldEnds>>> {
+        self.kept.lock().field_ends.get(path).cloned()
+    }
+
+    /// Keeps the ends of a field, or that the postings do not have all of its values, if there is
+    /// room.
+    pub(crate) fn keep_field_ends(&self, path: &Path, read: Option<&Arc<FieldEnds>>) {
+        let mut kept = self.kept.lock();
+        if kept.takes(&self.budget, read.map_or(0, |ends| ends.bytes())) {
+            kept.field_ends.insert(path.clone(), read.cloned());
         }
     }
 

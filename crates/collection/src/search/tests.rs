@@ -13,7 +13,7 @@ use super::postings::{FoundPosting, Postings, SeePosting};
 use super::shard::{Documents, LiveShard, NumbersAt};
 use super::shared_reads::SharedReads;
 use super::values::{Limits, Slot, Values, each_changed};
-use super::{FieldSet, IndexedFields};
+use super::{FieldSet, ID, IndexedFields, key};
 use crate::Result;
 use proptest::prelude::*;
 use quire_env::Budget;
@@ -21,10 +21,12 @@ use quire_index::Posting;
 use quire_lsm::{Merger, SmallBytes, ValueParts};
 use quire_model::{DocId, Document, Key, Position};
 use quire_query::testing::{Case, naive};
-use quire_query::{Aggregate, Answer, Hit, Measure, Options, Query, field, find, find_all};
+use quire_query::{
+    Aggregate, Answer, Hit, KnownEnd, Measure, Options, Path, Query, Value, field, find, find_all,
+};
 use quire_seeded::Bug;
 use quire_store::TreeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Postings in a map, kept by the merger as a tree keeps them.
@@ -144,8 +146,12 @@ fn index(
         let mut indexer = Indexer::with_limits(fields, limits);
         let (mut inversion, mut changes) = (Inversion::default(), ColumnChanges::new(block_bits));
         for doc in docs {
-            let old = values_of(&mut indexer, before, *doc);
-            let new = values_of(&mut indexer, after, *doc);
+            let [old, new] = match [before, after].map(|kept| kept.0.get(*doc)?.as_ref()) {
+                [Some(old), Some(new)] if *doc % 2 == 0 => {
+                    indexer.values_that_differ(old, new, &Key::from(7_u64))
+                }
+                _ => [before, after].map(|kept| values_of(&mut indexer, kept, *doc)),
+            };
             inversion.add(DocId(*doc as u32), &old, &new);
             each_changed(&old, &new, |slot, _, terms| {
                 changes.add(slot.0, DocId(*doc as u32), terms.iter());
@@ -248,7 +254,7 @@ fn check_moments(
         add_layers(&mut changed, &mut position, &docs, now, shape.batch);
         before = now;
         let changed = Arc::new(changed.clone());
-        for query in queries {
+        let shard = || {
             let mut shard = LiveShard::new(
                 &postings,
                 Box::new(now),
@@ -257,6 +263,11 @@ fn check_moments(
                 LiveColumns::new(&columns, shape.block_bits),
             );
             shard.columns.shared = Some(Arc::clone(&shared));
+            shard
+        };
+        check_ends(&shard(), now, shape.limits.field > 1_000);
+        for query in queries {
+            let mut shard = shard();
             shard.columns.layer_docs_min = shape.layer_docs_min;
             shard.followed = Some((Arc::clone(&followed), position));
             // As if it had moved: columns are read, and followed from then on.
@@ -278,6 +289,46 @@ fn check_moments(
         }
     }
     assert!(budget.used() <= budget.limit());
+}
+
+/// Compares the ends of each field with those of the documents. They are known where the index is
+/// level and `has_all` values, none of which is long.
+fn check_ends(shard: &LiveShard<'_>, now: &Kept, has_all: bool) {
+    let mut ends: BTreeMap<String, [Vec<u8>; 2]> = BTreeMap::new();
+    let mut with_long = BTreeSet::new();
+    for document in now.0.iter().flatten() {
+        Path::each_value_in(document.root(), &mut |path, value| {
+            let value = Value::from_document(value).unwrap();
+            if value == Value::null() || path == ID {
+                return;
+            }
+            let term = || value.term().to_vec();
+            if value.term().len() > key::TERM_BYTES_MAX {
+                with_long.insert(path.to_string());
+            }
+            let [least, most] = ends.entry(path.into()).or_insert_with(|| [term(), term()]);
+            *least = term().min(std::mem::take(least));
+            *most = term().max(std::mem::take(most));
+        });
+    }
+    let is_known = has_all && shard.changed_docs().is_empty();
+    for (path, ends) in &ends {
+        let is_known = is_known && !with_long.contains(path);
+        for (found, term) in shard
+            .known_ends(&path.as_str().into())
+            .unwrap()
+            .iter()
+            .zip(ends)
+        {
+            match found {
+                KnownEnd::Unknown => assert!(!is_known, "{path}"),
+                KnownEnd::NoValue => panic!("{path} has values"),
+                KnownEnd::Value(value) => assert_eq!(value.term(), term, "{path}"),
+            }
+        }
+    }
+    let none = shard.known_ends(&"no.document.has.this".into()).unwrap();
+    assert_eq!(none, [KnownEnd::NoValue, KnownEnd::NoValue]);
 }
 
 /// Adds documents that changed, as layers; some have changed before in an older one.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 
 mod corpus;
+mod difference;
 mod merge;
 
 fn doc(json: &str) -> Document {

@@ -13,7 +13,7 @@ mod facets;
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
-use quiredb::query::{Cast, Filter, Order, OrderedAs, Path, Query, Value, field, find};
+use quiredb::query::{Cast, Filter, KnownEnd, Order, OrderedAs, Path, Query, Value, field, find};
 use quiredb::{Found, ID, View};
 
 use super::dates::is_date_math;
@@ -217,10 +217,17 @@ fn values_of(
     path: &Path,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<Option<Values>> {
-    let least = end(views, field(path.as_str()).ascending(), stop)?;
-    let most = end(views, field(path.as_str()).descending(), stop)?;
-    let (Some(least), Some(most)) = (least, most) else {
-        return Ok(None);
+    let [least, most] = match View::known_ends(views, path).map_err(failed)? {
+        [KnownEnd::NoValue, _] | [_, KnownEnd::NoValue] => return Ok(None),
+        [KnownEnd::Value(least), KnownEnd::Value(most)] => [least, most],
+        _ => {
+            let least = end(views, field(path.as_str()).ascending(), stop)?;
+            let most = end(views, field(path.as_str()).descending(), stop)?;
+            match [least, most] {
+                [Some(least), Some(most)] => [least, most],
+                _ => return Ok(None),
+            }
+        }
     };
     let is_numeral = |value: &Value| {
         let text = value.as_str();
