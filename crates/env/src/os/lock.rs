@@ -3,7 +3,9 @@
 //!
 //! # Invariants
 //! 1. What is locked had its name after the lock was taken.
-//! 2. A directory is locked twice: by its file `LOCK`, which a person can see and other programs
+//! 2. It is given up when its holder drops it, even if another process has the open file: one that
+//!    this process is just starting has all open files until it executes its program.
+//! 3. A directory is locked twice: by its file `LOCK`, which a person can see and other programs
 //!    know, and by itself, so that removing the file lets nobody in. Some file systems (NFS) lock
 //!    no directories; there [`check`](FileLock::check) alone tells that the file was removed.
 
@@ -20,11 +22,22 @@ use std::path::{Path, PathBuf};
 /// Takes a lock this often while others remove the file.
 const ATTEMPTS: u32 = 16;
 
-/// Holds the lock as long as the file is open.
+/// Holds the lock until it is dropped.
 #[derive(Debug)]
 pub(super) struct OsLock {
     path: PathBuf,
     file: File,
+    /// The process that took it: a copy of that one by `fork` does not hold it.
+    process: u32,
+}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            // If that fails, the system gives it up with the last of those who have the open file.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
+    }
 }
 
 impl OsLock {
@@ -101,6 +114,7 @@ fn hold(path: &Path, file: File) -> Result<OsLock> {
         Ok(()) => Ok(OsLock {
             path: path.to_path_buf(),
             file,
+            process: std::process::id(),
         }),
         Err(Errno::WOULDBLOCK) => Err(Error::Locked {
             path: path.to_path_buf(),
@@ -127,5 +141,27 @@ fn open(path: &Path) -> io::Result<File> {
             File::open(path).map_err(|_| e)
         }
         opened => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_given_up_is_free_although_a_child_still_has_the_open_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = lock(&path).unwrap();
+        let as_a_child_has_it = held.file.try_clone().unwrap();
+        assert!(matches!(lock(&path), Err(Error::Locked { .. })));
+        drop(held);
+        drop(lock(&path).unwrap());
+
+        let held = lock_dir(dir.path()).unwrap();
+        let of_dir = held.dir.as_ref().unwrap().file.try_clone().unwrap();
+        drop(held);
+        drop(lock_dir(dir.path()).unwrap());
+        drop((as_a_child_has_it, of_dir));
     }
 }
