@@ -34,6 +34,10 @@ const CONNECTIONS: &str = "1500";
 const BESIDE_BYTES: u64 = 64 << 20;
 const CONNECTION_BYTES: u64 = 16 << 10;
 
+/// What a container needs beyond that bound, as `docs/OPERATING.md` says: for sockets, page tables
+/// and pages of files.
+const CONTAINER_BYTES: u64 = 64 << 20;
+
 /// A request is sent again while there is no memory for it. All of them take some minutes on a busy
 /// machine: one that is not served within this never is.
 const PATIENCE: Duration = Duration::from_secs(1_200);
@@ -174,7 +178,8 @@ impl Clients<'_> {
             .or_default() += 1;
     }
 
-    /// Sends a request until it is not refused for want of memory; 0 if there was no answer.
+    /// Sends a request until it is not refused for want of memory, nor for a body that came too
+    /// slowly, as it may on a busy machine; 0 if there was no answer.
     fn exchange(&self, kind: &'static str, method: &str, path: &str, body: &[u8]) -> (u16, String) {
         let begun = Instant::now();
         let patience = match kind {
@@ -187,7 +192,7 @@ impl Clients<'_> {
             let (status, head) = answer.map_or((0, String::new()), |a| (a.status, a.head));
             self.note(kind, status);
             let is_over = is_gone || begun.elapsed() > patience;
-            if ![0, 429, 503].contains(&status) || is_over {
+            if ![0, 408, 429, 503].contains(&status) || is_over {
                 return (status, head);
             }
             thread::sleep(Duration::from_millis(100));
@@ -428,13 +433,17 @@ const DIFFERENT: &[Act] = &[
     |all, client, version| all.aggregate(client, version),
 ];
 
-/// Runs clients against a server with this memory, in a cgroup with this limit. `is_fair`: a small
-/// client is answered beside them, within its patience, and what was acknowledged is there. Gives
-/// how many answers there were, by kind and status.
-fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act], is_fair: bool) -> Answers {
+/// Runs clients against a server with this memory, in a cgroup as large as a container must be.
+/// `is_fair`: a small client is answered beside them, within its patience, and what was
+/// acknowledged is there. Gives how many answers there were, by kind and status.
+fn holds(memory_mib: u64, acts: &[Act], is_fair: bool) -> Answers {
     quire::use_all_descriptors();
     let dir = tempfile::tempdir_in(quire::target_dir()).unwrap();
-    let cgroup = Cgroup::new(&memory_mib.to_string(), limit_mib << 20);
+    let connections = 2 * IDLE as u64 + 16 * CLIENTS as u64;
+    let bound = (memory_mib << 20) + BESIDE_BYTES + CONNECTION_BYTES * connections;
+    let limit = bound + CONTAINER_BYTES;
+    let kind = if is_fair { "all" } else { "different" };
+    let cgroup = Cgroup::new(&format!("{memory_mib}-{kind}"), limit);
     let mut command = match &cgroup {
         Some(cgroup) => cgroup.command(quire::binary()),
         None => {
@@ -499,12 +508,11 @@ fn holds(memory_mib: u64, limit_mib: u64, acts: &[Act], is_fair: bool) -> Answer
         }
     });
     assert!(server.is_running(), "the system killed the server");
-    let connections = idle.len() as u64 + 16 * CLIENTS as u64;
-    let bound = (memory_mib << 20) + BESIDE_BYTES + CONNECTION_BYTES * connections;
     let peak = peak.into_inner();
     println!(
-        "--memory {memory_mib}MiB in {limit_mib} MiB, {:?}: at most {} MiB anonymous of {}, {} MiB \
+        "--memory {memory_mib}MiB in {} MiB, {:?}: at most {} MiB anonymous of {}, {} MiB \
          resident; answers: {:?}",
+        limit >> 20,
         begun.elapsed(),
         peak >> 20,
         bound >> 20,
@@ -536,18 +544,18 @@ fn check_documents(server: &Server, clients: &Clients<'_>) {
 }
 
 #[test]
-fn a_server_of_32_mib_keeps_its_bound_in_128_mib_under_all_clients_at_once() {
-    holds(32, 128, ALL, true);
+fn a_server_of_32_mib_keeps_its_bound_under_all_clients_at_once() {
+    holds(32, ALL, true);
 }
 
 #[test]
-fn a_server_of_128_mib_keeps_its_bound_in_256_mib_under_all_clients_at_once() {
-    holds(128, 256, ALL, true);
+fn a_server_of_128_mib_keeps_its_bound_under_all_clients_at_once() {
+    holds(128, ALL, true);
 }
 
 #[test]
 fn a_server_of_32_mib_keeps_its_bound_under_writers_of_different_values() {
-    let answers = holds(32, 128, DIFFERENT, false);
+    let answers = holds(32, DIFFERENT, false);
     let written = |status| answers.contains_key(&("different", status));
     assert!(
         written(200) || written(201),
