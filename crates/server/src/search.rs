@@ -37,7 +37,7 @@ mod terms_lookup;
 pub(crate) mod validate;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -68,6 +68,7 @@ use crate::http::answer::Answer;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES, SMALL_BYTES};
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
+use crate::tasks::registry::Running;
 
 /// What making a piece of the answer may hold.
 const HELD_BYTES: usize = 2 * hits::PIECE_BYTES + 2 * LARGE_BYTES as usize;
@@ -94,7 +95,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let turn = engine.search_turn().await?;
     let held = buffers.hold(request.limits.memory_bytes, timeout).await?;
     let point = request.point.clone();
-    let views = match &point {
+    let seen = match &point {
         Some(_) if names_collection || request.scroll.is_some() => {
             return Err(Failure::validation(
                 "[pit] names what is searched: no collection and no scroll can be beside it",
@@ -102,29 +103,24 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
         }
         Some((id, lease)) => {
             let (views, filter) = point::views_of(&state.contexts, id, *lease)?;
-            let of = Arc::clone(&views);
-            let mappings = move |engine: &Engine| Mappings::of_views(engine, &of);
-            let mappings = engine.read(mappings).await?;
-            request.limit_to(filter, &mappings)?;
-            views
+            Seen::Point(views, filter)
         }
         None => {
             if !names_collection {
                 let allowed = grant.check_all(Action::Read);
                 allowed.map_err(Failure::forbidden)?;
             }
-            let open = move |engine: &Engine| {
-                let (collections, filter) = selection.searched(engine)?;
-                let mappings = Mappings::of_searched(engine, &collections);
-                Ok::<_, Failure>((views(&collections)?, filter, mappings))
-            };
-            let (views, filter, mappings) = engine.read(open).await??;
-            request.limit_to(filter, &mappings)?;
-            Arc::new(views)
+            Seen::Named(selection)
         }
     };
-    running.set_views(&views);
+    // A search that is cancelled is over for its caller, though its thread may still be at work.
+    let task = Arc::downgrade(&running);
     if let Some(lease) = request.scroll {
+        let open = move |engine: &Engine| {
+            let views = seen.open(engine, &mut request, &task)?;
+            Ok::<_, Failure>((views, request))
+        };
+        let (views, request) = engine.read(open).await??;
         let begin = Begin {
             views,
             request,
@@ -135,11 +131,12 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
         return scroll_calls::begin(state, begin, turn, held).await;
     }
     let of = buffers.clone();
-    let work = move |_: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+    let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+        let views = seen.open(engine, &mut request, &task)?;
         let id = point.as_ref().map(|(id, _)| ("pit_id", id.as_str()));
         let mut search = Search::begin(views, request, id, stop, (Some(held), &of), begun)?;
         let first = search.next_piece(false)?;
-        Ok((search, first))
+        Ok::<_, Failure>((search, first))
     };
     let (mut search, first) = engine.search_in(turn, work).await??;
     if is_filtered {
@@ -178,6 +175,41 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     Ok(Answer::stream(Box::pin(pieces)))
 }
 
+/// What a search is about.
+enum Seen {
+    /// A point in time: what it sees, and which documents of that.
+    Point(Arc<Vec<View>>, Filter),
+    /// Collections as they are now.
+    Named(Selection),
+}
+
+impl Seen {
+    /// Opens it, and adapts the request to it.
+    fn open(
+        self,
+        engine: &Engine,
+        request: &mut Request,
+        task: &Weak<Running>,
+    ) -> Outcome<Arc<Vec<View>>> {
+        let (views, filter, mappings) = match self {
+            Seen::Point(views, filter) => {
+                let mappings = Mappings::of_views(engine, &views);
+                (views, filter, mappings)
+            }
+            Seen::Named(selection) => {
+                let (collections, filter) = selection.searched(engine)?;
+                let mappings = Mappings::of_searched(engine, &collections);
+                (Arc::new(views(&collections)?), filter, mappings)
+            }
+        };
+        request.limit_to(filter, &mappings)?;
+        if let Some(running) = task.upgrade() {
+            running.set_views(&views);
+        }
+        Ok(views)
+    }
+}
+
 /// A search that is answered piece by piece.
 struct Answering {
     engine: Engine,
@@ -214,7 +246,7 @@ impl Answering {
 
 /// `GET|POST /_count`, `GET|POST /{collection}/_count`
 pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
-    let selection = Selection::of(&call)?;
+    let selection = Arc::new(Selection::of(&call)?);
     let engine = call.state.engine.clone();
     let (buffers, timeout) = (call.state.buffers.clone(), call.state.memory_timeout);
     let noted = call.state.notes_plans.then(|| Arc::clone(&call.running));
@@ -226,30 +258,18 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let parsed = looked_up(parsed, &engine, &buffers, &grant).await?;
     let (mut query, texts) = Request::count(&parsed, engine.now_millis())?;
     drop(body);
-    let select = move |engine: &Engine| {
-        let (collections, filter) = selection.searched(engine)?;
-        let mappings = Mappings::of_searched(engine, &collections);
-        Ok::<_, Failure>((collections, filter, mappings))
-    };
-    let (collections, filter, mappings) = engine.read(select).await??;
-    limit_to(&mut query, &texts, filter, &mappings)?;
-    if matches!(query.filter, Filter::All) {
-        let work = move |_: &Engine| {
-            let counts = collections.iter().map(|collection| {
-                let using = collection.usage().begin(Use::Query);
-                let count = collection.count()?;
-                using.end(1);
-                Ok(count)
-            });
-            let count: Outcome<u64> = counts.sum();
-            Ok(counted(count?, &collections))
-        };
-        return engine.read(work).await?;
+    if matches!(query.filter, Filter::All)
+        && let Some(counted) = all_counted(&engine, Arc::clone(&selection)).await?
+    {
+        return Ok(counted);
     }
     let turn = engine.search_turn().await?;
     let held = hold(&buffers, timeout).await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let _held = held;
+        let (collections, filter) = selection.searched(engine)?;
+        let mappings = Mappings::of_searched(engine, &collections);
+        limit_to(&mut query, &texts, filter, &mappings)?;
         let views = views(&collections)?;
         let searching = Searching::begin(&views, Use::Query);
         derive_types(&mut query, &mappings, &views, stop)?;
@@ -268,6 +288,25 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         Ok(counted(answer.count.unwrap_or_default(), &collections))
     };
     engine.search_in(turn, work).await?
+}
+
+/// The count of all documents, which is no search; none if they are seen by an alias with a filter.
+async fn all_counted(engine: &Engine, selection: Arc<Selection>) -> Outcome<Option<Answer>> {
+    let work = move |engine: &Engine| {
+        let (collections, filter) = selection.searched(engine)?;
+        if !matches!(filter, Filter::All) {
+            return Ok(None);
+        }
+        let counts = collections.iter().map(|collection| {
+            let using = collection.usage().begin(Use::Query);
+            let count = collection.count()?;
+            using.end(1);
+            Ok(count)
+        });
+        let count: Outcome<u64> = counts.sum();
+        Ok(Some(counted(count?, &collections)))
+    };
+    engine.read(work).await?
 }
 
 /// A body with values in the place of terms lookups.
