@@ -1,4 +1,4 @@
-//! Parquet files as rows of JSON text.
+//! Parquet files as rows of JSON text, and changes of documents as Parquet files.
 //!
 //! # Invariants
 //! 1. Rows come in the order of the file, each whole or with the reason why it can't be JSON.
@@ -10,6 +10,7 @@
 //! timestamps are text of ISO 8601, binary values are text in base64. Lists are arrays; structs
 //! and maps are objects. A value that is not there is null.
 
+mod changes;
 mod column;
 mod error;
 mod number;
@@ -19,6 +20,7 @@ mod schema;
 mod time;
 mod value;
 
+pub use changes::{ChangeRow, ChangesWriter};
 pub use error::Error;
 pub use positioned::Positioned;
 pub use rows::{Cast, Rows};

@@ -3,12 +3,12 @@
 use crate::bulk_sink::{BulkOptions, BulkSink};
 use crate::document_config::{FieldsConfig, JoinConfig};
 use crate::error::{Error, Result};
+use crate::file_sink::FileSink;
 use crate::file_source::FileSource;
 use crate::http::{Access, Body, Http, segment};
 use crate::http_source::{HttpOptions, HttpSource};
 use crate::mapped_source::MappedSource;
 use crate::mapping::Mapping;
-use crate::ndjson_sink::NdjsonSink;
 use crate::nearest::suggestion;
 use crate::reindex_config::ReindexConfig;
 use crate::server_source::ServerSource;
@@ -26,12 +26,23 @@ use std::time::Duration;
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// Kinds of sinks. The first three are told apart by what the server says of itself.
-const KINDS: [&str; 5] = ["opensearch", "elasticsearch", "quire", "kafka", "ndjson"];
+const KINDS: [&str; 6] = [
+    "opensearch",
+    "elasticsearch",
+    "quire",
+    "kafka",
+    "ndjson",
+    "parquet",
+];
 
 const TIMEOUT_S: u64 = 60;
 const EVERY_S: u64 = 10;
 const DEAD_LETTERS_MAX: u64 = 1_000;
 const FILE_BYTES: u64 = 1 << 30;
+
+/// The same of Parquet: bytes of the lines that a file is made of.
+#[cfg(feature = "parquet")]
+const PARQUET_FILE_BYTES: u64 = 128 << 20;
 
 /// Bulks at once when they are tuned, and bounds of what may be set.
 const CONCURRENCY_TUNED: usize = 16;
@@ -129,7 +140,7 @@ pub struct SourceConfig {
 pub struct SinkConfig {
     /// Names its files and its progress.
     pub name: String,
-    /// `opensearch`, `elasticsearch`, `quire`, `kafka` or `ndjson`.
+    /// `opensearch`, `elasticsearch`, `quire`, `kafka`, `ndjson` or `parquet`.
     pub kind: String,
     /// The server.
     pub url: Option<String>,
@@ -161,7 +172,7 @@ pub struct SinkConfig {
     pub concurrency: Option<usize>,
     /// The folder of files.
     pub directory: Option<PathBuf>,
-    /// Bytes after which a new file begins; 1 GiB by default.
+    /// Bytes of lines after which a new file begins; 1 GiB by default, 128 MiB of Parquet.
     pub file_bytes: Option<u64>,
     /// Documents that may be refused in a run; 1,000 by default.
     pub dead_letters_max: Option<u64>,
@@ -467,7 +478,7 @@ impl SinkConfig {
             ("directory", self.directory.is_some()),
         ];
         let needs: &[&str] = match self.kind.as_str() {
-            "ndjson" => &["directory"],
+            "ndjson" | "parquet" => &["directory"],
             "kafka" => &["url", "topic"],
             _ => &["url", "index"],
         };
@@ -553,11 +564,7 @@ impl SinkConfig {
     /// If the server can't be called so.
     pub fn target(&self, env: &Arc<dyn Env>) -> Result<Target> {
         let sink: Arc<dyn Sink> = match (&self.directory, &self.index) {
-            (Some(directory), _) => Arc::new(NdjsonSink::new(
-                Arc::clone(env),
-                directory.clone(),
-                self.file_bytes.unwrap_or(FILE_BYTES),
-            )),
+            (Some(directory), _) => Arc::new(self.files(env, directory)?),
             (None, index) => Arc::new(BulkSink::new(
                 self.http(&**env)?,
                 index.clone().unwrap_or_default(),
@@ -569,6 +576,25 @@ impl SinkConfig {
             )),
         };
         Ok(self.target_of(sink))
+    }
+
+    /// The files of a folder.
+    fn files(&self, env: &Arc<dyn Env>, directory: &Path) -> Result<FileSink> {
+        let (env, directory) = (Arc::clone(env), directory.to_owned());
+        if self.kind != "parquet" {
+            let bytes = self.file_bytes.unwrap_or(FILE_BYTES);
+            return Ok(FileSink::lines(env, directory, bytes));
+        }
+        #[cfg(feature = "parquet")]
+        {
+            let bytes = self.file_bytes.unwrap_or(PARQUET_FILE_BYTES);
+            Ok(FileSink::parquet(env, directory, bytes))
+        }
+        #[cfg(not(feature = "parquet"))]
+        Err(Error::Config(format!(
+            "sink {:?}: this program was built without the feature `parquet`",
+            self.name
+        )))
     }
 
     /// A sink that the caller made, to ship to as the file says.

@@ -494,10 +494,7 @@ impl Coordinator<'_, '_> {
                 return Ok(());
             }
             Err(Failure::TooLarge(reason) | Failure::Refused(reason) | Failure::Final(reason)) => {
-                return Err(Error::Sink {
-                    sink: delivery.name.to_owned(),
-                    reason,
-                });
+                return Err(self.failed(reason));
             }
         }
         self.checkpoint.set_cursor(&settled.cursor);
@@ -507,7 +504,16 @@ impl Coordinator<'_, '_> {
         self.checkpoint.dead_letters =
             self.before.1 + delivery.tally.dead_letters.load(Ordering::Relaxed);
         self.checkpoint
-            .store(delivery.env, self.lane.checkpoint_path)
+            .store(delivery.env, self.lane.checkpoint_path)?;
+        let told = delivery.sink.stored(self.checkpoint.mark.as_ref());
+        told.map_err(|failure| self.failed(failure.reason().to_owned()))
+    }
+
+    fn failed(&self, reason: String) -> Error {
+        Error::Sink {
+            sink: self.lane.delivery.name.to_owned(),
+            reason,
+        }
     }
 
     fn progress(&mut self) -> Progress {

@@ -14,7 +14,7 @@
 //! 4. **Memory is bounded**, whatever the backlog, and a slow sink holds up no other.
 //!
 //! ```
-//! use quire_ship::{FileSource, NdjsonSink, ShipOptions, Target, ship};
+//! use quire_ship::{FileSink, FileSource, ShipOptions, Target, ship};
 //! use quiredb::{Env, OsEnv};
 //! use std::sync::Arc;
 //! # let dir = tempfile::tempdir()?;
@@ -25,7 +25,7 @@
 //! let source = FileSource::new(Arc::clone(&env), vec![dir.join("in.ndjson")], "_id");
 //! let archive = Target {
 //!     name: "archive".into(),
-//!     sink: Arc::new(NdjsonSink::new(Arc::clone(&env), dir.join("out"), 1 << 30)),
+//!     sink: Arc::new(FileSink::lines(Arc::clone(&env), dir.join("out"), 1 << 30)),
 //!     bulk_bytes: None,
 //!     concurrency: None,
 //!     dead_letters_max: 0,
@@ -58,6 +58,7 @@ mod document_config;
 mod error;
 mod fault;
 mod file_rows;
+mod file_sink;
 mod file_source;
 mod folder;
 mod http;
@@ -65,9 +66,10 @@ mod http_source;
 mod lane;
 mod mapped_source;
 mod mapping;
-mod ndjson_sink;
 mod nearest;
 mod object_fields;
+#[cfg(feature = "parquet")]
+mod parquet_file;
 mod progress;
 mod reindex;
 mod reindex_config;
@@ -90,12 +92,12 @@ pub use delays::Delays;
 pub use document_config::{Cast, FieldsConfig, JoinConfig, JoinKind};
 pub use error::{Error, Result};
 pub use fault::Fault;
+pub use file_sink::FileSink;
 pub use file_source::FileSource;
 pub use http::{Access, Answer, Body, Http};
 pub use http_source::{HttpOptions, HttpSource};
 pub use mapped_source::MappedSource;
 pub use mapping::Mapping;
-pub use ndjson_sink::NdjsonSink;
 pub use nearest::suggestion;
 pub use progress::Progress;
 pub use reindex::{

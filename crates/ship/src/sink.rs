@@ -33,6 +33,11 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Of files here: it may work later.
+    pub(crate) fn of_machine(error: quire_env::Error) -> Failure {
+        Failure::NoAnswer(error.to_string())
+    }
+
     /// What the sink said, or why it said nothing.
     pub fn reason(&self) -> &str {
         match self {
@@ -73,6 +78,14 @@ pub trait Sink: Send + Sync + fmt::Debug {
     /// # Errors
     /// If that fails. The cursor then stays.
     fn sync(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The cursor with this mark is stored: what only an earlier mark needs can go.
+    ///
+    /// # Errors
+    /// If that fails. The run then ends.
+    fn stored(&self, _mark: Option<&Value>) -> Result<(), Failure> {
         Ok(())
     }
 

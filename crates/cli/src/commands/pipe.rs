@@ -34,7 +34,7 @@ one was, however that ended.
 
   [[sink]]
   name = \"search\"
-  kind = \"opensearch\"               # elasticsearch, quire, kafka, ndjson
+  kind = \"opensearch\"               # elasticsearch, quire, kafka, ndjson, parquet
   url = \"http://127.0.0.1:9201\"
   index = \"tracks\"
 

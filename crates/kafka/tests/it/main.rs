@@ -17,7 +17,7 @@ use broker::Broker;
 use quire_env::{Env, OsEnv};
 use quire_kafka::{KafkaOptions, KafkaSink, KafkaSinkOptions, KafkaSource};
 use quire_ship::{
-    Change, Error, NdjsonSink, Progress, ShipOptions, Sink, SinkConfig, SourceConfig, Target,
+    Change, Error, FileSink, Progress, ShipOptions, Sink, SinkConfig, SourceConfig, Target,
     Verdict, ship,
 };
 use rskafka::client::partition::{Compression, UnknownTopicHandling};
@@ -111,7 +111,7 @@ impl Pipe {
 
     fn run(&self, once: bool, stop: &AtomicBool) -> Result<Progress, Error> {
         let source = KafkaSource::new(KafkaOptions::new(&*self.env, &self.source)?);
-        let sink = NdjsonSink::new(
+        let sink = FileSink::lines(
             Arc::clone(&self.env),
             self.folder.path().join("out"),
             1 << 30,

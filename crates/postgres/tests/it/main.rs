@@ -15,7 +15,7 @@ mod server;
 use quire_env::{Env, OsEnv};
 use quire_postgres::{PostgresOptions, PostgresSource};
 use quire_ship::{
-    Change, Failure, NdjsonSink, ShipOptions, Sink, SourceConfig, Target, Verdict, ship, status,
+    Change, Failure, FileSink, ShipOptions, Sink, SourceConfig, Target, Verdict, ship, status,
 };
 use serde_json::Value;
 use server::Postgres;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// Files that take a while for each bulk.
 #[derive(Debug)]
-struct Slow(NdjsonSink, Duration);
+struct Slow(FileSink, Duration);
 
 impl Sink for Slow {
     fn send(&self, bulk: &[&Change]) -> Result<Vec<Verdict>, Failure> {
@@ -71,7 +71,7 @@ fn run(server: &Postgres, folder: &Path, time: Option<Duration>, pause: Duration
     let target = Target {
         name: "out".into(),
         sink: Arc::new(Slow(
-            NdjsonSink::new(Arc::clone(&env), folder.join("out"), 1 << 30),
+            FileSink::lines(Arc::clone(&env), folder.join("out"), 1 << 30),
             pause,
         )),
         bulk_bytes: Some(1 << 20),

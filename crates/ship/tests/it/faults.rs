@@ -3,7 +3,7 @@
 use crate::fake::{FAULTS, Fake, Fault, PATIENCE};
 use proptest::prelude::*;
 use quire_ship::{
-    Access, BulkOptions, BulkSink, CollectionSource, Error, FileSource, Http, NdjsonSink, Progress,
+    Access, BulkOptions, BulkSink, CollectionSource, Error, FileSink, FileSource, Http, Progress,
     ShipOptions, Source, Target, ship, status,
 };
 use quiredb::{Collection, CollectionSettings, Database, Document, Env, Key, OsEnv};
@@ -181,7 +181,7 @@ fn files_hold_each_change_once_though_the_run_was_killed() {
         let looks = AtomicU64::new(0);
         let target = Target {
             name: "archive".into(),
-            sink: Arc::new(NdjsonSink::new(Arc::clone(&env), out.clone(), 20_000)),
+            sink: Arc::new(FileSink::lines(Arc::clone(&env), out.clone(), 20_000)),
             bulk_bytes: Some(2_000),
             concurrency: None,
             dead_letters_max: 0,

@@ -11,6 +11,7 @@
 mod fake;
 mod fake_cluster;
 mod faults;
+mod files;
 mod folder;
 mod letters;
 mod moved;
