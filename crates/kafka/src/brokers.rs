@@ -5,6 +5,8 @@ use rskafka::BackoffConfig;
 use rskafka::client::error::Error as KafkaError;
 use rskafka::client::partition::{PartitionClient, UnknownTopicHandling};
 use rskafka::client::{Client, ClientBuilder, SaslConfig};
+use rustls::ClientConfig;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest answer of a broker: a batch of records is whole.
@@ -20,6 +22,8 @@ pub(crate) struct Brokers {
     addresses: Vec<String>,
     pub(crate) topic: String,
     timeout: Duration,
+    /// TLS, with what is trusted; none calls without it.
+    tls: Option<Arc<ClientConfig>>,
     /// Who calls.
     sasl: Option<SaslConfig>,
 }
@@ -57,8 +61,14 @@ impl Brokers {
             addresses,
             topic: topic.to_owned(),
             timeout,
+            tls: None,
             sasl: None,
         })
+    }
+
+    /// The same, called over TLS.
+    pub(crate) fn with_tls(self, tls: Option<Arc<ClientConfig>>) -> Brokers {
+        Brokers { tls, ..self }
     }
 
     /// The same, called as somebody.
@@ -77,6 +87,9 @@ impl Brokers {
             .client_id("quire")
             .max_message_size(ANSWER_BYTES_MAX)
             .backoff_config(backoff);
+        if let Some(tls) = &self.tls {
+            client = client.tls_config(Arc::clone(tls));
+        }
         if let Some(sasl) = &self.sasl {
             client = client.sasl_config(sasl.clone());
         }

@@ -3,8 +3,10 @@
 use quire_ship::{Error, Failure};
 use rskafka::client::error::{Error as KafkaError, ProtocolError};
 
-/// What errors of logins have in their text: the library has no other way to tell them.
-const REFUSALS: [&str; 3] = [
+/// What errors of logins and certificates have in their text: the library has no other way to
+/// tell them.
+const REFUSALS: [&str; 4] = [
+    "invalid peer certificate",
     "SaslAuthenticationFailed",
     "UnsupportedSaslMechanism",
     "IllegalSaslState",

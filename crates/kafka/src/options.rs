@@ -5,11 +5,17 @@ use quire_env::Env;
 use quire_ship::{Error, OnLostPosition, Result, SinkConfig, SourceConfig};
 use rskafka::client::partition::Compression;
 use rskafka::client::{Credentials, SaslConfig};
-use std::path::PathBuf;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const TIMEOUT_S: u64 = 60;
-const SECRET_BYTES_MAX: u64 = 1 << 20;
+
+/// The longest file of a password or of certificates.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How a user is authenticated; the first is the default.
 const MECHANISMS: [&str; 3] = ["scram-sha-512", "scram-sha-256", "plain"];
@@ -46,7 +52,8 @@ impl KafkaOptions {
             sasl: &config.sasl,
             user: &config.user,
             password_file: &config.password_file,
-            is_other: config.token_file.is_some() || config.ca.is_some(),
+            ca: &config.ca,
+            has_token: config.token_file.is_some(),
         };
         Ok(KafkaOptions {
             brokers: given.brokers(env, timeout).map_err(wrong)?,
@@ -77,7 +84,8 @@ impl KafkaSinkOptions {
             sasl: &config.sasl,
             user: &config.user,
             password_file: &config.password_file,
-            is_other: config.token_file.is_some() || config.ca.is_some(),
+            ca: &config.ca,
+            has_token: config.token_file.is_some(),
         };
         let compression = match config.compression.as_deref() {
             None => Some(&COMPRESSIONS[0]),
@@ -103,20 +111,20 @@ struct Given<'c> {
     sasl: &'c Option<String>,
     user: &'c Option<String>,
     password_file: &'c Option<PathBuf>,
-    /// Whether it has keys that brokers have no use for.
-    is_other: bool,
+    ca: &'c Option<PathBuf>,
+    has_token: bool,
 }
 
 impl Given<'_> {
     fn brokers(&self, env: &dyn Env, timeout: Duration) -> Result<Brokers, String> {
-        if self.is_other {
-            return Err(
-                "kafka has no token_file and no ca: brokers are called without TLS".to_owned(),
-            );
+        if self.has_token {
+            return Err("kafka has no token_file; give user and password_file".to_owned());
         }
         let (url, topic) = (self.url.as_deref(), self.topic.as_deref());
         let brokers = Brokers::parse(url.unwrap_or_default(), topic.unwrap_or_default(), timeout)?;
-        Ok(brokers.with_sasl(self.sasl(env)?))
+        let trust = |ca: &PathBuf| trusting(env, ca);
+        let tls = self.ca.as_ref().map(trust).transpose()?;
+        Ok(brokers.with_tls(tls).with_sasl(self.sasl(env)?))
     }
 
     /// Who calls.
@@ -126,7 +134,7 @@ impl Given<'_> {
             (Some(user), Some(file), _) => (user, file),
             _ => return Err("user and password_file, and sasl, need each other".to_owned()),
         };
-        let bytes = env.read(file, SECRET_BYTES_MAX);
+        let bytes = env.read(file, FILE_BYTES_MAX);
         let bytes = bytes.map_err(|error| error.to_string())?;
         let path = file.display();
         let password = String::from_utf8(bytes).map_err(|_| format!("{path} is not text"))?;
@@ -140,28 +148,61 @@ impl Given<'_> {
     }
 }
 
+/// TLS with brokers whose certificates are signed by one of a file.
+fn trusting(env: &dyn Env, ca: &Path) -> Result<Arc<ClientConfig>, String> {
+    let path = ca.display();
+    let pem = env.read(ca, FILE_BYTES_MAX);
+    let pem = pem.map_err(|error| error.to_string())?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| format!("{path}: {error}"))?;
+        let added = roots.add(certificate);
+        added.map_err(|error| format!("{path}: {error}"))?;
+    }
+    if roots.is_empty() {
+        return Err(format!("{path} has no certificate (PEM)"));
+    }
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(ring);
+    let config = config.with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?;
+    let config = config.with_root_certificates(roots);
+    Ok(Arc::new(config.with_no_client_auth()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use quire_env::OsEnv;
 
     #[test]
-    fn what_is_not_there_yet_and_what_is_not_known_is_refused() {
+    fn what_kafka_does_not_have_is_refused() {
         let env = OsEnv::new().unwrap();
-        let source = |user: Option<&str>, ca: Option<&str>, sasl: Option<&str>| SourceConfig {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty.pem");
+        env.replace(&empty, b"no certificate\n").unwrap();
+        let source = || SourceConfig {
             url: Some("kafka://a:1".to_owned()),
-            user: user.map(str::to_owned),
-            ca: ca.map(PathBuf::from),
-            sasl: sasl.map(str::to_owned),
             ..SourceConfig::default()
         };
+        let with = |user: Option<&str>, sasl: Option<&str>| SourceConfig {
+            user: user.map(str::to_owned),
+            sasl: sasl.map(str::to_owned),
+            ..source()
+        };
+        let token = SourceConfig {
+            token_file: Some(PathBuf::from("token")),
+            ..source()
+        };
+        let trusts_none = SourceConfig {
+            ca: Some(empty),
+            ..source()
+        };
         for (config, part) in [
-            (
-                source(None, Some("ca"), None),
-                "[source]: kafka has no token_file",
-            ),
-            (source(Some("u"), None, None), "need each other"),
-            (source(None, None, Some("plain")), "need each other"),
+            (token, "[source]: kafka has no token_file"),
+            (trusts_none, "empty.pem has no certificate (PEM)"),
+            (with(Some("u"), None), "need each other"),
+            (with(None, Some("plain")), "need each other"),
         ] {
             let error = KafkaOptions::new(&*env, &config).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

@@ -15,6 +15,8 @@ pub(crate) struct Broker {
     pub(crate) port: u16,
     /// Where the user `quire` logs in, with the password `secret`.
     pub(crate) login_port: u16,
+    /// The same over TLS, for who trusts [`Broker::certificate`].
+    pub(crate) tls_port: u16,
     home: PathBuf,
     directory: TempDir,
     child: Option<Child>,
@@ -28,18 +30,28 @@ impl Broker {
             println!("skipped: no Kafka; set KAFKA_HOME to its folder, which has a folder libs");
             return None;
         };
-        let (port, controller, login_port) = (free_port(), free_port(), free_port());
+        let (port, controller) = (free_port(), free_port());
+        let (login_port, tls_port) = (free_port(), free_port());
         let directory = TempDir::new().unwrap();
         let path = directory.path();
+        let keys = path.join("keys.pem");
+        let (certificate, key) = certified(path, "127.0.0.1");
+        std::fs::write(&keys, key + &certificate).unwrap();
         let settings = format!(
             "process.roles=broker,controller\nnode.id=1\n\
              controller.quorum.voters=1@127.0.0.1:{controller}\n\
              listeners=PLAINTEXT://127.0.0.1:{port},LOGIN://127.0.0.1:{login_port},\
-             CONTROLLER://127.0.0.1:{controller}\n\
-             advertised.listeners=PLAINTEXT://127.0.0.1:{port},LOGIN://127.0.0.1:{login_port}\n\
+             TLS://127.0.0.1:{tls_port},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port},\
+             LOGIN://127.0.0.1:{login_port},TLS://127.0.0.1:{tls_port}\n\
              controller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\n\
              listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,\
-             LOGIN:SASL_PLAINTEXT\n\
+             LOGIN:SASL_PLAINTEXT,TLS:SASL_SSL\n\
+             listener.name.tls.sasl.enabled.mechanisms=PLAIN\n\
+             listener.name.tls.plain.sasl.jaas.config={LOGINS}.plain.PlainLoginModule required \
+             user_quire=\"secret\";\n\
+             listener.name.tls.ssl.keystore.type=PEM\n\
+             listener.name.tls.ssl.keystore.location={}\n\
              listener.name.login.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512\n\
              listener.name.login.plain.sasl.jaas.config={LOGINS}.plain.PlainLoginModule required \
              user_quire=\"secret\";\n\
@@ -50,12 +62,14 @@ impl Broker {
              log.dirs={}\noffsets.topic.replication.factor=1\n\
              transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
              log.cleaner.dedupe.buffer.size=16777216\n",
+            keys.display(),
             path.join("log").display()
         );
         std::fs::write(path.join("server.properties"), settings).unwrap();
         let mut broker = Broker {
             port,
             login_port,
+            tls_port,
             home,
             directory,
             child: None,
@@ -76,6 +90,11 @@ impl Broker {
     fn settings(&self) -> String {
         let path = self.path().join("server.properties");
         path.display().to_string()
+    }
+
+    /// What who calls over TLS has to trust.
+    pub(crate) fn certificate(&self) -> PathBuf {
+        self.path().join("127.0.0.1.pem")
     }
 
     fn path(&self) -> &Path {
@@ -128,6 +147,26 @@ impl Broker {
         let done = command.output().unwrap();
         assert!(done.status.success(), "{done:?}");
     }
+}
+
+/// Makes a certificate that signs itself, for an address, in the file `ADDRESS.pem` of a folder,
+/// and a key for it. Gives both (PEM).
+pub(crate) fn certified(folder: &Path, address: &str) -> (String, String) {
+    let paths = [".pem", ".key"].map(|end| folder.join(format!("{address}{end}")));
+    let mut make = Command::new("openssl");
+    make.args(["req", "-x509", "-nodes", "-days", "2", "-newkey", "ec"])
+        .args(["-pkeyopt", "ec_paramgen_curve:P-256"])
+        .args(["-subj", &format!("/CN={address}")])
+        .args(["-addext", &format!("subjectAltName=IP:{address}")])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .arg("-out")
+        .arg(&paths[0])
+        .arg("-keyout")
+        .arg(&paths[1]);
+    let done = make.output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let [certificate, key] = paths.map(|path| std::fs::read_to_string(path).unwrap());
+    (certificate, key)
 }
 
 impl Drop for Broker {

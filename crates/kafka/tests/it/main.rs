@@ -13,7 +13,7 @@ mod broker;
 mod free_port;
 mod sink;
 
-use broker::Broker;
+use broker::{Broker, certified};
 use quire_env::{Env, OsEnv};
 use quire_kafka::{KafkaOptions, KafkaSink, KafkaSinkOptions, KafkaSource};
 use quire_ship::{
@@ -337,4 +337,54 @@ fn a_user_logs_in_and_one_that_is_refused_ends_the_run() {
             "{mechanism}: {error}"
         );
     }
+}
+
+#[test]
+fn brokers_are_called_over_tls_and_only_those_whose_certificate_is_trusted() {
+    let Some(broker) = Broker::start() else {
+        return;
+    };
+    let producer = Producer::new(&broker);
+    producer.create(1);
+    producer.send(0, &[("a", Some("{}"))], Compression::NoCompression);
+    let mut pipe = Pipe::new(&broker);
+    let password = pipe.folder.path().join("password");
+    std::fs::write(&password, "secret\n").unwrap();
+    pipe.source.url = Some(format!("kafka://127.0.0.1:{}", broker.tls_port));
+    pipe.source.sasl = Some("plain".to_owned());
+    pipe.source.user = Some("quire".to_owned());
+    pipe.source.password_file = Some(password);
+    pipe.source.ca = Some(broker.certificate());
+    pipe.once().unwrap();
+    assert_eq!(pipe.documents().keys().collect::<Vec<_>>(), ["a"]);
+
+    let sink = SinkConfig {
+        name: "topic".to_owned(),
+        url: pipe.source.url.clone(),
+        topic: pipe.source.topic.clone(),
+        sasl: pipe.source.sasl.clone(),
+        user: pipe.source.user.clone(),
+        password_file: pipe.source.password_file.clone(),
+        ca: pipe.source.ca.clone(),
+        ..SinkConfig::default()
+    };
+    let options = KafkaSinkOptions::new(&*pipe.env, &sink).unwrap();
+    let sink = KafkaSink::new(Arc::clone(&pipe.env), options).unwrap();
+    sink.begin(None).unwrap();
+    let change = Change {
+        partition: 0,
+        position: 1,
+        time_micros: 0,
+        key: "b".into(),
+        document: Some("{}".into()),
+    };
+    assert_eq!(sink.send(&[&change]).unwrap(), [Verdict::Done]);
+    pipe.once().unwrap();
+    assert!(pipe.documents().contains_key("b"));
+
+    // Another certificate of the same address is not trusted.
+    certified(pipe.folder.path(), "127.0.0.1");
+    pipe.source.ca = Some(pipe.folder.path().join("127.0.0.1.pem"));
+    let error = pipe.once().unwrap_err().to_string();
+    assert!(error.contains("invalid peer certificate"), "{error}");
 }
