@@ -5,6 +5,8 @@
   cdc SOCKET PORT HOST:PORT HOME     changed rows of MariaDB into a topic of Kafka, whose programs are in HOME/libs
   delay HOST:PORT HOME               from a record's time in Kafka to searchable in Quire, at 5,000 a second
   load URL PID                       200,000 documents into Quire with all fields indexed, and into the search server of that process
+  replay URL[,URL] HOST:PORT HOME COUNT   a topic of COUNT documents of 1 KB into a search cluster: bulks of 500 on one connection into an
+                                     index with its defaults, `quire reindex`, and a sweep of fixed settings beside the one it finds
 
 CPU is user and system time. MariaDB is called as root over its socket. Topics, a database and a user `bench` are left behind.
 """
@@ -196,6 +198,114 @@ def load(url, pid, count=200_000):
             (ours, ours_cpu), (theirs, theirs_cpu) = rates
             print(f"load: Quire takes {ours / theirs:.1f} times as many a second, {ours_cpu / theirs_cpu:.1f} a second of CPU")
         server.kill()
+
+
+def call(url, path, body=None, method=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url + path, data, {"Content-Type": "application/json"}, method=method)
+    with urllib.request.urlopen(request, timeout=1800) as answer:
+        return json.load(answer)
+
+
+def percentile(values, part):
+    return sorted(values)[int(len(values) * part)]
+
+
+def searches(url, index, count=200):
+    """Milliseconds of mixed searches, one after another: terms, phrases, words with a filter, ranges, aggregations."""
+    choose = random.Random(2)
+    word = lambda: f"w{choose.randrange(5003):04}"
+    kinds = [
+        lambda: {"query": {"match": {"text": f"{word()} {word()}"}}},
+        lambda: {"query": {"match_phrase": {"text": f"{word()} {word()}"}}},
+        lambda: {"query": {"bool": {"must": {"match": {"title": word()}}, "filter": {"range": {"year": {"gte": 2000}}}}}},
+        lambda: {"query": {"range": {"price": {"lt": choose.randrange(10_000)}}}, "sort": [{"year": "desc"}]},
+        lambda: {"query": {"match": {"text": word()}}, "size": 0, "aggs": {"years": {"terms": {"field": "year"}}}},
+    ]
+    spent = []
+    for number in range(2 * count):
+        begin = time.monotonic()
+        call(url, f"/{index}/_search?request_cache=false", kinds[number % len(kinds)]())
+        spent.append((time.monotonic() - begin) * 1e3)
+    # The first half warms the servers.
+    return spent[count:]
+
+
+def replay(urls, broker, home, count):
+    count, url = int(count), urls.split(",")[0]
+    older = call(url, "/")["version"]["number"].startswith("5.")
+    index_settings = {"number_of_replicas": 0, "refresh_interval": "-1", "translog": {"durability": "async", "flush_threshold_size": "2gb"}}
+    with tempfile.TemporaryDirectory() as folder:
+        mean = documents(os.path.join(folder, "in.ndjson"), count, 1000)
+        topic = create_topic(home, broker)
+        write_pipe(folder, "fill.toml", 'files = ["in.ndjson"]', f'kind = "kafka"\nurl = "kafka://{broker}"\ntopic = "{topic}"')
+        timed(["pipe", "run", "fill.toml", "--once"], folder)
+        os.remove(os.path.join(folder, "in.ndjson"))
+        source = f'type = "kafka"\nurl = "kafka://{broker}"\ntopic = "{topic}"'
+        names = []
+
+        def drop():
+            while names:
+                call(url, f"/{names.pop()}", method="DELETE")
+
+        def ship(name, settings, limit):
+            """Seconds until all documents are in an index, searchable and copied. `limit` are more lines of the sink."""
+            names.append(name)
+            call(url, f"/{name}", {"settings": settings}, "PUT")
+            write_pipe(folder, f"{name}.toml", source, f'kind = "opensearch"\nurl = "{urls}"\nindex = "{name}"\n{limit}')
+            begin = time.monotonic()
+            timed(["pipe", "run", f"{name}.toml", "--once"], folder)
+            call(url, f"/{name}/_refresh", {}, "POST")
+            call(url, f"/_cluster/health/{name}?wait_for_status=green&timeout=1200s")
+            seconds = time.monotonic() - begin
+            found = call(url, f"/{name}/_search", {"size": 0})["hits"]["total"]
+            if not isinstance(found, int):
+                found = call(url, f"/{name}/_count")["count"]
+            assert found == count, (name, found)
+            return seconds
+
+        nodes = call(url, "/_cluster/health")["number_of_nodes"]
+        if nodes < 2:
+            sys.exit("replay: replicas need two nodes")
+        print(f"replay: {count} documents of {mean:.0f} bytes, {nodes} nodes of {'Elasticsearch 5' if older else 'OpenSearch'}", flush=True)
+        defaults = ship("bench-defaults", {}, f"bulk_bytes = {int(500 * mean)}\nconcurrency = 1")
+        before = searches(url, "bench-defaults")
+        drop()
+        print(f"replay: bulks of 500, one connection, an index with its defaults: {count / defaults:,.0f} a second", flush=True)
+        write_pipe(folder, "reindex.toml", source, f'kind = "opensearch"\nurl = "{urls}"\nindex = "bench-tuned"\n[reindex]')
+        tuned, cpu, memory = timed(["reindex", "run", "reindex.toml"], folder)
+        with open(os.path.join(folder, "reindex.toml.state/sink.reindex/journal.ndjson")) as journal:
+            for line in journal:
+                line = json.loads(line)
+                print("   ", line["at"], line["says"], flush=True)
+        new = "bench-tuned-000001"
+        names.append(new)
+        call(url, f"/_cluster/health/{new}?wait_for_status=green&timeout=1200s")
+        after = searches(url, new)
+        drop()
+        print(f"replay: quire reindex, with the merge, the copies and the comparison: {count / tuned:,.0f} a second, "
+              f"{defaults / tuned:.2f} times as many; {cpu:.1f} s of CPU, {memory} MiB at most", flush=True)
+        print(f"replay: 200 searches: p50 {percentile(before, 0.5):.1f} and {percentile(after, 0.5):.1f} ms, "
+              f"p95 {percentile(before, 0.95):.1f} and {percentile(after, 0.95):.1f} ms before and after", flush=True)
+        rates = {}
+        for megabytes in [1, 4, 16]:
+            for concurrency in [1, 3, 8]:
+                limit = f"bulk_bytes = {int(megabytes * (1 << 20))}\nconcurrency = {concurrency}"
+                rates[megabytes, concurrency] = count / ship(f"bench-{len(rates)}", index_settings, limit)
+                drop()
+                print(f"replay: {megabytes} MiB x {concurrency}: {rates[megabytes, concurrency]:,.0f} a second", flush=True)
+        turns = []
+        best = max(rates, key=rates.get)
+        for turn in range(3):
+            limit = f"bulk_bytes = {int(best[0] * (1 << 20))}\nconcurrency = {best[1]}"
+            fixed = count / ship(f"bench-fixed{turn}", index_settings, limit)
+            drop()
+            found = count / ship(f"bench-found{turn}", index_settings, "")
+            drop()
+            turns.append(found / fixed)
+            print(f"replay: the best of the sweep, {best[0]} MiB x {best[1]}, {fixed:,.0f} a second; found by itself {found:,.0f}, "
+                  f"{found / fixed:.2f} of it", flush=True)
+        print(f"replay: {sorted(turns)[1]:.2f} of the best fixed setting ({min(turns):.2f} to {max(turns):.2f})")
 
 
 globals()[sys.argv[2]](*sys.argv[3:])

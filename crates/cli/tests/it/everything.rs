@@ -3,9 +3,8 @@
 //! switch and a rollback meanwhile. Each document is compared at each sink.
 //!
 //! MariaDB must be there, or the test is skipped. Kafka is used if KAFKA_HOME is set, and search
-//! clusters if SEARCH_URLS names some, between commas.
+//! clusters if SEARCH_URLS names some, between commas. Texts are of arXiv where that corpus is there.
 
-use crate::Quire;
 use crate::broker::Broker;
 use crate::kafka::row;
 use crate::kills::{kill_again_and_again, run};
@@ -13,8 +12,10 @@ use crate::mariadb::documents;
 use crate::mariadb_server::MariaDb;
 use crate::proxy::{Network, Proxy};
 use crate::serve::Server;
+use crate::{Quire, corpus};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::net::SocketAddr;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,6 +95,23 @@ fn search(url: &str, index: &str) -> BTreeSet<String> {
     hits.iter().map(|hit| row(&hit["_source"])).collect()
 }
 
+/// Makes the table, of papers of arXiv where the corpus is there, and of others.
+fn load(server: &MariaDb) {
+    server.sql(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, s TEXT); \
+         INSERT INTO t SELECT seq, 0, REPEAT('é', 600) FROM seq_1_to_3000",
+    );
+    let Some(papers) = corpus("arxiv-databases.ndjson") else {
+        return;
+    };
+    let mut sql = String::new();
+    for (paper, id) in std::fs::read_to_string(papers).unwrap().lines().zip(1..) {
+        let text = paper.replace('\\', "\\\\").replace('\'', "\\'");
+        writeln!(sql, "UPDATE t SET s = '{text}' WHERE id = {id};").unwrap();
+    }
+    server.sql(&sql);
+}
+
 /// Says that it is over, also if the test fails.
 struct Over<'o>(&'o AtomicBool);
 
@@ -128,10 +146,7 @@ fn every_sink_equals_the_table_through_faults_kills_reindexes_and_a_rollback() {
     let clusters = std::env::var("SEARCH_URLS").unwrap_or_default();
     let clusters: Vec<&str> = clusters.split(',').filter(|url| !url.is_empty()).collect();
     let quire = Quire::new();
-    server.sql(
-        "CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(2000)); \
-         INSERT INTO t SELECT seq, 0, REPEAT('é', 600) FROM seq_1_to_3000",
-    );
+    load(&server);
     let database = Proxy::start(SocketAddr::from(([127, 0, 0, 1], server.port)));
     let mut hub = Restarted::start(&quire, "hub");
     let mut copies = Restarted::start(&quire, "copies");
@@ -247,7 +262,7 @@ fn every_sink_equals_the_table_through_faults_kills_reindexes_and_a_rollback() {
     for file in &pipes {
         quire.ok(&["pipe", "run", file, "--once"]);
     }
-    let rows = server.sql("SELECT id, v, CHAR_LENGTH(s) FROM t");
+    let rows = server.sql("SELECT id, v, HEX(s) FROM t");
     let rows: BTreeSet<String> = rows.lines().map(str::to_owned).collect();
     assert!(rows.len() > 1_000, "{}", rows.len());
     let mut sinks = vec![

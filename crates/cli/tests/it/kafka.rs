@@ -9,6 +9,7 @@ use crate::mariadb_server::MariaDb;
 use crate::serve::Server;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ fn quire_equals_the_table_behind_a_topic_though_the_pipes_and_the_broker_are_kil
     });
     quire.ok(&["pipe", "run", "feed.toml", "--once"]);
     quire.ok(&["pipe", "run", "index.toml", "--once"]);
-    let rows = server.sql("SELECT id, v, LENGTH(s) FROM t");
+    let rows = server.sql("SELECT id, v, HEX(s) FROM t");
     let rows: BTreeSet<String> = rows.lines().map(str::to_owned).collect();
     assert!(rows.len() > 1_000, "{}", rows.len());
     let files = documents(&quire.path("files"));
@@ -95,8 +96,11 @@ fn quire_equals_the_table_behind_a_topic_though_the_pipes_and_the_broker_are_kil
     assert_eq!(scanned.symmetric_difference(&rows).next(), None);
 }
 
-/// A document of the table as the line of its row.
+/// A document of the table as the line of its row, its text as `HEX` shows it.
 pub(super) fn row(document: &Value) -> String {
-    let length = document["s"].as_str().unwrap().chars().count();
-    format!("{}\t{}\t{length}", document["id"], document["v"])
+    let mut row = format!("{}\t{}\t", document["id"], document["v"]);
+    for byte in document["s"].as_str().unwrap().bytes() {
+        write!(row, "{byte:02X}").unwrap();
+    }
+    row
 }
