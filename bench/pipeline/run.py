@@ -5,8 +5,9 @@
   cdc SOCKET PORT HOST:PORT HOME     changed rows of MariaDB into a topic of Kafka, whose programs are in HOME/libs
   delay HOST:PORT HOME               from a record's time in Kafka to searchable in Quire, at 5,000 a second
   load URL PID                       200,000 documents into Quire with all fields indexed, and into the search server of that process
-  replay URL[,URL] HOST:PORT HOME COUNT   a topic of COUNT documents of 1 KB into a search cluster: bulks of 500 on one connection into an
-                                     index with its defaults, `quire reindex`, and a sweep of fixed settings beside the one it finds
+  replay URL[,URL] HOST:PORT HOME COUNT [none|MIBxCONCURRENCY]
+                                     a topic of COUNT documents of 1 KB into a search cluster: bulks of 500 on one connection into an
+                                     index with its defaults, `quire reindex`, and a sweep of fixed settings, or none, or a given one, beside the one it finds
 
 CPU is user and system time. MariaDB is called as root over its socket. Topics, a database and a user `bench` are left behind.
 """
@@ -231,7 +232,7 @@ def searches(url, index, count=200):
     return spent[count:]
 
 
-def replay(urls, broker, home, count):
+def replay(urls, broker, home, count, sweep="sweep"):
     count, url = int(count), urls.split(",")[0]
     older = call(url, "/")["version"]["number"].startswith("5.")
     index_settings = {"number_of_replicas": 0, "refresh_interval": "-1", "translog": {"durability": "async", "flush_threshold_size": "2gb"}}
@@ -287,15 +288,18 @@ def replay(urls, broker, home, count):
               f"{defaults / tuned:.2f} times as many; {cpu:.1f} s of CPU, {memory} MiB at most", flush=True)
         print(f"replay: 200 searches: p50 {percentile(before, 0.5):.1f} and {percentile(after, 0.5):.1f} ms, "
               f"p95 {percentile(before, 0.95):.1f} and {percentile(after, 0.95):.1f} ms before and after", flush=True)
+        if sweep == "none":
+            return
         rates = {}
-        for megabytes in [1, 4, 16]:
-            for concurrency in [1, 3, 8]:
+        grid = [(megabytes, concurrency) for megabytes in [1, 4, 16] for concurrency in [1, 3, 8]]
+        if sweep == "sweep":
+            for megabytes, concurrency in grid:
                 limit = f"bulk_bytes = {int(megabytes * (1 << 20))}\nconcurrency = {concurrency}"
                 rates[megabytes, concurrency] = count / ship(f"bench-{len(rates)}", index_settings, limit)
                 drop()
                 print(f"replay: {megabytes} MiB x {concurrency}: {rates[megabytes, concurrency]:,.0f} a second", flush=True)
         turns = []
-        best = max(rates, key=rates.get)
+        best = max(rates, key=rates.get) if rates else tuple(map(int, sweep.split("x")))
         for turn in range(3):
             limit = f"bulk_bytes = {int(best[0] * (1 << 20))}\nconcurrency = {best[1]}"
             fixed = count / ship(f"bench-fixed{turn}", index_settings, limit)
@@ -303,7 +307,7 @@ def replay(urls, broker, home, count):
             found = count / ship(f"bench-found{turn}", index_settings, "")
             drop()
             turns.append(found / fixed)
-            print(f"replay: the best of the sweep, {best[0]} MiB x {best[1]}, {fixed:,.0f} a second; found by itself {found:,.0f}, "
+            print(f"replay: {best[0]} MiB x {best[1]}, {fixed:,.0f} a second; found by itself {found:,.0f}, "
                   f"{found / fixed:.2f} of it", flush=True)
         print(f"replay: {sorted(turns)[1]:.2f} of the best fixed setting ({min(turns):.2f} to {max(turns):.2f})")
 

@@ -3,7 +3,8 @@
 //! A hill climb over a grid of bulk sizes and concurrencies. Each setting is measured for a window.
 //! A neighbour that is clearly faster becomes the setting, and the climb goes on in its direction;
 //! else the next direction is tried. When no neighbour is better, it measures again only now and
-//! then, so that it follows a cluster that changes. A rejection halves the concurrency at once.
+//! then, so that it follows a cluster that changes. A rejection halves the concurrency at once, and
+//! what was taken back is tried again soon, or later if the sink rejects again and again.
 //!
 //! Pure: it is given samples, and does no I/O.
 
@@ -36,11 +37,16 @@ const BULKS: usize = 3;
 /// What a neighbour must gain to be better: noise is less.
 const GAIN: f64 = 1.04;
 
-/// Windows between two climbs at the top, and those after a rejection without one more at once.
+/// Windows between two climbs at the top.
 const REST: u32 = 20;
+
+/// Windows between a rejection and the next climb: the least, and the most. A pause of a cluster
+/// for garbage collection or a merge rejects too, and is over after seconds.
+const CAUTION: (u32, u32) = (2, 64);
 
 /// Steps to the neighbours: larger bulks, more at once, smaller bulks, fewer at once.
 const DIRECTIONS: [(isize, isize); 4] = [(1, 0), (0, 1), (-1, 0), (0, -1)];
+const MORE_AT_ONCE: usize = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Point {
@@ -72,6 +78,9 @@ pub(crate) struct Tuner {
     direction: usize,
     failed: usize,
     rest: u32,
+    /// How many windows the next rejection takes from climbing; doubled by each, until a climb
+    /// ends without one.
+    caution: u32,
     curve: BTreeMap<Point, f64>,
     window: Window,
 }
@@ -101,6 +110,7 @@ impl Tuner {
             direction: 0,
             failed: 0,
             rest: 0,
+            caution: CAUTION.0,
             curve: BTreeMap::new(),
             window: Window::default(),
         };
@@ -140,9 +150,15 @@ impl Tuner {
         let is_at_most_half = |width: &&usize| **width <= half.max(1);
         let count = CONCURRENCY.iter().take_while(is_at_most_half).count();
         self.now.width = count.saturating_sub(1);
+        // Rejections of bulks that were under way together are one.
+        let is_first = self.best_rate > 0.0;
         (self.best, self.best_rate) = (self.now, 0.0);
-        (self.rest, self.failed) = (REST, 0);
+        (self.direction, self.failed) = (MORE_AT_ONCE, 0);
         self.window = Window::default();
+        if is_first {
+            self.rest = self.caution;
+            self.caution = (2 * self.caution).min(CAUTION.1);
+        }
     }
 
     /// Reports a bulk that was settled, at a time.
@@ -178,6 +194,7 @@ impl Tuner {
             self.rest -= 1;
         } else if self.failed >= DIRECTIONS.len() {
             (self.rest, self.failed) = (REST, 0);
+            self.caution = CAUTION.0;
         } else {
             self.step();
         }
@@ -233,10 +250,20 @@ mod tests {
     /// Lets a tuner work on a sink that has this rate at a setting, for a number of windows.
     fn run(tuner: &mut Tuner, windows: usize, rate: impl Fn(Setting) -> f64) {
         let mut at = tuner.window.begun.unwrap_or_default();
-        for _ in 0..windows * 64 {
+        run_bulks(tuner, &mut at, windows * 64, rate);
+    }
+
+    /// The same, for a number of bulks.
+    fn run_bulks(
+        tuner: &mut Tuner,
+        at: &mut Duration,
+        bulks: usize,
+        rate: impl Fn(Setting) -> f64,
+    ) {
+        for _ in 0..bulks {
             let setting = tuner.setting();
-            at += Duration::from_secs_f64(setting.bulk_bytes as f64 / rate(setting));
-            tuner.settled(setting.bulk_bytes, at);
+            *at += Duration::from_secs_f64(setting.bulk_bytes as f64 / rate(setting));
+            tuner.settled(setting.bulk_bytes, *at);
         }
     }
 
@@ -271,6 +298,40 @@ mod tests {
             tuner.rejected();
         }
         assert_eq!(tuner.setting().concurrency, 1);
+    }
+
+    #[test]
+    fn after_one_rejection_it_is_soon_as_fast_as_before() {
+        let mut tuner = Tuner::new(None, None, 16);
+        run(&mut tuner, 300, hill(4 << 20, 12));
+        for _ in 0..4 {
+            tuner.rejected();
+        }
+        assert_eq!(tuner.setting().concurrency, 1);
+        let (mut at, begun) = (Duration::from_secs(10_000), Duration::from_secs(10_000));
+        while tuner.best().concurrency < 8 {
+            run_bulks(&mut tuner, &mut at, 1, hill(4 << 20, 12));
+            let took = at.saturating_sub(begun);
+            assert!(took < 12 * WINDOW, "{:?}", tuner.best());
+        }
+    }
+
+    #[test]
+    fn a_sink_that_rejects_the_same_each_time_is_tried_ever_more_rarely() {
+        let mut tuner = Tuner::new(None, None, 16);
+        let (mut rejections, mut at) = (0, Duration::ZERO);
+        for _ in 0..40_000 {
+            if tuner.setting().concurrency > 4 {
+                tuner.rejected();
+                rejections += 1;
+            }
+            run_bulks(&mut tuner, &mut at, 1, hill(1 << 20, 12));
+        }
+        let windows = (at.as_secs_f64() / WINDOW.as_secs_f64()) as u32;
+        assert!(
+            (3..windows / 32).contains(&rejections),
+            "{rejections} in {windows}"
+        );
     }
 
     #[test]

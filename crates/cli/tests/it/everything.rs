@@ -170,10 +170,12 @@ fn every_sink_equals_the_table_through_faults_kills_reindexes_and_a_rollback() {
             "--config",
             "cleanup.policy=compact",
         ]);
-        let url = format!("kafka://127.0.0.1:{}", broker.port);
+        let url = format!("kafka://127.0.0.1:{}", broker.tls_port);
         feed += &format!(
             "[[sink]]\nname = \"topic\"\nkind = \"kafka\"\nurl = \"{url}\"\ntopic = \"rows\"\n\
-             timeout_s = 5\n"
+             ca = \"{}\"\nsasl = \"plain\"\nuser = \"quire\"\npassword_file = \"password\"\n\
+             timeout_s = 5\n",
+            broker.certificate().display()
         );
         let topic = format!(
             "[source]\ntype = \"kafka\"\nurl = \"kafka://127.0.0.1:{}\"\ntopic = \"rows\"\n\
