@@ -3,7 +3,8 @@
 //! switch and a rollback meanwhile. Each document is compared at each sink.
 //!
 //! MariaDB must be there, or the test is skipped. Kafka is used if KAFKA_HOME is set, and search
-//! clusters if SEARCH_URLS names some, between commas. Texts are of arXiv where that corpus is there.
+//! clusters if SEARCH_URLS names some, between commas. Texts are of arXiv where that corpus is
+//! there.
 
 use crate::broker::Broker;
 use crate::kafka::row;
