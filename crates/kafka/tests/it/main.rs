@@ -144,6 +144,31 @@ impl Pipe {
         self.run(true, &AtomicBool::new(false))
     }
 
+    /// Writes a document to the topic by a sink that calls the brokers as the source does.
+    fn write_to_topic(&self, key: &str) {
+        let sink = SinkConfig {
+            name: "topic".to_owned(),
+            url: self.source.url.clone(),
+            topic: self.source.topic.clone(),
+            sasl: self.source.sasl.clone(),
+            user: self.source.user.clone(),
+            password_file: self.source.password_file.clone(),
+            ca: self.source.ca.clone(),
+            ..SinkConfig::default()
+        };
+        let options = KafkaSinkOptions::new(&*self.env, &sink).unwrap();
+        let sink = KafkaSink::new(Arc::clone(&self.env), options).unwrap();
+        sink.begin(None).unwrap();
+        let change = Change {
+            partition: 0,
+            position: 1,
+            time_micros: 0,
+            key: key.into(),
+            document: Some("{}".into()),
+        };
+        assert_eq!(sink.send(&[&change]).unwrap(), [Verdict::Done]);
+    }
+
     /// The documents that the files end with.
     fn documents(&self) -> Documents {
         let mut documents = Documents::new();
@@ -305,26 +330,7 @@ fn a_user_logs_in_and_one_that_is_refused_ends_the_run() {
     ] {
         pipe.source.sasl = mechanism.map(str::to_owned);
         // Changes of the topic are written by a user too.
-        let sink = SinkConfig {
-            name: "topic".to_owned(),
-            url: pipe.source.url.clone(),
-            topic: pipe.source.topic.clone(),
-            sasl: pipe.source.sasl.clone(),
-            user: pipe.source.user.clone(),
-            password_file: pipe.source.password_file.clone(),
-            ..SinkConfig::default()
-        };
-        let options = KafkaSinkOptions::new(&*pipe.env, &sink).unwrap();
-        let sink = KafkaSink::new(Arc::clone(&pipe.env), options).unwrap();
-        sink.begin(None).unwrap();
-        let change = Change {
-            partition: 0,
-            position: 1,
-            time_micros: 0,
-            key: key.into(),
-            document: Some("{}".into()),
-        };
-        assert_eq!(sink.send(&[&change]).unwrap(), [Verdict::Done]);
+        pipe.write_to_topic(key);
         pipe.once().unwrap();
         assert!(pipe.documents().contains_key(key), "{mechanism:?}");
     }
@@ -358,27 +364,7 @@ fn brokers_are_called_over_tls_and_only_those_whose_certificate_is_trusted() {
     pipe.once().unwrap();
     assert_eq!(pipe.documents().keys().collect::<Vec<_>>(), ["a"]);
 
-    let sink = SinkConfig {
-        name: "topic".to_owned(),
-        url: pipe.source.url.clone(),
-        topic: pipe.source.topic.clone(),
-        sasl: pipe.source.sasl.clone(),
-        user: pipe.source.user.clone(),
-        password_file: pipe.source.password_file.clone(),
-        ca: pipe.source.ca.clone(),
-        ..SinkConfig::default()
-    };
-    let options = KafkaSinkOptions::new(&*pipe.env, &sink).unwrap();
-    let sink = KafkaSink::new(Arc::clone(&pipe.env), options).unwrap();
-    sink.begin(None).unwrap();
-    let change = Change {
-        partition: 0,
-        position: 1,
-        time_micros: 0,
-        key: "b".into(),
-        document: Some("{}".into()),
-    };
-    assert_eq!(sink.send(&[&change]).unwrap(), [Verdict::Done]);
+    pipe.write_to_topic("b");
     pipe.once().unwrap();
     assert!(pipe.documents().contains_key("b"));
 
