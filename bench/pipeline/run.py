@@ -269,6 +269,8 @@ def replay(urls, broker, home, count, sweep="sweep"):
         if nodes < 2:
             sys.exit("replay: replicas need two nodes")
         print(f"replay: {count} documents of {mean:.0f} bytes, {nodes} nodes of {'Elasticsearch 5' if older else 'OpenSearch'}", flush=True)
+        ship("bench-warm", index_settings, f"bulk_bytes = {4 << 20}\nconcurrency = 3")
+        drop()
         defaults = ship("bench-defaults", {}, f"bulk_bytes = {int(500 * mean)}\nconcurrency = 1")
         before = searches(url, "bench-defaults")
         drop()

@@ -32,6 +32,7 @@ mod looked;
 mod merger;
 mod new_documents;
 mod number_column;
+mod number_first;
 mod postings;
 mod sample;
 mod segments;

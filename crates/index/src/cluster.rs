@@ -15,7 +15,7 @@ mod lows;
 pub(crate) use bits::Word;
 pub(crate) use lows::Lows;
 
-use bits::{bit, clear_bit, ones, ones_in_both, set_bit, set_range, word};
+use bits::{bit, clear_bit, ones, ones_in_all, ones_in_both, set_bit, set_range, word};
 use list::{
     Low, SKEW, filtered, for_each_in_both, insert_few, is_far_shorter, low, merged, remove_few,
     without,
@@ -231,6 +231,33 @@ impl<'a> Cluster<'a> {
             }
             _ => ones_in_both(&self.words(), &other.words()),
         }
+    }
+
+    fn bits(self) -> Option<&'a [Word]> {
+        match self {
+            Cluster::Bits(words) => Some(words),
+            Cluster::List(_) | Cluster::Runs(_) => None,
+        }
+    }
+
+    /// How many docids this one and all others have.
+    pub(crate) fn and_count_of(self, others: &[Cluster<'_>]) -> u32 {
+        let of_others: Option<Vec<&[Word]>> = others.iter().map(|other| other.bits()).collect();
+        if let (Some(first), Some(others)) = (self.bits(), of_others) {
+            return ones_in_all(first, &others);
+        }
+        let Some((last, others)) = others.split_last() else {
+            return self.count();
+        };
+        let mut both = None;
+        for other in others {
+            let before = both.as_ref().map_or(self, Owned::view);
+            let Some(now) = before.and(*other) else {
+                return 0;
+            };
+            both = Some(now);
+        }
+        both.as_ref().map_or(self, Owned::view).and_count(*last)
     }
 
     /// The docids that both have.

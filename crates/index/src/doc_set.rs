@@ -236,6 +236,22 @@ impl DocSet {
         and_count(self.clusters(), other.clusters())
     }
 
+    /// How many docids this set and all others have, without building the set.
+    #[must_use]
+    pub fn intersection_len_of(&self, others: &[&DocSet]) -> u64 {
+        let mut found = Vec::with_capacity(others.len());
+        let counts = self.clusters().map(|(key, cluster)| {
+            let of_others = others.iter().filter_map(|other| other.cluster(key));
+            found.clear();
+            found.extend(of_others.map(Owned::view));
+            match found.len() == others.len() {
+                true => cluster.and_count_of(&found).into(),
+                false => 0,
+            }
+        });
+        counts.sum()
+    }
+
     pub(crate) fn and_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
         let mine = std::mem::take(&mut self.clusters);
         let both = side_by_side(mine.into_iter(), other)

@@ -36,7 +36,7 @@ impl Evaluator<'_, '_> {
         let counted = match &step.kind {
             StepKind::All => Some(self.docs),
             StepKind::None => Some(0),
-            StepKind::Leaf(_) if self.options.access.is_some() => None,
+            StepKind::Leaf(_) | StepKind::And(_) if self.options.access.is_some() => None,
             StepKind::Leaf(leaf) => self.shard.count(&[leaf])?,
             StepKind::Not(one) => {
                 let count = self.count(one, Trace::child(&mut trace, one.place))?;

@@ -222,6 +222,8 @@ bugs! {
     FollowedOverGap,
     /// Numbers that documents had once are taken as those that they have now.
     NumbersNotBroughtUp,
+    /// Documents that came first in an order once are taken as those that do now.
+    FirstNumbersNotBroughtUp,
     /// An index answers queries about fields that its collection leaves out.
     LeftOutFieldSearched,
     /// An index answers queries about fields that it refused.
@@ -338,6 +340,7 @@ impl Bug {
         Bug::FollowedNotBroughtUp,
         Bug::FollowedOverGap,
         Bug::NumbersNotBroughtUp,
+        Bug::FirstNumbersNotBroughtUp,
     ];
 
     /// Those of lost volumes: the tests of `quiredb` find them.

@@ -18,7 +18,8 @@ pub struct ReindexConfig {
     /// A JSON file with `settings` and `mappings` of the new index; those of the present index by
     /// default.
     pub index_file: Option<PathBuf>,
-    /// Primary shards, or partitions of a collection; by default one for each data node.
+    /// Primary shards, or partitions of a collection; by default one for each data node, but at
+    /// most one for two cores.
     pub shards: Option<u32>,
     /// Copies of each shard beside the primary; as the present index has by default.
     pub replicas: Option<u32>,

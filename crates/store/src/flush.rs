@@ -233,6 +233,7 @@ impl<M: Machine> Inner<M> {
             }
         }
         if edits.is_empty() && self.is_flushed(&cut) {
+            self.counters.flushes.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         }
         let derived = cut.derived.clone();

@@ -271,6 +271,17 @@ fn a_write_that_is_decided_against_leaves_nothing() {
 }
 
 #[test]
+fn a_flush_that_finds_nothing_to_write_is_counted() {
+    let env = SimEnv::new(1);
+    let store = open_with(&env, 16 << 20, options()).unwrap();
+    write(&store, &["word"], Durability::Sync).unwrap();
+    store.flush().unwrap();
+    let flushed = store.stats().flushes;
+    store.flush().unwrap();
+    assert_eq!(store.stats().flushes, flushed + 1);
+}
+
+#[test]
 fn a_view_stays_as_it_was_while_writes_flushes_and_compactions_go_on() {
     let env = SimEnv::new(1);
     let store = open(&env).unwrap();

@@ -14,11 +14,12 @@
 //! 5. What an index said that was built anew since is not kept.
 
 use super::changed::Changed;
-use super::number_column::NumberColumn;
+use super::number_column::{First, NumberColumn};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_model::Position;
+use quire_model::ordered::Direction;
 use quire_query::Path;
 use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
@@ -137,6 +138,27 @@ impl FollowedNumbers {
     ) -> Option<NumberColumn> {
         let field = self.kept.lock().fields.get(path).map(Arc::clone)?;
         field.lock().bring_up(path, changed, at)
+    }
+
+    /// The first documents of a field at a position by an order, as of [`NumberColumn::first`], by
+    /// what changed up to there, if the column is kept.
+    pub(crate) fn first(
+        &self,
+        path: &Path,
+        (changed, at): (&Changed, Position),
+        direction: Direction,
+        docs_min: usize,
+    ) -> Option<First> {
+        let field = self.kept.lock().fields.get(path).map(Arc::clone)?;
+        let mut field = field.lock();
+        drop(field.bring_up(path, changed, at)?);
+        let (_, column) = field.column.as_mut()?;
+        let first = column.first(direction, docs_min);
+        let bytes = column.bytes();
+        if !field.takes(bytes) {
+            field.put_off();
+        }
+        Some(first)
     }
 
     /// The column of a field at a position, of which `docs` documents are, read by `read` if it is

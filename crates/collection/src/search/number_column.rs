@@ -11,10 +11,12 @@
 //! What is no float exactly then, as 2^53 + 1, can't be kept beside floats.
 
 use super::column_blocks::ordinals_in;
+use super::number_first::FirstKeys;
 use quire_index::{DocSet, number_key, term};
 use quire_model::ValueRef;
-use quire_model::ordered::OrderedValue;
+use quire_model::ordered::{Direction, OrderedValue};
 use quire_query::{Batches, Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange};
+use quire_seeded::{Bug, seeded};
 use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -58,11 +60,31 @@ struct Pages {
     /// How many documents have a value, and how many have null.
     there: u64,
     nulls: u64,
+    /// Those that come first by an order, once a query needed them.
+    least: Option<FirstKeys>,
+    greatest: Option<FirstKeys>,
 }
 
 /// A value that can't be kept in such a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotKept;
+
+/// The first documents by an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum First {
+    Docs(DocSet),
+    /// It is not known: many documents share a value, so there are few values.
+    Level,
+    /// It is not known.
+    Unknown,
+}
+
+/// Documents in no order.
+fn set_of(docs: impl Iterator<Item = u32>) -> DocSet {
+    let mut docs: Vec<u32> = docs.collect();
+    docs.sort_unstable();
+    docs.into_iter().collect()
+}
 
 impl Number {
     /// None for a value that is no number and not null, or is a number that has no key.
@@ -177,6 +199,12 @@ impl Pages {
             self.there += u64::from(key != NO_ORDINAL);
             self.nulls -= u64::from(before == NULL);
             self.nulls += u64::from(key == NULL);
+            if seeded(Bug::FirstNumbersNotBroughtUp) {
+                return;
+            }
+            for first in self.least.iter_mut().chain(&mut self.greatest) {
+                first.set(doc, before, key);
+            }
         }
     }
 
@@ -194,7 +222,27 @@ impl Pages {
             }
         }
         self.kind = Kind::Floats;
+        (self.least, self.greatest) = (None, None);
         Ok(())
+    }
+
+    /// The documents that come first by an order, if enough are known.
+    fn known_first(&self, direction: Direction) -> Option<&FirstKeys> {
+        let known = match direction {
+            Direction::Ascending => &self.least,
+            Direction::Descending => &self.greatest,
+        };
+        known.as_ref().filter(|first| !first.is_thin())
+    }
+
+    /// The same; all documents are looked at.
+    fn find_first(&mut self, direction: Direction) -> &FirstKeys {
+        let keys = self.pages.iter().flat_map(|page| page.iter().copied());
+        let found = FirstKeys::of(direction, (0..).zip(keys));
+        match direction {
+            Direction::Ascending => self.least.insert(found),
+            Direction::Descending => self.greatest.insert(found),
+        }
     }
 
     fn set(&mut self, doc: u32, number: Number) -> std::result::Result<(), NotKept> {
@@ -224,7 +272,24 @@ impl NumberColumn {
 
     /// Bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> u64 {
-        NumberColumn::bytes_of((self.0.pages.len() * PAGE_DOCS) as u32)
+        let first = self.0.least.iter().chain(&self.0.greatest);
+        let of_first: u64 = first.map(FirstKeys::bytes).sum();
+        NumberColumn::bytes_of((self.0.pages.len() * PAGE_DOCS) as u32) + of_first
+    }
+
+    /// The documents that have a value, up to the first `docs_min` by an order and all that are
+    /// level with the last of these.
+    pub(crate) fn first(&mut self, direction: Direction, docs_min: usize) -> First {
+        // What a query reads is copied, but to look at all documents takes longer.
+        let first = match self.0.known_first(direction) {
+            Some(known) => known,
+            None => Arc::make_mut(&mut self.0).find_first(direction),
+        };
+        match first.first(docs_min) {
+            Some(docs) => First::Docs(set_of(docs)),
+            None if first.are_level() => First::Level,
+            None => First::Unknown,
+        }
     }
 
     /// Makes the value of a document that of a term.
@@ -346,6 +411,10 @@ impl NumberColumn {
     /// All documents with a value in a range.
     pub(crate) fn docs_in(&self, range: &TermRange) -> DocSet {
         let keys = self.keys_in(range);
+        let mut first = self.0.least.iter().chain(&self.0.greatest);
+        if let Some(docs) = first.find_map(|first| first.between(keys.clone())) {
+            return set_of(docs);
+        }
         let length = keys.end.saturating_sub(keys.start);
         let words = self.0.pages.iter().flat_map(|page| page.chunks(64));
         let bits = words.map(|keys_of_word| {

@@ -12,7 +12,7 @@ use super::changed::Changed;
 use super::followed::{Followed, FollowedLeaves};
 use super::followed_numbers::FollowedNumbers;
 use super::live_columns::LiveColumns;
-use super::number_column::NumberColumn;
+use super::number_column::{First, NumberColumn};
 use super::postings::{FoundPosting, Postings};
 use super::shared_reads::FieldDocs;
 use super::{key, postings::SeePosting};
@@ -49,10 +49,10 @@ const LONG_LIST: usize = 8;
 const ESTIMATES_KEPT_MAX: usize = 32;
 const POSTINGS_KEPT_MAX: usize = 32;
 
-/// A posting is visited in the time in which the values of about this number of documents are read
-/// from a column, or from numbers that are followed.
+/// One of the first documents of an order is found in the time in which the values of about this
+/// number of documents are read from a column, by postings, or from numbers that are followed.
 const FIRST_PART: u64 = 24;
-const FIRST_PART_OF_NUMBERS: u64 = 256;
+const FIRST_PART_OF_NUMBERS: u64 = 4;
 
 /// See [`LiveShard::values_bytes_max`].
 const VALUES_BYTES_MAX: usize = 4 << 20;
@@ -630,6 +630,12 @@ impl<'v> LiveShard<'v> {
     /// The documents that have a value at `path`, up to the first `docs_min` by the order and all
     /// that are level with the last of these.
     fn first_docs(&self, order: &Order, docs_min: u64) -> Result<Option<DocSet>> {
+        match self.first_numbers(order, docs_min) {
+            Some(First::Docs(docs)) => return Ok(Some(docs)),
+            Some(First::Unknown) => return Ok(None),
+            // Few postings have them.
+            Some(First::Level) | None => {}
+        }
         let field = key::field(order.path.as_str());
         if !self.has_all_terms(&field)? {
             return Ok(None);
@@ -755,10 +761,15 @@ impl Shard for LiveShard<'_> {
     }
 
     fn count(&self, leaves: &[&Leaf]) -> quire_query::Result<Option<u64>> {
-        Ok(match leaves {
-            [leaf] => self.known_docs(leaf).map(|known| known.docs.len()),
-            _ => None,
-        })
+        let known = leaves.iter().map(|leaf| Some(self.known_docs(leaf)?.docs));
+        let Some(mut known) = known.collect::<Option<SmallVec<[Arc<DocSet>; 4]>>>() else {
+            return Ok(None);
+        };
+        known.sort_by_key(|docs| docs.len());
+        Ok(known.split_first().map(|(fewest, others)| {
+            let others: SmallVec<[&DocSet; 4]> = others.iter().map(|docs| &**docs).collect();
+            fewest.intersection_len_of(&others)
+        }))
     }
 
     fn paths(&self, leaf: &Leaf, estimate: &Estimate, docs: Option<u64>) -> AccessCosts {

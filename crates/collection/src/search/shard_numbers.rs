@@ -1,10 +1,10 @@
 //! Fields of numbers of a live shard, which are followed instead of being read at each position of
 //! the index.
 
-use super::number_column::NumberColumn;
+use super::number_column::{First, NumberColumn};
 use super::shard::LiveShard;
 use crate::Error;
-use quire_query::{Batches, Column, End, NO_ORDINAL, Path, Result, Segment, Shard};
+use quire_query::{Batches, Column, End, NO_ORDINAL, Order, Path, Result, Segment, Shard};
 
 impl LiveShard<'_> {
     /// The numbers of a field, one for each document as it is now, if an earlier query read them.
@@ -18,6 +18,15 @@ impl LiveShard<'_> {
         let kept = numbers.followed.column(path, changed, at);
         needed.push((path.clone(), kept.clone()));
         kept
+    }
+
+    /// The first documents of a field by an order, if it is one of numbers that are kept.
+    pub(super) fn first_numbers(&self, order: &Order, docs_min: u64) -> Option<First> {
+        let numbers = self.numbers.as_ref()?;
+        let changed = (self.all_changed(), numbers.at);
+        let docs_min = usize::try_from(docs_min).unwrap_or(usize::MAX);
+        let followed = &numbers.followed;
+        followed.first(&order.path, changed, order.direction, docs_min)
     }
 
     /// The same; they are read if enough queries needed them.

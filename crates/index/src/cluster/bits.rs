@@ -44,6 +44,30 @@ pub(super) fn ones_in_both(a: &[Word], b: &[Word]) -> u32 {
             .sum::<u32>()
 }
 
+/// How many bits are set in all of these.
+pub(super) fn ones_in_all(first: &[Word], others: &[&[Word]]) -> u32 {
+    let lengths = others.iter().map(|other| other.len());
+    let length = lengths.fold(first.len(), usize::min);
+    let (blocks, rest) = first.get(..length).unwrap_or(first).as_chunks();
+    let mut ones = Ones::default();
+    for (at, block) in blocks.iter().enumerate() {
+        let mut all = block.map(word);
+        for other in others {
+            let other = other.as_chunks::<BLOCK_WORDS>().0.get(at);
+            let pairs = all.iter_mut().zip(other.into_iter().flatten());
+            pairs.for_each(|(all, other)| *all &= word(*other));
+        }
+        ones.add(&all);
+    }
+    let mut count = ones.count();
+    for (at, bits) in (length - rest.len()..).zip(rest) {
+        let others = others.iter().filter_map(|other| other.get(at));
+        let all = others.fold(word(*bits), |all, other| all & word(*other));
+        count += all.count_ones();
+    }
+    count
+}
+
 /// Words whose bits are counted together.
 const BLOCK_WORDS: usize = 16;
 /// Two words: every processor has instructions that work on both at once.

@@ -5,7 +5,11 @@ use super::format::{
 };
 use super::numbers::Numbers;
 use crate::{Column, Dictionary, DocSet, IndexDamage, le};
+use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
+
+/// Rows are read together with those between if they are at least one in this number of all.
+const DENSE_PART: usize = 8;
 
 /// Which documents have rows.
 #[derive(Debug, Clone, Copy)]
@@ -290,14 +294,26 @@ impl<'a> ColumnBlock<'a> {
 
     /// The codes of rows that have at most one each; 0 without.
     fn single(&self, rows: &[u32], out: &mut Vec<u64>) -> Result<(), IndexDamage> {
-        match (rows.first(), rows.last()) {
-            (Some(start), Some(last)) if (last - start) as usize + 1 == rows.len() => {
-                out.clear();
-                out.resize(rows.len(), 0);
-                self.codes.read((*start).into(), out)
-            }
-            _ => self.codes.gather(rows, out),
+        let (Some(start), Some(last)) = (rows.first(), rows.last()) else {
+            out.clear();
+            return Ok(());
+        };
+        let length = (last - start) as usize + 1;
+        if length > DENSE_PART * rows.len() {
+            return self.codes.gather(rows, out);
         }
+        out.clear();
+        out.resize(length, 0);
+        self.codes.read((*start).into(), out)?;
+        if length > rows.len() {
+            let codes = Cell::from_mut(out.as_mut_slice()).as_slice_of_cells();
+            for (to, row) in codes.iter().zip(rows) {
+                // As rows ascend, none is read that was written.
+                to.set(codes.get((row - start) as usize).map_or(0, Cell::get));
+            }
+            out.truncate(rows.len());
+        }
+        Ok(())
     }
 
     /// Shows the codes of each row of a block whose documents may have several.

@@ -34,6 +34,10 @@ proptest! {
         expect(&x - &y, a.difference(&b).copied().collect());
         expect(x.complement(at), (0..at).filter(|docid| !a.contains(docid)).collect());
         prop_assert_eq!(x.intersection_len(&y), a.intersection(&b).count() as u64);
+        let z: DocSet = (0..at).step_by(3).collect();
+        prop_assert_eq!(x.intersection_len_of(&[&y, &z]), (&(&x & &y) & &z).len());
+        prop_assert_eq!(z.intersection_len_of(&[&y]), (&y & &z).len());
+        prop_assert_eq!(x.intersection_len_of(&[]), x.len());
         let (mut and, mut or, mut less, mut kept) = (x.clone(), x.clone(), x.clone(), x.clone());
         and &= &y;
         or |= &y;

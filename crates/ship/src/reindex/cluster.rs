@@ -46,6 +46,13 @@ pub(crate) struct Health {
     pub(crate) relocating: u64,
 }
 
+/// Whether a node, as the cluster describes it, holds data.
+fn has_data(node: &Value) -> bool {
+    let roles = node["roles"].as_array().into_iter().flatten();
+    let mut names = roles.filter_map(Value::as_str);
+    names.any(|role| role.starts_with("data"))
+}
+
 impl Cluster<'_> {
     /// Waits; ends early to stop.
     ///
@@ -256,6 +263,26 @@ impl Cluster<'_> {
         Ok(state["metadata"]["indices"][index]["primary_terms"].clone())
     }
 
+    /// The cores of the nodes that hold data: those of a host count once, however many nodes it
+    /// has. None if a node does not tell its own.
+    ///
+    /// # Errors
+    /// If it is refused.
+    pub(crate) fn cores(&self) -> Result<Option<u64>> {
+        let answer = self.done("GET", "/_nodes/os", None)?;
+        let nodes = answer["nodes"].as_object().into_iter().flatten();
+        let mut of_hosts: BTreeMap<&str, u64> = BTreeMap::new();
+        for (id, node) in nodes.filter(|(_, node)| has_data(node)) {
+            let Some(cores) = node["os"]["available_processors"].as_u64() else {
+                return Ok(None);
+            };
+            let host = node["host"].as_str().unwrap_or(id);
+            let of_host = of_hosts.entry(host).or_default();
+            *of_host = cores.max(*of_host);
+        }
+        Ok(Some(of_hosts.into_values().sum()))
+    }
+
     /// The nodes that hold data, by name.
     ///
     /// # Errors
@@ -263,12 +290,8 @@ impl Cluster<'_> {
     pub(crate) fn disks(&self) -> Result<Vec<Disk>> {
         let stats = self.done("GET", "/_nodes/stats/fs", None)?;
         let nodes = stats["nodes"].as_object().into_iter().flatten();
-        let is_data = |node: &Value| {
-            let roles = node["roles"].as_array().into_iter().flatten();
-            let mut names = roles.filter_map(Value::as_str);
-            names.any(|role| role.starts_with("data"))
-        };
-        let disks = nodes.filter(|(_, node)| is_data(node)).map(|(id, node)| {
+        let nodes = nodes.filter(|(_, node)| has_data(node));
+        let disks = nodes.map(|(id, node)| {
             let total = &node["fs"]["total"];
             Disk {
                 node: node["name"].as_str().unwrap_or(id).to_owned(),

@@ -38,11 +38,12 @@ pub(crate) fn read(
     };
     let new = free_name(cluster, alias, present.as_ref())?;
     let (mut transient, mut effective, mut disks) = (Flat::new(), Flat::new(), Vec::new());
-    let (mut nodes, mut data_nodes) = (1, 1);
+    let (mut nodes, mut data_nodes, mut cores) = (1, 1, None);
     if !is_quire {
         transient = cluster.settings(&Place::Transient)?.unwrap_or_default();
         effective = cluster.effective_settings()?;
         disks = cluster.disks()?;
+        cores = cluster.cores()?;
         let health = cluster.done("GET", "/_cluster/health", None)?;
         let count = |name: &str| health[name].as_u64().unwrap_or(1);
         (nodes, data_nodes) = (count("number_of_nodes"), count("number_of_data_nodes"));
@@ -54,6 +55,7 @@ pub(crate) fn read(
         server: server.clone(),
         nodes,
         data_nodes,
+        cores,
         disks,
         alias: alias.to_owned(),
         present,

@@ -14,6 +14,9 @@ const FREE_PART: f64 = 0.15;
 
 const REPLICAS_DEFAULT: u64 = 1;
 
+/// A shard that is filled and merged keeps as many cores busy: one writes, one merges.
+const CORES_PER_SHARD: u64 = 2;
+
 /// The index behind the alias.
 #[derive(Debug, Clone)]
 pub(crate) struct Present {
@@ -35,6 +38,8 @@ pub(crate) struct Facts {
     pub(crate) server: Server,
     pub(crate) nodes: u64,
     pub(crate) data_nodes: u64,
+    /// Of the hosts that hold data, if they are known.
+    pub(crate) cores: Option<u64>,
     pub(crate) disks: Vec<Disk>,
     pub(crate) alias: String,
     pub(crate) present: Option<Present>,
@@ -80,6 +85,8 @@ pub struct Plan {
     pub nodes: u64,
     /// Nodes that hold data.
     pub data_nodes: u64,
+    /// Cores of their hosts, if they are known.
+    pub cores: Option<u64>,
     /// What readers use.
     pub alias: String,
     /// The index behind it.
@@ -123,7 +130,7 @@ pub(crate) fn decide(facts: &Facts, config: &ReindexConfig) -> Plan {
     let shards = shards.or_else(|| of_file(SHARDS).or_else(|| of_file(PARTITIONS)));
     let shards = shards.unwrap_or_else(|| match is_quire {
         true => of_present(SHARDS).unwrap_or(1),
-        false => facts.data_nodes.max(1),
+        false => shards_for(facts),
     });
     let replicas = config.replicas.map(u64::from);
     let replicas = replicas
@@ -164,6 +171,7 @@ pub(crate) fn decide(facts: &Facts, config: &ReindexConfig) -> Plan {
         server: format!("{} {}", facts.server.flavor, facts.server.version),
         nodes: facts.nodes,
         data_nodes: facts.data_nodes,
+        cores: facts.cores,
         alias: facts.alias.clone(),
         old: begin.old.clone(),
         documents: facts.present.as_ref().map(|present| present.documents),
@@ -177,6 +185,13 @@ pub(crate) fn decide(facts: &Facts, config: &ReindexConfig) -> Plan {
         done: Vec::new(),
         begin,
     }
+}
+
+/// A shard for each node that holds data, but no more than their cores can fill side by side: nodes
+/// on one host share its cores.
+fn shards_for(facts: &Facts) -> u64 {
+    let filled = facts.cores.map(|cores| cores / CORES_PER_SHARD);
+    facts.data_nodes.min(filled.unwrap_or(u64::MAX)).max(1)
 }
 
 fn number(value: &Value) -> Option<u64> {
@@ -276,11 +291,15 @@ fn warnings(facts: &Facts, disks: &[PlannedDisk], replicas: u64, is_quire: bool)
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
+        write!(
             f,
             "{}, nodes: {}, of these with data: {}",
             self.server, self.nodes, self.data_nodes
         )?;
+        match self.cores {
+            Some(cores) => writeln!(f, ", cores of their hosts: {cores}")?,
+            None => writeln!(f)?,
+        }
         match (&self.old, self.documents, self.bytes) {
             (Some(old), Some(documents), bytes) => {
                 let bytes = bytes.map(|bytes| format!(", {} MB", bytes / 1_000_000));
@@ -357,6 +376,7 @@ mod tests {
             },
             nodes: 4,
             data_nodes: 3,
+            cores: Some(12),
             disks: vec![disk("a"), disk("b"), disk("c")],
             alias: "tracks".to_owned(),
             present: Some(Present {
@@ -399,6 +419,19 @@ mod tests {
         assert_eq!((plan.shards, plan.replicas), (7, 0));
         assert!(plan.begin.raised.is_empty(), "there are no copies to make");
         assert!(!plan.begin.tuned.contains_key(REPLICAS), "it stays so");
+    }
+
+    #[test]
+    fn nodes_that_share_few_cores_get_fewer_shards() {
+        let shards = |cores| {
+            let facts = Facts {
+                cores,
+                ..facts("7.17.29")
+            };
+            decide(&facts, &ReindexConfig::default()).shards
+        };
+        assert_eq!([None, Some(6), Some(64)].map(shards), [3; 3]);
+        assert_eq!([Some(1), Some(2), Some(4)].map(shards), [1, 1, 2]);
     }
 
     #[test]

@@ -13,8 +13,16 @@ pub(crate) const REPLICAS: &str = "index.number_of_replicas";
 pub(crate) const SHARDS: &str = "index.number_of_shards";
 pub(crate) const BLOCKS_WRITE: &str = "index.blocks.write";
 pub(crate) const AUTO_EXPAND: &str = "index.auto_expand_replicas";
+const SEGMENTS_PER_TIER: &str = "index.merge.policy.segments_per_tier";
 pub(crate) const RECOVERIES: &str = "cluster.routing.allocation.node_concurrent_recoveries";
 pub(crate) const RECOVERY_BYTES: &str = "indices.recovery.max_bytes_per_sec";
+const RECOVERY_CHUNKS: &str = "indices.recovery.max_concurrent_file_chunks";
+
+/// Segments of about one size in a shard while it is filled; servers merge ten.
+const SEGMENTS: &str = "30";
+
+/// Parts of files that a copy is sent at once: the most that all versions allow.
+const CHUNKS: u32 = 5;
 
 /// What an index says of itself that no new index may be given.
 const OWN: [&str; 5] = [
@@ -82,8 +90,10 @@ fn text(value: &Value) -> String {
 }
 
 /// What an index has while it is filled: no copies, no refresh, a log that is not synced for each
-/// bulk. A node that dies then loses what is not durable, which shows in the terms of its primary
-/// shards: see [`Record::Fill`](super::record::Record::Fill).
+/// bulk, and more segments of a size before they are merged, as all are merged afterwards.
+///
+/// A node that dies then loses what is not durable, which shows in the terms of its primary shards:
+/// see [`Record::Fill`](super::record::Record::Fill).
 pub(crate) fn tuned(server: &Server, wanted: &Flat) -> Flat {
     if server.flavor == "quire" {
         return Flat::new();
@@ -96,6 +106,7 @@ pub(crate) fn tuned(server: &Server, wanted: &Flat) -> Flat {
             "index.translog.flush_threshold_size".to_owned(),
             json!("2gb"),
         ),
+        (SEGMENTS_PER_TIER.to_owned(), json!(SEGMENTS)),
     ]);
     // The cluster would set the replicas by itself.
     let expands = |value: &&Value| !is_same(value, &json!("false")) && !value.is_null();
@@ -119,6 +130,13 @@ pub(crate) fn raised(server: &Server, effective: &Flat, recoveries: u32, bytes: 
         || now(RECOVERIES).is_empty()
     {
         raised.insert(RECOVERIES.to_owned(), json!(recoveries.to_string()));
+    }
+    // Older versions have no such setting, and refuse it.
+    if now(RECOVERY_CHUNKS)
+        .parse()
+        .is_ok_and(|now: u32| now < CHUNKS)
+    {
+        raised.insert(RECOVERY_CHUNKS.to_owned(), json!(CHUNKS.to_string()));
     }
     let is_lower = match (bytes_of(&now(RECOVERY_BYTES)), bytes_of(bytes)) {
         // No bound.
@@ -176,6 +194,7 @@ mod tests {
             let now = Flat::from([
                 (RECOVERIES.to_owned(), json!(recoveries)),
                 (RECOVERY_BYTES.to_owned(), json!(bytes)),
+                (RECOVERY_CHUNKS.to_owned(), json!("5")),
             ]);
             let raised = raised(&server("opensearch"), &now, 8, "500mb");
             raised.into_keys().collect::<Vec<_>>()
@@ -184,6 +203,18 @@ mod tests {
         assert_eq!(raised("8", "40mb"), [RECOVERY_BYTES]);
         assert!(raised("50", "2gb").is_empty() && raised("50", "-1").is_empty());
         assert!(raised("50", "0b").is_empty());
+    }
+
+    #[test]
+    fn a_setting_that_a_version_does_not_have_is_not_raised() {
+        let raised = |now: &[(&str, &str)]| {
+            let now = now
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), json!(value)));
+            raised(&server("elasticsearch"), &now.collect(), 8, "500mb")
+        };
+        assert!(!raised(&[]).contains_key(RECOVERY_CHUNKS));
+        assert_eq!(raised(&[(RECOVERY_CHUNKS, "2")])[RECOVERY_CHUNKS], "5");
     }
 
     #[test]

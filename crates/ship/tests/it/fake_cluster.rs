@@ -182,6 +182,11 @@ impl State {
                     json!({"nodes": {"x": {"name": "a", "roles": ["data"], "fs": fs}}}),
                 )
             }
+            ("GET", ["_nodes", "os"]) => {
+                let node = json!({"host": "x", "roles": ["data"],
+                    "os": {"available_processors": 12}});
+                (200, json!({"nodes": {"x": node}}))
+            }
             ("GET", ["_alias", alias]) => self.alias(alias),
             ("POST", ["_aliases"]) => self.change_aliases(&json),
             (_, [name]) => self.index(method, name, &json),

@@ -4,14 +4,16 @@ use super::*;
 use crate::search::Change;
 use crate::search::followed::FollowedLeaves;
 use crate::search::followed_numbers::FollowedNumbers;
-use crate::search::number_column::NumberColumn;
+use crate::search::number_column::{First, NumberColumn};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use quire_env::Budget;
 use quire_index::{DocSet, term};
+use quire_model::ordered::Direction;
 use quire_model::{Document, ValueRef};
 use quire_query::{Column, End, NO_ORDINAL, Path, TermRange, Test};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 /// Docids are below this.
@@ -138,7 +140,26 @@ impl Followed {
                 terms(&found, &mut own);
                 terms(&read().expect("a field of numbers"), &mut right);
                 assert_eq!(own, right);
+                self.check_first(&path, &right, changed, to);
             }
+        }
+    }
+
+    /// The first documents of an order are those by the terms of all documents.
+    fn check_first(&self, path: &Path, terms: &[Vec<u8>], changed: &Changed, to: Position) {
+        let there = (0..).zip(terms).filter(|(_, term)| !term.is_empty());
+        let mut ordered: Vec<(&[u8], u32)> = there.map(|(doc, term)| (&**term, doc)).collect();
+        ordered.sort_unstable();
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let found = self.numbers.first(path, (changed, to), direction, 2);
+            let last = ordered.get(1).or(ordered.last()).map(|(term, _)| *term);
+            let is_first = |(term, _): &&(&[u8], u32)| match direction {
+                Direction::Ascending => Some(*term) <= last,
+                Direction::Descending => Some(*term) >= last,
+            };
+            let right: BTreeSet<u32> = ordered.iter().filter(is_first).map(|one| one.1).collect();
+            assert_eq!(found, Some(First::Docs(right.into_iter().collect())));
+            ordered.reverse();
         }
     }
 }
