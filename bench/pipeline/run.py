@@ -6,8 +6,8 @@
   delay HOST:PORT HOME               from a record's time in Kafka to searchable in Quire, at 5,000 a second
   load URL PID                       200,000 documents into Quire with all fields indexed, and into the search server of that process
   replay URL[,URL] HOST:PORT HOME COUNT [none|MIBxCONCURRENCY]
-                                     a topic of COUNT documents of 1 KB into a search cluster: bulks of 500 on one connection into an
-                                     index with its defaults, `quire reindex`, and a sweep of fixed settings, or none, or a given one, beside the one it finds
+                                     a topic of COUNT documents of 1 KB into a search cluster, once to warm it: bulks of 500 on one connection
+                                     into an index with its defaults, `quire reindex`, and a sweep of fixed settings, or none, or a given one, beside the one it finds
 
 CPU is user and system time. MariaDB is called as root over its socket. Topics, a database and a user `bench` are left behind.
 """
