@@ -227,7 +227,10 @@ const COLLECTIONS: [Column<CollectionStats, f64>; 19] = [
         |stats| stats.syncs as f64,
     ),
     (
-        counter("quire_flushes_total", "Memtables written to files"),
+        counter(
+            "quire_flushes_total",
+            "Flushes of memtables to files, those that found nothing to write among them",
+        ),
         |stats| stats.flushes as f64,
     ),
     (
