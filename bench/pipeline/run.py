@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 
 QUIRE = os.path.abspath(sys.argv[1])
@@ -204,8 +205,15 @@ def load(url, pid, count=200_000):
 def call(url, path, body=None, method=None):
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url + path, data, {"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=1800) as answer:
-        return json.load(answer)
+    for attempt in range(60):
+        try:
+            with urllib.request.urlopen(request, timeout=1800) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            # After a load a node answers so until its heap is collected.
+            if error.code != 429 or attempt == 59:
+                raise
+            time.sleep(1)
 
 
 def percentile(values, part):
@@ -272,9 +280,9 @@ def replay(urls, broker, home, count, sweep="sweep"):
         ship("bench-warm", index_settings, f"bulk_bytes = {4 << 20}\nconcurrency = 3")
         drop()
         defaults = ship("bench-defaults", {}, f"bulk_bytes = {int(500 * mean)}\nconcurrency = 1")
+        print(f"replay: bulks of 500, one connection, an index with its defaults: {count / defaults:,.0f} a second", flush=True)
         before = searches(url, "bench-defaults")
         drop()
-        print(f"replay: bulks of 500, one connection, an index with its defaults: {count / defaults:,.0f} a second", flush=True)
         write_pipe(folder, "reindex.toml", source, f'kind = "opensearch"\nurl = "{urls}"\nindex = "bench-tuned"\n[reindex]')
         tuned, cpu, memory = timed(["reindex", "run", "reindex.toml"], folder)
         with open(os.path.join(folder, "reindex.toml.state/sink.reindex/journal.ndjson")) as journal:

@@ -4,8 +4,8 @@ use crate::documents::{ROWS, docid_bytes, parse_row};
 use crate::fitting::fitting;
 use crate::record::{Kind, Record};
 use crate::search::{
-    COLUMN_BLOCK_BITS, CachedChanges, Change, Changed, Documents, ID, LiveColumns, LiveShard,
-    NumbersAt, SearchTree,
+    COLUMN_BLOCK_BITS, CachedChanges, Change, Changed, ColumnsAt, Documents, ID, LiveColumns,
+    LiveShard, SearchTree,
 };
 use crate::search::{Exceptions, count_with_many, fields_with_many, is_listed, refused_fields};
 use crate::types::with_key;
@@ -167,8 +167,9 @@ impl PartitionView {
         shard.has_many = self.exceptions(tree, built)?.many;
         shard.tree = Some(tree.id);
         shard.followed = Some((Arc::clone(&self.search_state().followed), self.position()));
-        shard.numbers = Some(NumbersAt {
-            followed: Arc::clone(&self.search_state().numbers),
+        shard.kept_columns = Some(ColumnsAt {
+            numbers: Arc::clone(&self.search_state().numbers),
+            terms: Arc::clone(&self.search_state().terms),
             at: self.position(),
             built,
         });

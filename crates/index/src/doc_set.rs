@@ -252,6 +252,14 @@ impl DocSet {
         counts.sum()
     }
 
+    /// Calls `each` with the docids as bits, ascending: the first of 64 neighbours, a multiple of
+    /// 64, and the bits of those that are in the set, one at least.
+    pub fn each_word(&self, mut each: impl FnMut(u32, u64)) {
+        for (key, cluster) in self.clusters() {
+            cluster.each_word(|word, bits| each(join(key) + 64 * word, bits));
+        }
+    }
+
     pub(crate) fn and_clusters<'a>(&mut self, other: impl Iterator<Item = (u16, Cluster<'a>)>) {
         let mine = std::mem::take(&mut self.clusters);
         let both = side_by_side(mine.into_iter(), other)

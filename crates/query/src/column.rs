@@ -1,7 +1,7 @@
 //! [`Column`]: the values of a field by document.
 
 use crate::Result;
-use quire_index::Numbers;
+use quire_index::{DocSet, Numbers};
 use std::ops::ControlFlow;
 
 /// Which of a document's values it is ordered by.
@@ -47,6 +47,13 @@ pub trait Column {
 
     /// Replaces `out` by all values of each document.
     fn ordinals(&self, docs: &[u32], out: &mut Ordinals) -> Result<()>;
+
+    /// Adds to `counts`, by ordinal, how many of some documents have each value. False, and nothing
+    /// added, if reading the values of the documents is no slower.
+    fn count(&self, docs: &DocSet, counts: &mut [u64]) -> Result<bool> {
+        let _ = (docs, counts);
+        Ok(false)
+    }
 
     /// Appends the term of the value that an ordinal, which came from this column, stands for.
     fn term(&self, ordinal: u64, out: &mut Vec<u8>) -> Result<()>;

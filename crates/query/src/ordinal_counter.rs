@@ -24,8 +24,11 @@ pub(crate) fn count_terms(
     docs: &DocSet,
     each: &mut EachTerm<'_>,
 ) -> Result<()> {
-    let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
     let mut counter = OrdinalCounter::new(column);
+    if counter.has_array() && column.count(docs, &mut counter.counts)? {
+        return counter.finish(each);
+    }
+    let (mut batches, mut values) = (Batches::new(docs), FlatValues::default());
     while let Some(batch) = batches.next_batch() {
         counter.count(values.read(column, batch)?, each)?;
     }
@@ -73,8 +76,12 @@ impl<'c> OrdinalCounter<'c> {
         }
     }
 
+    fn has_array(&self) -> bool {
+        self.column.ordinal_end() <= ARRAY_ORDINALS_MAX
+    }
+
     fn count(&mut self, ordinals: &[u64], each: &mut EachTerm<'_>) -> Result<()> {
-        if self.column.ordinal_end() <= ARRAY_ORDINALS_MAX {
+        if self.has_array() {
             for ordinal in ordinals {
                 if let Some(count) = self.counts.get_mut(*ordinal as usize) {
                     *count += 1;

@@ -222,6 +222,8 @@ bugs! {
     FollowedOverGap,
     /// Numbers that documents had once are taken as those that they have now.
     NumbersNotBroughtUp,
+    /// Terms that documents had once are taken as those that they have now.
+    TermsNotBroughtUp,
     /// Documents that came first in an order once are taken as those that do now.
     FirstNumbersNotBroughtUp,
     /// An index answers queries about fields that its collection leaves out.
@@ -340,6 +342,7 @@ impl Bug {
         Bug::FollowedNotBroughtUp,
         Bug::FollowedOverGap,
         Bug::NumbersNotBroughtUp,
+        Bug::TermsNotBroughtUp,
         Bug::FirstNumbersNotBroughtUp,
     ];
 

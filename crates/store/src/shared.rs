@@ -25,9 +25,9 @@ pub(crate) trait Flushable: Send + Sync {
 }
 
 /// What all partitions of a process share. One memory budget is divided here: a quarter for
-/// memtables, seven sixteenths for the block cache, a sixteenth for filter pages, a 32nd for what
-/// queries share of what they read of indexes, an eighth for documents that indexes are behind, and
-/// a sixteenth, beside 48 MiB, for what requests and background work hold for a moment.
+/// memtables, seven sixteenths for the block cache, a sixteenth for filter pages, a sixteenth for
+/// what queries share of what they read of indexes, an eighth for documents that indexes are
+/// behind, and a sixteenth, beside 48 MiB, for what requests and background work hold for a moment.
 #[derive(Debug)]
 pub struct Shared {
     env: Arc<dyn Env>,
@@ -81,7 +81,7 @@ impl Shared {
             cache: BlockCache::new(eighth * 7),
             filters: FilterPager::new(Arc::clone(&env), eighth),
             memtables: Budget::new(memtable_bytes),
-            index_reads: Budget::new(memory_bytes / 32),
+            index_reads: Budget::new(memory_bytes / 16),
             index_changes: Budget::new(memory_bytes / 8),
             work: Budget::new(WORK_BYTES_MIN + memory_bytes / 16),
             memory_bytes,

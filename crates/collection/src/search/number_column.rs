@@ -11,10 +11,11 @@
 //! What is no float exactly then, as 2^53 + 1, can't be kept beside floats.
 
 use super::column_blocks::ordinals_in;
+use super::followed_columns::{FollowedColumn, NotKept};
 use super::number_first::FirstKeys;
 use quire_index::{DocSet, number_key, term};
-use quire_model::ValueRef;
 use quire_model::ordered::{Direction, OrderedValue};
+use quire_model::{Document, ValueRef};
 use quire_query::{Batches, Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange};
 use quire_seeded::{Bug, seeded};
 use std::convert::Infallible;
@@ -64,10 +65,6 @@ struct Pages {
     least: Option<FirstKeys>,
     greatest: Option<FirstKeys>,
 }
-
-/// A value that can't be kept in such a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotKept;
 
 /// The first documents by an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -264,19 +261,6 @@ impl NumberColumn {
         self.0.there
     }
 
-    /// Bytes of memory that a column of this many documents takes.
-    pub(crate) fn bytes_of(docs: u32) -> u64 {
-        let pages = u64::from(docs).div_ceil(PAGE_DOCS as u64);
-        pages * (size_of::<[u64; PAGE_DOCS]>() + size_of::<Arc<[u64]>>()) as u64
-    }
-
-    /// Bytes of memory that it takes.
-    pub(crate) fn bytes(&self) -> u64 {
-        let first = self.0.least.iter().chain(&self.0.greatest);
-        let of_first: u64 = first.map(FirstKeys::bytes).sum();
-        NumberColumn::bytes_of((self.0.pages.len() * PAGE_DOCS) as u32) + of_first
-    }
-
     /// The documents that have a value, up to the first `docs_min` by an order and all that are
     /// level with the last of these.
     pub(crate) fn first(&mut self, direction: Direction, docs_min: usize) -> First {
@@ -324,44 +308,6 @@ impl NumberColumn {
             pages.set(*doc, Number::of(&value).ok_or(NotKept)?)?;
         }
         Ok(())
-    }
-
-    /// Makes the value of a document the one that a field has, or none.
-    ///
-    /// # Errors
-    /// The field has several values, or one that can't be kept.
-    pub(crate) fn set_document(
-        &mut self,
-        doc: u32,
-        path: &Path,
-        document: Option<&quire_model::Document>,
-    ) -> std::result::Result<(), NotKept> {
-        let (mut found, mut kept) = (None, Ok(()));
-        let mut see = |value: ValueRef<'_>| {
-            let Some(value) = OrderedValue::from_value(value) else {
-                // An array or an object is no value.
-                return ControlFlow::Continue(());
-            };
-            let number = Number::of(&value);
-            if number.is_none() || found.is_some_and(|found| Some(found) != number) {
-                kept = Err(NotKept);
-                return ControlFlow::Break(());
-            }
-            found = number;
-            ControlFlow::Continue(())
-        };
-        if let Some(document) = document {
-            let _ = path.visit(document.root(), &mut see);
-        }
-        kept?;
-        let pages = Arc::make_mut(&mut self.0);
-        match found {
-            Some(number) => pages.set(doc, number),
-            None => {
-                pages.set_key(doc, NO_ORDINAL);
-                Ok(())
-            }
-        }
     }
 
     /// The keys of the values in a range.
@@ -472,9 +418,62 @@ impl NumberColumn {
     }
 }
 
+impl FollowedColumn for NumberColumn {
+    const NOT_BROUGHT_UP: Bug = Bug::NumbersNotBroughtUp;
+
+    fn set_document(
+        &mut self,
+        doc: u32,
+        path: &Path,
+        document: Option<&Document>,
+    ) -> std::result::Result<(), NotKept> {
+        let (mut found, mut kept) = (None, Ok(()));
+        let mut see = |value: ValueRef<'_>| {
+            let Some(value) = OrderedValue::from_value(value) else {
+                // An array or an object is no value.
+                return ControlFlow::Continue(());
+            };
+            let number = Number::of(&value);
+            if number.is_none() || found.is_some_and(|found| Some(found) != number) {
+                kept = Err(NotKept);
+                return ControlFlow::Break(());
+            }
+            found = number;
+            ControlFlow::Continue(())
+        };
+        if let Some(document) = document {
+            let _ = path.visit(document.root(), &mut see);
+        }
+        kept?;
+        let pages = Arc::make_mut(&mut self.0);
+        match found {
+            Some(number) => pages.set(doc, number),
+            None => {
+                pages.set_key(doc, NO_ORDINAL);
+                Ok(())
+            }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let first = self.0.least.iter().chain(&self.0.greatest);
+        let of_first: u64 = first.map(FirstKeys::bytes).sum();
+        NumberColumn::bytes_of((self.0.pages.len() * PAGE_DOCS) as u32) + of_first
+    }
+
+    fn bytes_of(docs: u32) -> u64 {
+        let pages = u64::from(docs).div_ceil(PAGE_DOCS as u64);
+        pages * (size_of::<[u64; PAGE_DOCS]>() + size_of::<Arc<[u64]>>()) as u64
+    }
+}
+
 impl Column for NumberColumn {
     fn has_many(&self) -> bool {
         false
+    }
+
+    fn numbers(&self) -> Option<quire_index::Numbers> {
+        Some(quire_index::Numbers::of_keys(self.0.kind == Kind::Integers))
     }
 
     fn ordinal_end(&self) -> u64 {

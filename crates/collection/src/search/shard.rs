@@ -10,7 +10,7 @@
 
 use super::changed::Changed;
 use super::followed::{Followed, FollowedLeaves};
-use super::followed_numbers::FollowedNumbers;
+use super::followed_columns::{FollowedNumbers, FollowedTerms};
 use super::live_columns::LiveColumns;
 use super::number_column::{First, NumberColumn};
 use super::postings::{FoundPosting, Postings};
@@ -54,6 +54,9 @@ const POSTINGS_KEPT_MAX: usize = 32;
 const FIRST_PART: u64 = 24;
 const FIRST_PART_OF_NUMBERS: u64 = 4;
 
+/// See [`LiveShard::numbers_as_terms_max`].
+const NUMBERS_AS_TERMS_MAX: u64 = 4096;
+
 /// See [`LiveShard::values_bytes_max`].
 const VALUES_BYTES_MAX: usize = 4 << 20;
 
@@ -94,10 +97,12 @@ pub struct LiveShard<'v> {
     pub(crate) has_many: bool,
     /// What earlier queries found, and the position of this shard.
     pub(crate) followed: Option<(Arc<FollowedLeaves>, Position)>,
-    /// Fields of numbers that earlier queries read.
-    pub(crate) numbers: Option<NumbersAt>,
-    /// Those that this query needed, or that are not kept.
+    /// Columns that earlier queries read.
+    pub(crate) kept_columns: Option<ColumnsAt>,
+    /// Those of numbers that this query needed, or that are not kept.
     pub(super) needed_numbers: Mutex<NeededNumbers>,
+    /// Numbers that are followed as terms have at most this many different values.
+    pub(crate) numbers_as_terms_max: u64,
     /// The tree that the postings are of.
     pub(crate) tree: Option<TreeId>,
     damage: OnceLock<String>,
@@ -110,9 +115,10 @@ pub struct LiveShard<'v> {
 /// Columns of numbers by field, as far as they were looked for.
 type NeededNumbers = SmallVec<[(Path, Option<NumberColumn>); 2]>;
 
-/// Columns of numbers, and the positions of a shard and of its index.
-pub(crate) struct NumbersAt {
-    pub(crate) followed: Arc<FollowedNumbers>,
+/// Columns that queries share, and the positions of a shard and of its index.
+pub(crate) struct ColumnsAt {
+    pub(crate) numbers: Arc<FollowedNumbers>,
+    pub(crate) terms: Arc<FollowedTerms>,
     pub(crate) at: Position,
     pub(crate) built: Position,
 }
@@ -152,8 +158,9 @@ impl<'v> LiveShard<'v> {
             kept: Mutex::default(),
             has_many: true,
             followed: None,
-            numbers: None,
+            kept_columns: None,
             needed_numbers: Mutex::default(),
+            numbers_as_terms_max: NUMBERS_AS_TERMS_MAX,
             tree: None,
             damage: OnceLock::new(),
             values_bytes_max: VALUES_BYTES_MAX,
@@ -849,6 +856,9 @@ impl Shard for LiveShard<'_> {
     }
 
     fn segments(&self, paths: &[&Path], docs: &DocSet) -> quire_query::Result<Vec<Segment<'_>>> {
+        if let Some(segment) = self.segment_of_kept(paths)? {
+            return Ok(vec![segment]);
+        }
         self.segments_of(paths, docs)
             .map_err(|error| self.failed(error))
     }

@@ -5,8 +5,8 @@
 //! # Invariants
 //! 1. What is kept follows from the trees at one position alone: not from what changed since, and
 //!    not from a query.
-//! 2. What is kept is within the budget: past it nothing more is kept, and queries read for
-//!    themselves.
+//! 2. What is kept is within a part of the budget: past it nothing more is kept, and queries read
+//!    for themselves.
 
 use super::column_blocks::FieldBlock;
 use super::followed::{LEAF_BYTES_MAX, leaf_bytes};
@@ -23,6 +23,10 @@ use std::sync::Arc;
 
 /// What an entry takes besides what it holds, about.
 const ENTRY_BYTES: usize = 256;
+
+/// What is kept takes at most one in this number of the bytes of the budget: columns that are
+/// followed, which need not be read again, have the others.
+const BUDGET_PART: u64 = 4;
 
 /// What was looked at for predicates takes at most one in this number of the bytes of the budget.
 const LOOKED_PART: u64 = 8;
@@ -205,9 +209,11 @@ impl Kept {
     /// Charges an entry of this many bytes; false if they are not free.
     fn takes(&mut self, budget: &Budget, bytes: usize) -> bool {
         let bytes = (bytes + ENTRY_BYTES) as u64;
-        let is_free = budget.used().saturating_add(bytes) <= budget.limit();
+        let own = self.charge.bytes() + bytes;
+        let is_free = budget.used().saturating_add(bytes) <= budget.limit()
+            && own <= budget.limit() / BUDGET_PART;
         if is_free {
-            self.charge.resize(self.charge.bytes() + bytes);
+            self.charge.resize(own);
         }
         is_free
     }

@@ -10,7 +10,7 @@
 
 use super::changed::{Change, Changed, PAST_BYTES_MAX};
 use super::followed::FollowedLeaves;
-use super::followed_numbers::FollowedNumbers;
+use super::followed_columns::{FollowedNumbers, FollowedTerms};
 use super::shared_reads::SharedReads;
 use super::{Exceptions, IndexedFields};
 use crate::Result;
@@ -102,6 +102,8 @@ pub(crate) struct SearchState {
     pub(crate) followed: Arc<FollowedLeaves>,
     /// Fields of numbers that queries order or filter by.
     pub(crate) numbers: Arc<FollowedNumbers>,
+    /// Fields with few different values that queries aggregate.
+    pub(crate) terms: Arc<FollowedTerms>,
     /// The memory that it draws from.
     budget: Arc<Budget>,
     /// The memory that cached changes draw from.
@@ -138,6 +140,7 @@ impl SearchState {
             reads: Mutex::default(),
             followed: Arc::new(FollowedLeaves::new(&budget)),
             numbers: Arc::new(FollowedNumbers::new(&budget)),
+            terms: Arc::new(FollowedTerms::new(&budget)),
             budget,
             changes_budget,
             store: OnceLock::new(),
@@ -174,6 +177,7 @@ impl SearchState {
     pub(crate) fn forget(&self, to: Position) {
         self.followed.forget(to);
         self.numbers.forget(to);
+        self.terms.forget(to);
     }
 
     /// Takes the trees before one out of the list. False if there are none.

@@ -5,12 +5,12 @@ use super::column_blocks::{ColumnBlocks, block_key};
 use super::column_changes::ColumnChanges;
 use super::column_merger::MergeColumns;
 use super::followed::FollowedLeaves;
-use super::followed_numbers::FollowedNumbers;
+use super::followed_columns::{FollowedNumbers, FollowedTerms};
 use super::indexer::Indexer;
 use super::inversion::Inversion;
 use super::live_columns::LiveColumns;
 use super::postings::{FoundPosting, Postings, SeePosting};
-use super::shard::{Documents, LiveShard, NumbersAt};
+use super::shard::{ColumnsAt, Documents, LiveShard};
 use super::shared_reads::SharedReads;
 use super::values::{Limits, Slot, Values, each_changed};
 use super::{FieldSet, ID, IndexedFields, key};
@@ -244,6 +244,7 @@ fn check_moments(
     let shared = Arc::new(SharedReads::new(TreeId(1), Position(1), &budget));
     let followed = Arc::new(FollowedLeaves::new(&budget));
     let numbers = Arc::new(FollowedNumbers::new(&budget));
+    let terms = Arc::new(FollowedTerms::new(&budget));
     let mut built = Position(0);
     let (mut changed, mut position) = (Changed::new(Position(1)), Position(1));
     let mut before = indexed;
@@ -272,12 +273,15 @@ fn check_moments(
             shard.followed = Some((Arc::clone(&followed), position));
             // As if it had moved: columns are read, and followed from then on.
             built = built.next();
-            shard.numbers = Some(NumbersAt {
-                followed: Arc::clone(&numbers),
+            shard.kept_columns = Some(ColumnsAt {
+                numbers: Arc::clone(&numbers),
+                terms: Arc::clone(&terms),
                 at: position,
                 built,
             });
             shard.broad_postings_min = shape.broad_postings_min;
+            // In half of the cases fields of numbers are followed as numbers alone.
+            shard.numbers_as_terms_max *= shape.batch as u64 % 2;
             let prepared = query.clone().prepare().unwrap();
             shard.lookups(&prepared);
             shard.values_bytes_max = shape.values_bytes_max;

@@ -74,6 +74,20 @@ impl Numbers {
         })
     }
 
+    /// Ordinals that are keys: 0 is null, another one the key of an integer, or of a float.
+    #[must_use]
+    pub fn of_keys(are_integers: bool) -> Numbers {
+        Numbers {
+            kind: match are_integers {
+                true => NumberKind::Integers,
+                false => NumberKind::Floats,
+            },
+            base: 1,
+            has_null: true,
+            end: u64::MAX,
+        }
+    }
+
     /// The bytes that name the kind.
     pub(super) fn encode_kind(&self) -> [u8; 2] {
         match self.kind {

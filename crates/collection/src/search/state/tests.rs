@@ -3,8 +3,10 @@
 use super::*;
 use crate::search::Change;
 use crate::search::followed::FollowedLeaves;
-use crate::search::followed_numbers::FollowedNumbers;
-use crate::search::number_column::{First, NumberColumn};
+use crate::search::followed_columns::{
+    FollowedColumn, FollowedColumns, FollowedNumbers, FollowedTerms,
+};
+use crate::search::number_column::First;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -88,6 +90,7 @@ fn newest(log: &[Logged], after: usize, to: usize) -> BTreeMap<u32, Change> {
 struct Followed {
     leaves: FollowedLeaves,
     numbers: FollowedNumbers,
+    terms: FollowedTerms,
     built: Position,
 }
 
@@ -97,49 +100,18 @@ impl Followed {
         Followed {
             leaves: FollowedLeaves::new(&budget),
             numbers: FollowedNumbers::new(&budget),
+            terms: FollowedTerms::new(&budget),
             built: Position(0),
         }
     }
 
-    /// The numbers of two fields are those that all documents have, one of which has several.
-    fn check_numbers(&mut self, all: &BTreeMap<u32, Change>, changed: &Changed, to: Position) {
+    /// The columns of two fields are those that all documents have, one of which has several.
+    fn check_columns(&mut self, all: &BTreeMap<u32, Change>, changed: &Changed, to: Position) {
         self.built = self.built.next();
+        let at = (to, self.built);
         for path in ["m", "n"].map(Path::new) {
-            let read = || {
-                let mut column = NumberColumn::default();
-                for (doc, change) in all {
-                    let document = change.document.as_ref();
-                    if column.set_document(*doc, &path, document).is_err() {
-                        return None;
-                    }
-                }
-                Some(column)
-            };
-            let found = match self.numbers.column(&path, changed, to) {
-                Some(found) => Some(found),
-                None => {
-                    let at = (to, self.built);
-                    let read = || Ok::<_, crate::Error>(read());
-                    self.numbers.column_if_due(&path, at, DOCS, read).unwrap()
-                }
-            };
-            if let Some(found) = found {
-                let docs: Vec<u32> = (0..DOCS).collect();
-                let (mut own, mut right) = (Vec::new(), Vec::new());
-                let terms = |column: &NumberColumn, out: &mut Vec<Vec<u8>>| {
-                    let mut ordinals = Vec::new();
-                    column.ends(&docs, End::Smallest, &mut ordinals).unwrap();
-                    for ordinal in ordinals {
-                        let mut term = Vec::new();
-                        if ordinal != NO_ORDINAL {
-                            column.term(ordinal, &mut term).unwrap();
-                        }
-                        out.push(term);
-                    }
-                };
-                terms(&found, &mut own);
-                terms(&read().expect("a field of numbers"), &mut right);
-                assert_eq!(own, right);
+            drop(terms_of(&self.terms, (&path, all), changed, at));
+            if let Some(right) = terms_of(&self.numbers, (&path, all), changed, at) {
                 self.check_first(&path, &right, changed, to);
             }
         }
@@ -162,6 +134,47 @@ impl Followed {
             ordered.reverse();
         }
     }
+}
+
+/// The terms of all documents as a column has them, if it is kept: they are checked.
+fn terms_of<C: FollowedColumn + Column>(
+    followed: &FollowedColumns<C>,
+    (path, all): (&Path, &BTreeMap<u32, Change>),
+    changed: &Changed,
+    (to, built): (Position, Position),
+) -> Option<Vec<Vec<u8>>> {
+    let read = || {
+        let mut column = C::default();
+        for (doc, change) in all {
+            let document = change.document.as_ref();
+            column.set_document(*doc, path, document).ok()?;
+        }
+        Some(column)
+    };
+    let found = match followed.column(path, changed, to) {
+        Some(found) => found,
+        None => {
+            let read = || Ok::<_, crate::Error>(read());
+            let found = followed.column_if_due(path, (to, built), DOCS, read);
+            found.unwrap()?
+        }
+    };
+    let docs: Vec<u32> = (0..DOCS).collect();
+    let terms = |column: &C| {
+        let mut ordinals = Vec::new();
+        column.ends(&docs, End::Smallest, &mut ordinals).unwrap();
+        let terms = ordinals.into_iter().map(|ordinal| {
+            let mut term = Vec::new();
+            if ordinal != NO_ORDINAL {
+                column.term(ordinal, &mut term).unwrap();
+            }
+            term
+        });
+        terms.collect::<Vec<_>>()
+    };
+    let right = terms(&read().expect("one value for each document"));
+    assert_eq!(terms(&found), right);
+    Some(right)
 }
 
 fn check(
@@ -221,7 +234,7 @@ fn check(
             None => leaves.follow(&leaf, Arc::new(right), position(to), false),
         }
     }
-    followed.check_numbers(&all, &changed, position(to));
+    followed.check_columns(&all, &changed, position(to));
     let live = changed.layers().iter().map(|layer| layer.live().len());
     assert_eq!(
         live.sum::<u64>(),

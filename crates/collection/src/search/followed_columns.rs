@@ -1,5 +1,5 @@
-//! [`FollowedNumbers`]: fields whose values are numbers, one for each document, brought up to date
-//! by what changed since instead of being read again.
+//! [`FollowedColumns`]: columns of fields in memory, one value for each document, brought up to
+//! date by what changed since instead of being read again.
 //!
 //! An index moves on some times a second, and each time its columns would be read anew.
 //!
@@ -15,16 +15,18 @@
 
 use super::changed::Changed;
 use super::number_column::{First, NumberColumn};
+use super::term_column::TermColumn;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
-use quire_model::Position;
 use quire_model::ordered::Direction;
+use quire_model::{Document, Position};
 use quire_query::Path;
 use quire_seeded::{Bug, seeded};
 use std::sync::Arc;
 
-/// The columns of one partition take at most one in this number of the bytes of the budget.
+/// The columns of a kind of one partition take at most one in this number of the bytes of the
+/// budget.
 const BUDGET_PART: u64 = 4;
 
 /// Fields that are known.
@@ -37,25 +39,56 @@ const STEPS_MAX: u32 = 1 << 12;
 /// Queries that need a field before it is read, wherever the index is: for each of the positions.
 const QUERIES_OF_A_STEP: u32 = 32;
 
+/// A column in memory, whose documents can be changed.
+pub(crate) trait FollowedColumn: Clone + Default {
+    /// The bug that leaves such a column as it was.
+    const NOT_BROUGHT_UP: Bug;
+
+    /// Makes the value of a document the one that a field has, or none.
+    ///
+    /// # Errors
+    /// The field has several values, or one that can't be kept.
+    fn set_document(
+        &mut self,
+        doc: u32,
+        path: &Path,
+        document: Option<&Document>,
+    ) -> Result<(), NotKept>;
+
+    /// Bytes of memory that it takes.
+    fn bytes(&self) -> u64;
+
+    /// Bytes of memory that a column of this many documents takes, at least.
+    fn bytes_of(docs: u32) -> u64;
+}
+
+/// A value that can't be kept in such a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotKept;
+
+/// Columns of numbers, and columns of few different terms.
+pub(crate) type FollowedNumbers = FollowedColumns<NumberColumn>;
+pub(crate) type FollowedTerms = FollowedColumns<TermColumn>;
+
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct FollowedNumbers {
+pub(crate) struct FollowedColumns<C> {
     budget: Arc<Budget>,
     /// The part of it for columns.
     part: Arc<Budget>,
-    kept: Mutex<Kept>,
+    kept: Mutex<Kept<C>>,
 }
 
 #[derive(Debug)]
-struct Kept {
-    fields: HashMap<Path, Arc<Mutex<Field>>>,
+struct Kept<C> {
+    fields: HashMap<Path, Arc<Mutex<Field<C>>>>,
     /// Columns at or before it are not kept.
     after: Position,
 }
 
 #[derive(Debug)]
-struct Field {
-    column: Option<(Position, NumberColumn)>,
+struct Field<C> {
+    column: Option<(Position, C)>,
     /// What it takes, of the budget and of the part.
     charges: [Charge; 2],
     /// A query is reading it.
@@ -68,7 +101,7 @@ struct Field {
     queries: u32,
 }
 
-impl Field {
+impl<C: FollowedColumn> Field<C> {
     fn takes(&mut self, bytes: u64) -> bool {
         let takes = self.charges.iter_mut().all(|one| one.try_resize(bytes));
         if !takes {
@@ -90,13 +123,13 @@ impl Field {
     }
 
     /// Brings the column up to a position.
-    fn bring_up(&mut self, path: &Path, changed: &Changed, at: Position) -> Option<NumberColumn> {
+    fn bring_up(&mut self, path: &Path, changed: &Changed, at: Position) -> Option<C> {
         let (from, column) = self.column.as_mut()?;
         if *from > at {
             return None;
         }
         let mut followed = Some(());
-        if *from < at && !seeded(Bug::NumbersNotBroughtUp) {
+        if *from < at && !seeded(C::NOT_BROUGHT_UP) {
             followed = changed.each_after(*from, &mut |doc, document| {
                 column.set_document(doc, path, document).ok()
             });
@@ -110,9 +143,9 @@ impl Field {
     }
 }
 
-impl FollowedNumbers {
-    pub(crate) fn new(budget: &Arc<Budget>) -> FollowedNumbers {
-        FollowedNumbers {
+impl<C: FollowedColumn> FollowedColumns<C> {
+    pub(crate) fn new(budget: &Arc<Budget>) -> FollowedColumns<C> {
+        FollowedColumns {
             budget: Arc::clone(budget),
             part: Budget::new(budget.limit() / BUDGET_PART),
             kept: Mutex::new(Kept {
@@ -130,35 +163,9 @@ impl FollowedNumbers {
     }
 
     /// The column of a field at a position, by what changed up to there, if it is kept.
-    pub(crate) fn column(
-        &self,
-        path: &Path,
-        changed: &Changed,
-        at: Position,
-    ) -> Option<NumberColumn> {
+    pub(crate) fn column(&self, path: &Path, changed: &Changed, at: Position) -> Option<C> {
         let field = self.kept.lock().fields.get(path).map(Arc::clone)?;
         field.lock().bring_up(path, changed, at)
-    }
-
-    /// The first documents of a field at a position by an order, as of [`NumberColumn::first`], by
-    /// what changed up to there, if the column is kept.
-    pub(crate) fn first(
-        &self,
-        path: &Path,
-        (changed, at): (&Changed, Position),
-        direction: Direction,
-        docs_min: usize,
-    ) -> Option<First> {
-        let field = self.kept.lock().fields.get(path).map(Arc::clone)?;
-        let mut field = field.lock();
-        drop(field.bring_up(path, changed, at)?);
-        let (_, column) = field.column.as_mut()?;
-        let first = column.first(direction, docs_min);
-        let bytes = column.bytes();
-        if !field.takes(bytes) {
-            field.put_off();
-        }
-        Some(first)
     }
 
     /// The column of a field at a position, of which `docs` documents are, read by `read` if it is
@@ -171,8 +178,8 @@ impl FollowedNumbers {
         path: &Path,
         (at, built): (Position, Position),
         docs: u32,
-        read: impl FnOnce() -> Result<Option<NumberColumn>, E>,
-    ) -> Result<Option<NumberColumn>, E> {
+        read: impl FnOnce() -> Result<Option<C>, E>,
+    ) -> Result<Option<C>, E> {
         let Some(field) = self.due(path, (at, built), docs) else {
             return Ok(None);
         };
@@ -195,7 +202,7 @@ impl FollowedNumbers {
         path: &Path,
         (at, built): (Position, Position),
         docs: u32,
-    ) -> Option<Arc<Mutex<Field>>> {
+    ) -> Option<Arc<Mutex<Field<C>>>> {
         let field = self.noted(path, at)?;
         let mut noted = field.lock();
         if noted.is_read || noted.column.is_some() {
@@ -207,7 +214,7 @@ impl FollowedNumbers {
         }
         noted.queries = noted.queries.saturating_add(1);
         let steps = noted.steps.max(noted.queries / QUERIES_OF_A_STEP);
-        if steps < noted.steps_min || !noted.takes(NumberColumn::bytes_of(docs)) {
+        if steps < noted.steps_min || !noted.takes(C::bytes_of(docs)) {
             return None;
         }
         noted.is_read = true;
@@ -215,7 +222,7 @@ impl FollowedNumbers {
         Some(field)
     }
 
-    fn noted(&self, path: &Path, at: Position) -> Option<Arc<Mutex<Field>>> {
+    fn noted(&self, path: &Path, at: Position) -> Option<Arc<Mutex<Field<C>>>> {
         let mut kept = self.kept.lock();
         if at <= kept.after {
             return None;
@@ -237,6 +244,29 @@ impl FollowedNumbers {
         }));
         kept.fields.insert(path.clone(), Arc::clone(&field));
         Some(field)
+    }
+}
+
+impl FollowedColumns<NumberColumn> {
+    /// The first documents of a field at a position by an order, as of [`NumberColumn::first`], by
+    /// what changed up to there, if the column is kept.
+    pub(crate) fn first(
+        &self,
+        path: &Path,
+        (changed, at): (&Changed, Position),
+        direction: Direction,
+        docs_min: usize,
+    ) -> Option<First> {
+        let field = self.kept.lock().fields.get(path).map(Arc::clone)?;
+        let mut field = field.lock();
+        drop(field.bring_up(path, changed, at)?);
+        let (_, column) = field.column.as_mut()?;
+        let first = column.first(direction, docs_min);
+        let bytes = column.bytes();
+        if !field.takes(bytes) {
+            field.put_off();
+        }
+        Some(first)
     }
 }
 
