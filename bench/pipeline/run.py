@@ -260,6 +260,8 @@ def replay(urls, broker, home, count, sweep="sweep"):
         def ship(name, settings, limit):
             """Seconds until all documents are in an index, searchable and copied. `limit` are more lines of the sink."""
             names.append(name)
+            # A run that failed may have left it.
+            call(url, f"/{name}?ignore_unavailable=true", method="DELETE")
             call(url, f"/{name}", {"settings": settings}, "PUT")
             write_pipe(folder, f"{name}.toml", source, f'kind = "opensearch"\nurl = "{urls}"\nindex = "{name}"\n{limit}')
             begin = time.monotonic()

@@ -26,10 +26,10 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::{Document, Position, ValueRef};
-use quire_query::{Column, Leaf, Path, TermBounds, Test};
+use quire_query::{Column, Leaf, Path, TermBounds, Test, Value};
 use quire_seeded::{Bug, seeded};
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A layer has this many times the documents of the next one.
@@ -204,14 +204,7 @@ impl Layer {
     fn matching(&self, path: &Path, test: &Test) -> DocSet {
         let column = self.column(path);
         match test {
-            Test::In(values) => {
-                let mut docs = DocSet::empty();
-                for value in values {
-                    let term = Bound::Included(value.term());
-                    docs |= &column.docs_between((term, term));
-                }
-                docs
-            }
+            Test::In(values) => column.docs_with(values.iter().map(Value::term)),
             // All terms between the bounds pass.
             Test::Eq(_) | Test::Range(_) | Test::Exists => column.docs_between(test.bounds()),
         }

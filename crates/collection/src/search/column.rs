@@ -4,7 +4,7 @@ use super::column_blocks::{FieldBlock, damaged};
 use quire_index::{ColumnBlock, DocSet, IndexDamage, Numbers, term};
 use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result, TermBounds};
 use quire_seeded::{Bug, seeded};
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::{Arc, OnceLock};
 
 /// A packed layer of a block. The documents that are wanted of it are all contained.
@@ -96,6 +96,10 @@ impl Column for LayerColumn<'_> {
     }
 }
 
+/// Documents of several terms are sorted if they are fewer than one in this number; else all are
+/// looked at.
+const SORTED_PART: usize = 16;
+
 /// The values of some documents, in memory. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ListedColumn(Arc<Listed>);
@@ -111,6 +115,61 @@ struct Listed {
     /// An ordinal is the place of a term.
     terms: Terms,
     has_many: bool,
+    by_term: OnceLock<ByTerm>,
+}
+
+/// The documents of each term, ascending, one term after the other.
+#[derive(Debug)]
+struct ByTerm {
+    docs: Vec<u32>,
+    /// Where the documents of each term begin, and where all end.
+    starts: Vec<u32>,
+}
+
+impl ByTerm {
+    fn new(listed: &Listed) -> ByTerm {
+        let mut starts = vec![0; listed.terms.len() + 1];
+        for ordinal in &listed.ordinals {
+            if let Some(count) = starts.get_mut(*ordinal as usize + 1) {
+                *count += 1;
+            }
+        }
+        let mut end = 0;
+        for start in &mut starts {
+            end += *start;
+            *start = end;
+        }
+        let (mut docs, mut next) = (vec![0; listed.ordinals.len()], starts.clone());
+        for (doc, ordinals) in listed.rows() {
+            for ordinal in ordinals {
+                let Some(next) = next.get_mut(*ordinal as usize) else {
+                    continue;
+                };
+                if let Some(slot) = docs.get_mut(*next as usize) {
+                    *slot = doc;
+                }
+                *next += 1;
+            }
+        }
+        ByTerm { docs, starts }
+    }
+
+    /// The documents of terms that follow each other; one with several of them is there as often.
+    fn of(&self, places: Range<usize>) -> &[u32] {
+        let ends = self
+            .starts
+            .get(places.start)
+            .zip(self.starts.get(places.end));
+        let docs = ends.and_then(|(start, end)| self.docs.get(*start as usize..*end as usize));
+        docs.unwrap_or_default()
+    }
+}
+
+/// Documents in any order.
+fn set_of(mut docs: Vec<u32>) -> DocSet {
+    docs.sort_unstable();
+    docs.dedup();
+    docs.into_iter().collect()
 }
 
 /// Different terms, ascending.
@@ -244,6 +303,10 @@ impl Listed {
         self.ends.push(self.ordinals.len() as u32);
     }
 
+    fn by_term(&self) -> &ByTerm {
+        self.by_term.get_or_init(|| ByTerm::new(self))
+    }
+
     /// The documents, and the ordinals of each.
     fn rows(&self) -> impl Iterator<Item = (u32, &[u32])> {
         let mut begin = 0;
@@ -336,7 +399,8 @@ impl ListedColumn {
             terms,
             ..
         } = &*self.0;
-        let numbers = docs.capacity() + ends.capacity() + ordinals.capacity();
+        let by_term = ordinals.len() + terms.len() + 1;
+        let numbers = docs.capacity() + ends.capacity() + ordinals.capacity() + by_term;
         numbers * size_of::<u32>()
             + terms.bytes.capacity()
             + terms.ends.capacity() * size_of::<usize>()
@@ -360,9 +424,29 @@ impl ListedColumn {
         if start >= end {
             return DocSet::empty();
         }
+        let docs = self.0.by_term().of(start..end);
+        if end - start == 1 {
+            return docs.iter().copied().collect();
+        }
+        if docs.len() < self.0.docs.len() / SORTED_PART {
+            return set_of(docs.to_vec());
+        }
         let is_in = |ordinal: &u32| (start..end).contains(&(*ordinal as usize));
         let found = self.0.rows().filter(|(_, own)| own.iter().any(is_in));
         found.map(|(doc, _)| doc).collect()
+    }
+
+    /// The documents with one of these terms.
+    pub(crate) fn docs_with<'t>(&self, wanted: impl Iterator<Item = &'t [u8]>) -> DocSet {
+        let (terms, by_term) = (&self.0.terms, self.0.by_term());
+        let mut docs = Vec::new();
+        for term in wanted {
+            let place = terms.partition_point(|other| other < term);
+            if terms.get(place) == Some(term) {
+                docs.extend_from_slice(by_term.of(place..place + 1));
+            }
+        }
+        set_of(docs)
     }
 
     /// Shows the terms of some documents, ascending, each once.
@@ -491,6 +575,24 @@ mod tests {
                 prop_assert!(found.is_sorted_by(|a, b| a < b) && found.contains(term));
                 let bound = Bound::Included(term.as_slice());
                 prop_assert!(joined.docs_between((bound, bound)).contains(*doc));
+            }
+            let mut terms: Vec<&[u8]> = all.iter().map(|(_, term)| &**term).collect();
+            terms.extend([b"1".as_slice(), b"12345678"]);
+            for (lower, upper) in terms.iter().zip(terms.iter().rev()) {
+                let with = |is_in: &dyn Fn(&[u8]) -> bool| -> DocSet {
+                    let found = all.iter().filter(|(_, term)| is_in(term));
+                    found.map(|(doc, _)| *doc).collect::<std::collections::BTreeSet<_>>()
+                        .into_iter().collect()
+                };
+                let bounds = (Bound::Included(*lower), Bound::Excluded(*upper));
+                prop_assert_eq!(
+                    joined.docs_between(bounds),
+                    with(&|term| *lower <= term && term < *upper)
+                );
+                prop_assert_eq!(
+                    joined.docs_with([*lower, *upper].into_iter()),
+                    with(&|term| term == *lower || term == *upper)
+                );
             }
         }
     }
