@@ -14,12 +14,9 @@
 //! 5. What an index said that was built anew since is not kept.
 
 use super::changed::Changed;
-use super::number_column::{First, NumberColumn};
-use super::term_column::TermColumn;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
-use quire_model::ordered::Direction;
 use quire_model::{Document, Position};
 use quire_query::Path;
 use quire_seeded::{Bug, seeded};
@@ -65,10 +62,6 @@ pub(crate) trait FollowedColumn: Clone + Default {
 /// A value that can't be kept in such a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotKept;
-
-/// Columns of numbers, and columns of few different terms.
-pub(crate) type FollowedNumbers = FollowedColumns<NumberColumn>;
-pub(crate) type FollowedTerms = FollowedColumns<TermColumn>;
 
 /// See the module.
 #[derive(Debug)]
@@ -168,6 +161,26 @@ impl<C: FollowedColumn> FollowedColumns<C> {
         field.lock().bring_up(path, changed, at)
     }
 
+    /// What `see` gives of the column of a field at a position, by what changed up to there, if it
+    /// is kept. The column may take more memory afterwards.
+    pub(crate) fn with_column<R>(
+        &self,
+        path: &Path,
+        (changed, at): (&Changed, Position),
+        see: impl FnOnce(&mut C) -> R,
+    ) -> Option<R> {
+        let field = self.kept.lock().fields.get(path).map(Arc::clone)?;
+        let mut field = field.lock();
+        drop(field.bring_up(path, changed, at)?);
+        let (_, column) = field.column.as_mut()?;
+        let seen = see(column);
+        let bytes = column.bytes();
+        if !field.takes(bytes) {
+            field.put_off();
+        }
+        Some(seen)
+    }
+
     /// The column of a field at a position, of which `docs` documents are, read by `read` if it is
     /// time to; `read` gives none if it can't be kept. The index is at `built`.
     ///
@@ -244,54 +257,5 @@ impl<C: FollowedColumn> FollowedColumns<C> {
         }));
         kept.fields.insert(path.clone(), Arc::clone(&field));
         Some(field)
-    }
-}
-
-impl FollowedColumns<NumberColumn> {
-    /// The first documents of a field at a position by an order, as of [`NumberColumn::first`], by
-    /// what changed up to there, if the column is kept.
-    pub(crate) fn first(
-        &self,
-        path: &Path,
-        (changed, at): (&Changed, Position),
-        direction: Direction,
-        docs_min: usize,
-    ) -> Option<First> {
-        let field = self.kept.lock().fields.get(path).map(Arc::clone)?;
-        let mut field = field.lock();
-        drop(field.bring_up(path, changed, at)?);
-        let (_, column) = field.column.as_mut()?;
-        let first = column.first(direction, docs_min);
-        let bytes = column.bytes();
-        if !field.takes(bytes) {
-            field.put_off();
-        }
-        Some(first)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_field_is_read_once_many_queries_had_it_and_less_and_less_if_it_can_not_be_kept() {
-        let numbers = FollowedNumbers::new(&Budget::new(1 << 20));
-        let reads_of = |path: &str, column: &dyn Fn() -> Option<NumberColumn>| {
-            let mut reads = Vec::new();
-            for query in 1..=1_000 {
-                let read = || {
-                    reads.push(query);
-                    Ok::<_, ()>(column())
-                };
-                let at = (Position(5), Position(3));
-                let read = numbers.column_if_due(&path.into(), at, 10, read);
-                assert_eq!(read.unwrap().is_some(), column().is_some() && query == 64);
-            }
-            reads
-        };
-        let kept = reads_of("kept", &|| Some(NumberColumn::default()));
-        assert_eq!(kept, [64]);
-        assert_eq!(reads_of("refused", &|| None), [64, 192, 448, 960]);
     }
 }

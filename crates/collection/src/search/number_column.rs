@@ -11,7 +11,7 @@
 //! What is no float exactly then, as 2^53 + 1, can't be kept beside floats.
 
 use super::column_blocks::ordinals_in;
-use super::followed_columns::{FollowedColumn, NotKept};
+use super::followed_columns::{FollowedColumn, FollowedColumns, NotKept};
 use super::number_first::FirstKeys;
 use quire_index::{DocSet, number_key, term};
 use quire_model::ordered::{Direction, OrderedValue};
@@ -49,6 +49,9 @@ enum Kind {
     Integers,
     Floats,
 }
+
+/// Fields of numbers.
+pub(crate) type FollowedNumbers = FollowedColumns<NumberColumn>;
 
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -511,7 +514,8 @@ mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use quire_model::Document;
+    use quire_env::Budget;
+    use quire_model::{Document, Position};
     use std::ops::Bound;
 
     fn term(value: OrderedValue<'_>) -> Vec<u8> {
@@ -659,5 +663,26 @@ mod tests {
         for json in [r#"{"n":[7,8]}"#, r#"{"n":"7"}"#, r#"{"n":true}"#] {
             assert_eq!(set(json), Err(NotKept), "{json}");
         }
+    }
+
+    #[test]
+    fn a_field_is_read_once_many_queries_had_it_and_less_and_less_if_it_can_not_be_kept() {
+        let numbers = FollowedNumbers::new(&Budget::new(1 << 20));
+        let reads_of = |path: &str, column: &dyn Fn() -> Option<NumberColumn>| {
+            let mut reads = Vec::new();
+            for query in 1..=1_000 {
+                let read = || {
+                    reads.push(query);
+                    Ok::<_, ()>(column())
+                };
+                let at = (Position(5), Position(3));
+                let read = numbers.column_if_due(&path.into(), at, 10, read);
+                assert_eq!(read.unwrap().is_some(), column().is_some() && query == 64);
+            }
+            reads
+        };
+        let kept = reads_of("kept", &|| Some(NumberColumn::default()));
+        assert_eq!(kept, [64]);
+        assert_eq!(reads_of("refused", &|| None), [64, 192, 448, 960]);
     }
 }

@@ -10,11 +10,11 @@
 
 use super::changed::Changed;
 use super::followed::{Followed, FollowedLeaves};
-use super::followed_columns::{FollowedNumbers, FollowedTerms};
 use super::live_columns::LiveColumns;
-use super::number_column::{First, NumberColumn};
+use super::number_column::{First, FollowedNumbers, NumberColumn};
 use super::postings::{FoundPosting, Postings};
 use super::shared_reads::FieldDocs;
+use super::term_column::FollowedTerms;
 use super::{key, postings::SeePosting};
 use crate::{Error, Result};
 use parking_lot::Mutex;

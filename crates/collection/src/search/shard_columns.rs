@@ -26,8 +26,9 @@ impl LiveShard<'_> {
         let kept = self.kept_columns.as_ref()?;
         let changed = (self.all_changed(), kept.at);
         let docs_min = usize::try_from(docs_min).unwrap_or(usize::MAX);
-        let numbers = &kept.numbers;
-        numbers.first(&order.path, changed, order.direction, docs_min)
+        kept.numbers.with_column(&order.path, changed, |column| {
+            column.first(order.direction, docs_min)
+        })
     }
 
     /// The same; they are read if enough queries needed them.

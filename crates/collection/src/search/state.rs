@@ -10,8 +10,9 @@
 
 use super::changed::{Change, Changed, PAST_BYTES_MAX};
 use super::followed::FollowedLeaves;
-use super::followed_columns::{FollowedNumbers, FollowedTerms};
+use super::number_column::FollowedNumbers;
 use super::shared_reads::SharedReads;
+use super::term_column::FollowedTerms;
 use super::{Exceptions, IndexedFields};
 use crate::Result;
 use crate::documents::Documents;

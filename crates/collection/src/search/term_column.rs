@@ -2,10 +2,10 @@
 //!
 //! # Layout
 //! Documents lie in pages. A page has a *code* for each of its documents: the number of its term in
-//! the order in which terms came, or one that says that it has none. A dictionary has the terms, and
-//! their order.
+//! the order in which terms came, or one that says that it has none. A dictionary has the terms,
+//! and their order.
 
-use super::followed_columns::{FollowedColumn, NotKept};
+use super::followed_columns::{FollowedColumn, FollowedColumns, NotKept};
 use hashbrown::HashMap;
 use quire_index::{DocSet, term};
 use quire_model::Document;
@@ -27,6 +27,9 @@ const TERMS_BYTES_MAX: usize = 1 << 20;
 const TERM_BYTES: usize = 64;
 
 type Page = [u16; PAGE_DOCS];
+
+/// Fields with few different terms.
+pub(crate) type FollowedTerms = FollowedColumns<TermColumn>;
 
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone, Default)]

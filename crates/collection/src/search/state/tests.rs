@@ -3,10 +3,9 @@
 use super::*;
 use crate::search::Change;
 use crate::search::followed::FollowedLeaves;
-use crate::search::followed_columns::{
-    FollowedColumn, FollowedColumns, FollowedNumbers, FollowedTerms,
-};
-use crate::search::number_column::First;
+use crate::search::followed_columns::{FollowedColumn, FollowedColumns};
+use crate::search::number_column::{First, FollowedNumbers};
+use crate::search::term_column::FollowedTerms;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -123,7 +122,9 @@ impl Followed {
         let mut ordered: Vec<(&[u8], u32)> = there.map(|(doc, term)| (&**term, doc)).collect();
         ordered.sort_unstable();
         for direction in [Direction::Ascending, Direction::Descending] {
-            let found = self.numbers.first(path, (changed, to), direction, 2);
+            let found = self
+                .numbers
+                .with_column(path, (changed, to), |column| column.first(direction, 2));
             let last = ordered.get(1).or(ordered.last()).map(|(term, _)| *term);
             let is_first = |(term, _): &&(&[u8], u32)| match direction {
                 Direction::Ascending => Some(*term) <= last,
