@@ -1,6 +1,7 @@
 //! A whole database on the simulated machine, run against a plain model.
 //!
-//! A [`History`] is data: the operations on a database, and the faults of the machine. [`generate`]
+//! A [`History`] is data: the operations on a database, with plain collections and a wide one, and
+//! the faults of the machine. [`generate`]
 //! makes one from a seed; a person writes one as [`text`]. [`run`] runs it on a database and on a
 //! model at once, injects its faults, and checks after each operation everything that a client
 //! could check. A history that fails is made shorter by [`reduce`], and kept under
@@ -23,6 +24,7 @@ pub(crate) mod rng;
 mod run;
 mod seeds;
 pub mod text;
+mod wide;
 mod world;
 
 pub use document::KEYS;
@@ -33,3 +35,4 @@ pub use reduce::reduce;
 pub use run::{Failure, RunStats, quietly, run, trace};
 pub use seeds::{check_seeds, kept_histories, seeds_wanted};
 pub use text::ParseError;
+pub use wide::WideOp;

@@ -68,7 +68,7 @@ impl WidePartition {
     ) -> Result<Option<Dealt>> {
         // Before the view: the log has all that comes after it.
         let hold = self.any_store().hold_log(self.position());
-        let view = self.flushed_view_of_all(schema)?;
+        let view = self.view_to_deal(schema)?;
         let mut partitions = Vec::with_capacity(places.len());
         let totals = totals(&view, places.len(), owner)?;
         for (number, (place, totals)) in places.iter().zip(totals).enumerate() {
@@ -96,12 +96,7 @@ impl WidePartition {
     /// is known by its last record, can follow it.
     fn hold_position(&self, position: Position) -> Result<()> {
         if position > Position(0) {
-            let time_micros = self.env().now_micros();
-            let ((), written) = self.store().write_unsynced(|transaction| {
-                transaction.append(foreign(false, DocId(0), time_micros).encode());
-                Ok::<_, Error>(())
-            })?;
-            self.acknowledge(written, Durability::None)?;
+            self.pass_position()?;
         }
         assert_eq!(
             self.position(),
@@ -109,6 +104,28 @@ impl WidePartition {
             "a new partition begins at the position of what it was dealt"
         );
         Ok(())
+    }
+
+    /// Writes a record that changes nothing.
+    fn pass_position(&self) -> Result<()> {
+        let time_micros = self.env().now_micros();
+        let ((), written) = self.store().write_unsynced(|transaction| {
+            transaction.append(foreign(false, DocId(0), time_micros).encode());
+            Ok::<_, Error>(())
+        })?;
+        self.acknowledge(written, Durability::None)
+    }
+
+    /// The view that is dealt. Its position is never the first: the logs of the new partitions
+    /// would have every record from there on, and a follower would take these for all rows.
+    fn view_to_deal(&self, schema: &Arc<Schema>) -> Result<WideView> {
+        loop {
+            let view = self.flushed_view_of_all(schema)?;
+            if view.position() != Position(1) {
+                return Ok(view);
+            }
+            self.pass_position()?;
+        }
     }
 
     /// As [`flushed_view`](WidePartition::flushed_view), of all trees.

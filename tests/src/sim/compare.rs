@@ -15,7 +15,7 @@ use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Verifies a closed database and compares the counts with the model.
+/// Verifies a closed database and compares the counts with the model, and with that of wide rows.
 ///
 /// # Errors
 /// If it can't be done.
@@ -23,16 +23,17 @@ pub(crate) fn verify_env<'a>(
     env: &Arc<SimEnv>,
     volumes: &Volumes,
     collections: impl Iterator<Item = &'a Collection>,
+    rows: usize,
 ) -> Result<()> {
     let report = may_verify(env, volumes)?;
     assert_eq!(report.damage, []);
     let partitions: Vec<_> = collections
         .flat_map(|collection| &collection.partitions)
         .collect();
-    let documents: usize = partitions
+    let documents = partitions
         .iter()
-        .map(|partition| partition.state_at(partition.last()).len())
-        .sum();
+        .map(|partition| partition.state_at(partition.last()).len());
+    let documents = documents.sum::<usize>() + rows;
     let written: u64 = partitions.iter().map(|partition| partition.last()).sum();
     let needed: u64 = partitions.iter().map(|partition| partition.needed()).sum();
     assert_eq!(report.documents, documents as u64, "documents");

@@ -10,6 +10,7 @@
 use super::document::KEYS;
 use super::history::{Action, Condition, End, History, Name, Op, VOLUMES_MAX, Write};
 use super::rng::Rng;
+use super::wide::{self, WideOp};
 use quiredb::Durability;
 use std::fmt;
 use std::str::FromStr;
@@ -136,6 +137,9 @@ const WORK: [Kind; 7] = [
     Kind::Reopen,
 ];
 
+/// One in this number of histories has a wide collection.
+const WIDE_ONE_IN: u64 = 4;
+
 /// The history of this seed.
 pub fn generate(seed: u64, profile: Profile) -> History {
     // Profiles give different histories for the same seed.
@@ -190,6 +194,9 @@ pub fn generate(seed: u64, profile: Profile) -> History {
                 Op::Split(storage.one_of(&[Name::Alpha, Name::Alpha, Name::Beta])),
             );
         }
+    }
+    if storage.one_in(WIDE_ONE_IN) {
+        temper.add_wide(&mut storage, &mut history.ops);
     }
     history
 }
@@ -291,7 +298,31 @@ impl Temper {
         }
     }
 
+    /// Adds operations on the wide collection at any places.
+    fn add_wide(&self, rng: &mut Rng, ops: &mut Vec<Op>) {
+        for _ in 0..rng.within(4..=20) {
+            let at = rng.within(0..=ops.len() as u64) as usize;
+            let op = wide::random(rng, |rng| self.batch(rng));
+            // Time passes, so that there are cells to move.
+            let waits = (op == WideOp::Tier).then_some(Op::Advance(2_000));
+            ops.splice(at..at, waits.into_iter().chain([Op::Wide(op)]));
+        }
+        for _ in 0..rng.one_of(&[0, 0, 2]) {
+            let at = rng.within(0..=ops.len() as u64) as usize;
+            ops.insert(at, Op::Follow);
+        }
+    }
+
     fn write(&self, rng: &mut Rng, name: Name) -> Op {
+        let (durability, writes) = self.batch(rng);
+        Op::Write {
+            name,
+            durability,
+            writes,
+        }
+    }
+
+    fn batch(&self, rng: &mut Rng) -> (Durability, Vec<Write>) {
         let durability = match rng.weighted(self.durabilities.iter().copied()) {
             0 => Durability::Sync,
             1 => Durability::Async(Duration::from_millis(rng.within(1..=50))),
@@ -300,11 +331,7 @@ impl Temper {
         };
         let count = rng.within(1..=self.batch_max);
         let writes = (0..count).map(|_| self.one_write(rng)).collect();
-        Op::Write {
-            name,
-            durability,
-            writes,
-        }
+        (durability, writes)
     }
 
     fn one_write(&self, rng: &mut Rng) -> Write {

@@ -1,5 +1,6 @@
 //! Histories: the operations on a database, and the faults of the machine, as plain data.
 
+use super::wide::WideOp;
 use quiredb::{
     Codec, CollectionSettings, DatabaseOptions, Durability, IndexedFields, Medium, Volumes,
 };
@@ -8,6 +9,8 @@ use std::path::PathBuf;
 /// The most volumes of a history.
 pub const VOLUMES_MAX: u32 = VOLUME_DIRS.len() as u32;
 const VOLUME_DIRS: [&str; 3] = ["/db", "/disk2", "/disk3"];
+/// Of the hot tier of the wide collection.
+const SSD_DIR: &str = "/ssd";
 
 /// A machine, the options of a database, and the operations. As text it is a script: see
 /// [`text`](super::text).
@@ -58,11 +61,19 @@ impl Default for History {
 }
 
 impl History {
-    /// The directories.
+    /// Whether there are operations on the wide collection.
+    pub fn has_wide(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op, Op::Wide(_)))
+    }
+
+    /// The directories. With a wide collection there is one more, on another medium.
     pub(crate) fn volumes(&self) -> Volumes {
-        let dirs = VOLUME_DIRS.map(PathBuf::from).into_iter();
-        let dirs = dirs.take(self.volumes as usize);
-        Volumes::new(dirs.map(|dir| (dir, Medium::Hdd))).unwrap()
+        let dirs = VOLUME_DIRS.into_iter().take(self.volumes as usize);
+        let ssd = self
+            .has_wide()
+            .then_some((PathBuf::from(SSD_DIR), Medium::Ssd));
+        let hdds = dirs.map(|dir| (PathBuf::from(dir), Medium::Hdd));
+        Volumes::new(hdds.chain(ssd)).unwrap()
     }
 
     /// Of a collection that is made.
@@ -133,6 +144,8 @@ pub enum Op {
         /// At least one.
         writes: Vec<Write>,
     },
+    /// An operation on the wide collection.
+    Wide(WideOp),
     /// Makes everything written so far durable.
     Sync(Name),
     /// Writes the memtables out.
@@ -176,6 +189,9 @@ pub enum Op {
     /// Closes the database and repairs a copy, although nothing is damaged: the result is the same.
     /// Does nothing while the machine has faults.
     Repair,
+    /// A follower takes what is there; the first time as a copy, later as records. Does nothing
+    /// while the machine has faults.
+    Follow,
     /// Background jobs that are due run.
     RunDue,
     /// Some seconds pass, with all background jobs that are due in them.

@@ -7,6 +7,7 @@
 //! Source: Zeller, Hildebrandt 2002, "Simplifying and isolating failure-inducing input".
 
 use super::history::{Action, Condition, History, Op, Write};
+use super::wide::WideOp;
 use quiredb::Durability;
 
 /// The most histories that are tried.
@@ -112,34 +113,23 @@ fn simpler(op: &Op) -> Vec<Op> {
             name,
             durability,
             writes,
-        } => {
-            let with = |durability, writes| Op::Write {
-                name: *name,
-                durability,
-                writes,
-            };
-            let mut forms = Vec::new();
-            if writes.len() > 1 {
-                forms.push(with(*durability, writes[writes.len() / 2..].to_vec()));
-                forms.push(with(*durability, writes[..writes.len() / 2].to_vec()));
-                for index in 0..writes.len() {
-                    let mut fewer = writes.clone();
-                    fewer.remove(index);
-                    forms.push(with(*durability, fewer));
-                }
-            }
-            if *durability != Durability::Sync {
-                forms.push(with(Durability::Sync, writes.clone()));
-            }
-            for (index, write) in writes.iter().enumerate() {
-                for form in simpler_writes(write) {
-                    let mut writes = writes.clone();
-                    writes[index] = form;
-                    forms.push(with(*durability, writes));
-                }
-            }
-            forms
+        } => simpler_batches(*durability, writes, |durability, writes| Op::Write {
+            name: *name,
+            durability,
+            writes,
+        }),
+        Op::Wide(WideOp::Write { durability, writes }) => {
+            simpler_batches(*durability, writes, |durability, writes| {
+                Op::Wide(WideOp::Write { durability, writes })
+            })
         }
+        Op::Wide(WideOp::Split(writes)) => {
+            let with = |_, writes| Op::Wide(WideOp::Split(writes));
+            let plain = (!writes.is_empty()).then(|| with(Durability::Sync, Vec::new()));
+            let fewer = simpler_batches(Durability::Sync, writes, with);
+            plain.into_iter().chain(fewer).collect()
+        }
+        Op::Wide(_) => Vec::new(),
         Op::Create(name, partitions) => smaller(*partitions, 1)
             .map(|partitions| Op::Create(*name, partitions))
             .collect(),
@@ -209,6 +199,7 @@ fn simpler(op: &Op) -> Vec<Op> {
         | Op::Rebuild(_)
         | Op::Backup
         | Op::Repair
+        | Op::Follow
         | Op::Vanish(_)
         | Op::RunDue
         | Op::RunAll
@@ -216,6 +207,35 @@ fn simpler(op: &Op) -> Vec<Op> {
         | Op::FailSyncs
         | Op::Heal => Vec::new(),
     }
+}
+
+/// Simpler forms of a batch, which `with` makes an operation.
+fn simpler_batches(
+    durability: Durability,
+    writes: &[Write],
+    with: impl Fn(Durability, Vec<Write>) -> Op,
+) -> Vec<Op> {
+    let mut forms = Vec::new();
+    if writes.len() > 1 {
+        forms.push(with(durability, writes[writes.len() / 2..].to_vec()));
+        forms.push(with(durability, writes[..writes.len() / 2].to_vec()));
+        for index in 0..writes.len() {
+            let mut fewer = writes.to_vec();
+            fewer.remove(index);
+            forms.push(with(durability, fewer));
+        }
+    }
+    if durability != Durability::Sync {
+        forms.push(with(Durability::Sync, writes.to_vec()));
+    }
+    for (index, write) in writes.iter().enumerate() {
+        for form in simpler_writes(write) {
+            let mut writes = writes.to_vec();
+            writes[index] = form;
+            forms.push(with(durability, writes));
+        }
+    }
+    forms
 }
 
 fn simpler_writes(write: &Write) -> Vec<Write> {

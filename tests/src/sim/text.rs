@@ -22,12 +22,14 @@
 //! alter beta index all    # or: none
 //! split beta              # each partition in two
 //! sync alpha              # and so: flush, compact, drop, check, view, rebuild
+//! sync wide               # and others of the wide collection: see `wide`
 //! look at views
 //! verify
 //! verify rotten seed 5
 //! backup
 //! restore seed 5
 //! repair
+//! follow
 //! run due                 # or: run all
 //! advance 200             # milliseconds
 //! reopen close            # or: reopen drop
@@ -46,6 +48,7 @@
 
 use super::document::KEYS;
 use super::history::{Action, Condition, End, History, Name, Op, VOLUMES_MAX, Write};
+use super::wide;
 use quiredb::Durability;
 use std::fmt;
 use std::str::FromStr;
@@ -98,6 +101,7 @@ impl fmt::Display for Op {
                 }
                 Ok(())
             }
+            Op::Wide(op) => write!(f, "{op}"),
             Op::Sync(name) => write!(f, "sync {name}"),
             Op::Flush(name) => write!(f, "flush {name}"),
             Op::Compact(name) => write!(f, "compact {name}"),
@@ -114,6 +118,7 @@ impl fmt::Display for Op {
             Op::Backup => f.write_str("backup"),
             Op::Restore { seed } => write!(f, "restore seed {seed}"),
             Op::Repair => f.write_str("repair"),
+            Op::Follow => f.write_str("follow"),
             Op::RunDue => f.write_str("run due"),
             Op::RunAll => f.write_str("run all"),
             Op::Advance(millis) => write!(f, "advance {millis}"),
@@ -237,6 +242,9 @@ fn parse_line(history: &mut History, line: &str) -> Result<(), String> {
 }
 
 fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
+    if words.take(wide::NAME) {
+        return wide::parse(op, words).map(Op::Wide);
+    }
     Ok(match op {
         "write" => {
             let name = words.name()?;
@@ -285,6 +293,7 @@ fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
             seed: words.seed()?,
         },
         "repair" => Op::Repair,
+        "follow" => Op::Follow,
         "run" => words.choice(&[("due", Op::RunDue), ("all", Op::RunAll)])?,
         "advance" => Op::Advance(words.number("milliseconds")?),
         "reopen" => words.choice(&[
@@ -339,7 +348,7 @@ fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
     })
 }
 
-fn parse_write(words: &mut Words<'_>) -> Result<Write, String> {
+pub(super) fn parse_write(words: &mut Words<'_>) -> Result<Write, String> {
     let action = words.next().unwrap_or_default();
     let key = words.number("the number of a key")?;
     if key >= KEYS {
@@ -381,15 +390,15 @@ fn parse_write(words: &mut Words<'_>) -> Result<Write, String> {
 }
 
 /// The remaining words of a line.
-struct Words<'a>(std::collections::VecDeque<&'a str>);
+pub(super) struct Words<'a>(std::collections::VecDeque<&'a str>);
 
 impl<'a> Words<'a> {
-    fn next(&mut self) -> Option<&'a str> {
+    pub(super) fn next(&mut self) -> Option<&'a str> {
         self.0.pop_front()
     }
 
     /// Takes the next word if it is this one.
-    fn take(&mut self, word: &str) -> bool {
+    pub(super) fn take(&mut self, word: &str) -> bool {
         let found = self.0.front() == Some(&word);
         if found {
             self.0.pop_front();
@@ -397,7 +406,7 @@ impl<'a> Words<'a> {
         found
     }
 
-    fn expect(&mut self, word: &str) -> Result<(), String> {
+    pub(super) fn expect(&mut self, word: &str) -> Result<(), String> {
         match self.next() {
             Some(found) if found == word => Ok(()),
             found => Err(expected(&format!("{word:?}"), found)),
@@ -444,7 +453,7 @@ impl<'a> Words<'a> {
         self.choice(&Name::ALL.map(|name| (name.as_str(), name)))
     }
 
-    fn choice<T: Clone>(&mut self, choices: &[(&str, T)]) -> Result<T, String> {
+    pub(super) fn choice<T: Clone>(&mut self, choices: &[(&str, T)]) -> Result<T, String> {
         let word = self.next();
         let choice = choices.iter().find(|(name, _)| Some(*name) == word);
         choice.map(|(_, value)| value.clone()).ok_or_else(|| {
@@ -505,6 +514,13 @@ mod tests {
             ("# nothing\n\ncrash in 3 seed 4", 3, "\"steps\""),
             ("fail in 3 steps lasting", 1, "io or full"),
             ("fill volume 0 3", 1, "1 to 3"),
+            ("view wide", 1, "no operation \"view\""),
+            ("move wide text to beta", 1, "default or texts or links"),
+            (
+                "write wide sync: delete 1 external 2",
+                1,
+                "external versions",
+            ),
             ("jump", 1, "jump"),
         ] {
             let error = text.parse::<History>().unwrap_err();

@@ -9,14 +9,18 @@
 //! 4. A failed batch is there whole or not at all; once a reader has seen which, that stays.
 //! 5. A view shows the same for as long as it is held.
 //! 6. After all faults end, the database opens, can be written, and verifies without damage.
+//! 7. A row of the wide collection has the cells of all column groups as of one write, wherever
+//!    they have moved.
 
 mod backup;
 mod collections;
 mod crashed;
+mod follower;
 mod look;
 mod open;
 mod rot;
 mod trouble;
+mod wide;
 mod writes;
 
 pub(crate) use crashed::Crashed;
@@ -24,7 +28,9 @@ pub(crate) use crashed::Crashed;
 use super::history::{End, History, Name, Op};
 use super::model::{Collection, Partition, State};
 use super::run::RunStats;
+use super::wide::model::Wide;
 use backup::Snapshot;
+use follower::Follower;
 use quire_env::{Env, SimEnv};
 use quiredb::{CollectionSettings, Database, DatabaseOptions, View, Volumes};
 use rot::Rotten;
@@ -46,8 +52,11 @@ pub(crate) struct World {
     settings: CollectionSettings,
     database: Option<Database>,
     collections: BTreeMap<Name, Collection>,
+    /// The wide collection, once it was made.
+    wide: Option<Wide>,
     views: Vec<HeldView>,
     backups: Vec<Snapshot>,
+    follower: Option<Follower>,
     /// The highest number that a snapshot can have.
     snapshot_max: u64,
     trouble: Trouble,
@@ -94,8 +103,10 @@ impl World {
             settings: history.settings(),
             database: None,
             collections: BTreeMap::new(),
+            wide: None,
             views: Vec::new(),
             backups: Vec::new(),
+            follower: None,
             snapshot_max: 0,
             trouble: Trouble::None,
             reads: Reads::Whole,
@@ -126,6 +137,7 @@ impl World {
                 for name in self.collections.keys().copied().collect::<Vec<_>>() {
                     self.check(name);
                 }
+                self.check_wide();
             }
             self.step += 1;
         }
@@ -180,6 +192,7 @@ impl World {
                 durability,
                 writes,
             } => self.write(*name, writes, *durability),
+            Op::Wide(op) => self.perform_wide(op),
             Op::Sync(name) => {
                 self.settle_by(*name, |collection| collection.sync());
             }
@@ -221,6 +234,7 @@ impl World {
                     self.repair();
                 }
             }
+            Op::Follow => self.follow(),
             Op::RunDue => self.run_due(),
             Op::RunAll => self.run_all(),
             Op::Advance(millis) => self.env.advance(Duration::from_millis((*millis).into())),
@@ -266,6 +280,9 @@ impl World {
         self.env.run_due();
         if self.trouble == Trouble::None && !self.env.crashed() {
             for partition in self.all_partitions() {
+                partition.background_done(now);
+            }
+            for partition in self.wide.iter_mut().flat_map(|wide| &mut wide.partitions) {
                 partition.background_done(now);
             }
         }

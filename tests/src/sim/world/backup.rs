@@ -2,12 +2,15 @@
 
 use super::World;
 use super::trouble::Trouble;
+use super::wide::check_wide_copy;
 use crate::sim::compare::{check_documents, check_view, database_exists, positions_of};
 use crate::sim::history::Name;
 use crate::sim::model::State;
+use crate::sim::wide::model::Wide;
+use crate::sim::wide::row::Rows;
 use quire_env::SimEnv;
 use quiredb::operations::{BackupOptions, backup};
-use quiredb::{DatabaseBuilder, ErrorKind, Volumes};
+use quiredb::{Database, DatabaseBuilder, ErrorKind, Volumes};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -21,8 +24,10 @@ const KEPT: u32 = 3;
 /// documents.
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
-    number: u64,
-    collections: BTreeMap<Name, (Vec<u64>, State)>,
+    pub(super) number: u64,
+    pub(super) collections: BTreeMap<Name, (Vec<u64>, State)>,
+    /// Of the wide collection.
+    pub(super) rows: Option<Rows>,
 }
 
 impl World {
@@ -68,9 +73,14 @@ impl World {
                 seen => panic!("a snapshot of {name} at {positions:?}, and not {seen:?}"),
             }
         }
+        let rows = match self.wide_rows() {
+            Ok(rows) => rows,
+            Err(()) => return,
+        };
         self.backups.push(Snapshot {
             number: made.snapshot.number,
             collections,
+            rows,
         });
     }
 
@@ -132,6 +142,7 @@ impl World {
         let whole = Snapshot {
             number: 0,
             collections: collections.collect(),
+            rows: self.wide.as_ref().map(Wide::rows),
         };
         self.check_copy(&env, to, &whole, false, "repaired");
         self.recover("after a repair");
@@ -152,26 +163,32 @@ impl World {
             .options(self.options.clone())
             .open()
             .unwrap();
-        for name in Name::ALL {
-            match (
-                database.collection(name.as_str()),
-                expected.collections.get(&name),
-            ) {
-                (Ok(collection), Some((positions, state))) => {
-                    let view = collection.view().unwrap();
-                    if exact {
-                        let found = positions_of(&view);
-                        assert_eq!(&found, positions, "{what}: positions of {name}");
-                        check_view(&view, state).unwrap();
-                    }
-                    check_documents(&view, state);
-                }
-                (Err(error), None) if error.kind() == ErrorKind::NotFound => {}
-                (found, expected) => panic!("{what}: {name} is {found:?}, and not {expected:?}"),
-            }
-        }
+        check_contents(&database, expected, exact, what);
         database.close().unwrap();
     }
+}
+
+/// Checks that an open database holds what a snapshot says, and nothing else.
+pub(super) fn check_contents(database: &Database, expected: &Snapshot, exact: bool, what: &str) {
+    for name in Name::ALL {
+        match (
+            database.collection(name.as_str()),
+            expected.collections.get(&name),
+        ) {
+            (Ok(collection), Some((positions, state))) => {
+                let view = collection.view().unwrap();
+                if exact {
+                    let found = positions_of(&view);
+                    assert_eq!(&found, positions, "{what}: positions of {name}");
+                    check_view(&view, state).unwrap();
+                }
+                check_documents(&view, state);
+            }
+            (Err(error), None) if error.kind() == ErrorKind::NotFound => {}
+            (found, expected) => panic!("{what}: {name} is {found:?}, and not {expected:?}"),
+        }
+    }
+    check_wide_copy(database, expected.rows.as_ref(), exact, what);
 }
 
 /// The machine as a crash would leave it, with space for copies.

@@ -9,10 +9,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// Collections are split into at most this many partitions: each has some of the keys.
-const PARTITIONS_MAX: u32 = 6;
+pub(super) const PARTITIONS_MAX: u32 = 6;
 
 /// A split that tells of its progress so often is stopped.
-const SPLIT_TURNS_MAX: u32 = 200;
+pub(super) const SPLIT_TURNS_MAX: u32 = 200;
 
 impl World {
     /// The open collection, if the machine and the catalog have it.

@@ -7,6 +7,7 @@ use crate::sim::compare::database_exists;
 use crate::sim::history::Name;
 use crate::sim::model::Collection;
 use crate::sim::run::RunStats;
+use crate::sim::wide::model::Wide;
 use quire_env::SimEnv;
 use quiredb::{CollectionSettings, DatabaseOptions, Volumes};
 use std::cell::Cell;
@@ -21,6 +22,7 @@ pub(crate) struct Crashed {
     volumes: Volumes,
     settings: CollectionSettings,
     collections: BTreeMap<Name, Collection>,
+    wide: Option<Wide>,
     backups: Vec<Snapshot>,
     snapshot_max: u64,
     serial: u64,
@@ -37,6 +39,7 @@ impl World {
             settings,
             database,
             collections,
+            wide,
             views,
             backups,
             snapshot_max,
@@ -52,6 +55,7 @@ impl World {
             volumes,
             settings,
             collections,
+            wide,
             backups,
             snapshot_max,
             serial,
@@ -70,8 +74,10 @@ impl Crashed {
             settings: self.settings.clone(),
             database: None,
             collections: self.collections.clone(),
+            wide: self.wide.clone(),
             views: Vec::new(),
             backups: self.backups.clone(),
+            follower: None,
             snapshot_max: self.snapshot_max,
             trouble: Trouble::None,
             reads: Reads::Whole,

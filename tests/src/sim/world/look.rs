@@ -61,6 +61,7 @@ impl World {
         for name in Name::ALL {
             self.check(name);
         }
+        self.check_wide();
     }
 
     /// Compares all that can be read of a collection with the model.
@@ -117,7 +118,8 @@ impl World {
         if self.env.crashed() || !database_exists(&self.env) {
             return;
         }
-        let verified = verify_env(&self.env, &self.volumes, self.collections.values());
+        let rows = self.wide.as_ref().map_or(0, |wide| wide.rows().len());
+        let verified = verify_env(&self.env, &self.volumes, self.collections.values(), rows);
         self.accepted(verified, "verify");
         if !self.env.crashed() {
             self.recover("after a verification");

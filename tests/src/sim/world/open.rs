@@ -36,6 +36,10 @@ impl World {
                     partition.durable = partition.last();
                 }
             }
+            let wide = self.wide.iter_mut().filter(|wide| !wide.was_closed);
+            for partition in wide.flat_map(|wide| &mut wide.partitions) {
+                partition.all_durable();
+            }
         }
     }
 
@@ -121,7 +125,7 @@ impl World {
                 );
             }
         }
-        Some(())
+        self.open_wide(when)
     }
 
     /// Records that were found may be missing from the disk because an earlier sync failed. The
@@ -139,6 +143,7 @@ impl World {
                 );
             }
         }
+        self.write_all_wide(when);
     }
 
     /// Compares the last position of each partition of a collection that was just opened with what

@@ -86,6 +86,7 @@ impl World {
         let mut copy = World {
             env: self.env.after_crash(seed),
             collections: self.collections.clone(),
+            wide: self.wide.clone(),
             options: self.options.clone(),
             volumes: self.volumes.clone(),
             ..World::new(&super::History::default())

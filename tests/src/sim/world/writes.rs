@@ -210,5 +210,10 @@ impl World {
             self.write(name, &batch, Durability::Sync);
             self.write(name, &[put(3, 5_000)], Durability::None);
         }
+        if self.wide.is_some() {
+            self.write_wide(&[put(1, 100)], Durability::Sync);
+            let patch = write(1, Action::Patch { shape: 15 });
+            self.write_wide(&[patch, put(3, 5_000)], Durability::None);
+        }
     }
 }
