@@ -2,11 +2,11 @@
 //!
 //! Moves between tiers and groups are records too, and the log keeps no records that the tables
 //! have. So positions do not tell which writes are there: the rows do. A partition has the rows
-//! that a crash must leave, and the writes since. A crash leaves a prefix of these. One that failed
-//! is in doubt: it is there with all its cells, or not at all.
+//! that a crash must leave, and the writes since. A crash leaves a prefix of these, and each write
+//! with all its cells. So does a batch that failed.
 
-use super::row::{Row, Rows, Write, is_same};
-use quiredb::{Effect, ErrorKind, Key};
+use super::row::{Answer, Row, Rows, Write, is_same};
+use quiredb::{Effect, Key};
 use std::time::Duration;
 
 /// The wide collection.
@@ -39,7 +39,6 @@ impl Wide {
             part.base.retain(|key, _| owner(key) == number);
             part.records
                 .retain(|record| owner(&record.write.key) == number);
-            part.durable = part.records.len();
             part
         };
         self.partitions = (0..count).map(part).collect();
@@ -52,7 +51,8 @@ impl Wide {
 
     /// All rows. Nothing may be in doubt.
     pub(crate) fn rows(&self) -> Rows {
-        let rows = self.partitions.iter().flat_map(Partition::rows);
+        let partitions = self.partitions.iter();
+        let rows = partitions.flat_map(|partition| partition.rows(partition.records.len()));
         rows.collect()
     }
 }
@@ -63,238 +63,156 @@ struct Record {
     write: Write,
     /// Of the row after it, if it is known.
     version: Option<u64>,
-    /// Whether it is there: it was acknowledged, or seen.
-    certain: bool,
     /// Whether it was to be durable before it was visible.
     sync: bool,
     /// When background work makes it durable, with all before it.
     due: Option<Duration>,
 }
 
-/// What a row may be, and the indexes of the records that made it so.
-#[derive(Debug)]
-struct Outcome {
-    row: Option<Row>,
-    done: Vec<usize>,
-}
-
 /// A partition: see the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Partition {
-    /// Durable rows.
+    /// The rows that a crash must leave.
     base: Rows,
     /// Writes after those of the base, in order.
     records: Vec<Record>,
-    /// The number of the records that a crash must leave, if they are certain.
-    durable: usize,
+    /// The number of the records that were acknowledged or seen. The others are of one batch that
+    /// is in doubt.
+    certain: usize,
 }
 
 impl Partition {
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.records.iter().any(|record| !record.certain)
+        self.certain < self.records.len()
     }
 
     pub(crate) fn is_untouched(&self) -> bool {
         self.base.is_empty() && self.records.is_empty()
     }
 
-    fn rows(&self) -> Rows {
+    /// The rows after the first `end` records.
+    fn rows(&self, end: usize) -> Rows {
         let mut rows = self.base.clone();
-        self.records
-            .iter()
-            .for_each(|record| record.apply(&mut rows));
+        let records = self.records[..end].iter();
+        records.for_each(|record| record.apply(&mut rows));
         rows
     }
 
-    /// What the row of a key may be after the first `end` records.
-    fn possible(&self, key: &Key, end: usize) -> Vec<Outcome> {
-        let mut all = vec![Outcome {
-            row: self.base.get(key).cloned(),
-            done: Vec::new(),
-        }];
-        let records = self.records[..end].iter().enumerate();
-        for (index, record) in records.filter(|(_, record)| record.write.key == *key) {
-            let after = |before: &Outcome| Outcome {
-                row: record.after(before.row.as_ref()),
-                done: before.done.iter().copied().chain([index]).collect(),
-            };
-            let after: Vec<Outcome> = all.iter().map(after).collect();
-            match record.certain {
-                true => all = after,
-                false => all.extend(after),
-            }
-        }
-        all
+    /// The row of a key after all records.
+    fn row(&self, key: &Key) -> Option<Row> {
+        let records = self.records.iter();
+        let records = records.filter(|record| record.write.key == *key);
+        let row = self.base.get(key).cloned();
+        records.fold(row, |row, record| record.after(row))
     }
 
     /// The version of a row now, if there is one.
     pub(crate) fn version(&self, key: &Key) -> Option<u64> {
-        let rows = self.possible(key, self.records.len());
-        rows.last()
-            .and_then(|outcome| outcome.row.as_ref()?.version)
+        self.row(key)?.version
     }
 
-    /// Whether this may be the version of a row; 0 of none.
-    pub(crate) fn may_have(&self, key: &Key, version: u64) -> bool {
-        let rows = self.possible(key, self.records.len());
-        let mut rows = rows.iter().map(|outcome| outcome.row.as_ref());
-        rows.any(|row| {
-            row.map_or(version == 0, |row| {
-                row.version.is_none_or(|of| of == version)
-            })
-        })
+    /// The answer that a write must get now.
+    pub(crate) fn answer(&self, write: &Write) -> Answer {
+        write.apply(self.row(&write.key).as_ref()).0
     }
 
-    /// Whether this may be the answer to a write.
-    pub(crate) fn may_answer(&self, write: &Write, answer: Result<Effect, ErrorKind>) -> bool {
-        let rows = self.possible(&write.key, self.records.len());
-        let mut answers = rows
-            .iter()
-            .map(|outcome| write.apply(outcome.row.as_ref()).0);
-        answers.any(|expected| expected == answer)
-    }
-
-    /// Notes a write that was done and has this version, or one in doubt.
+    /// Notes a write that was done and has this version, or has failed: then it is the last of its
+    /// batch. It is in doubt until it is acknowledged.
     pub(crate) fn write(&mut self, write: Write, version: Option<u64>, sync: bool) {
         self.records.push(Record {
             write,
             version,
-            certain: version.is_some(),
             sync,
             due: None,
         });
     }
 
-    /// The number of writes that are not in the base.
-    pub(crate) fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    /// Notes that the writes from this one on were not acknowledged.
-    pub(crate) fn doubt_from(&mut self, first: usize) {
-        for record in &mut self.records[first..] {
-            record.certain = false;
-        }
-    }
-
-    /// Notes that all writes become durable by then.
-    pub(crate) fn durable_by(&mut self, due: Duration) {
-        if let Some(record) = self.records.last_mut() {
-            record.due = Some(due);
+    /// Notes that the writes that were done are acknowledged, and become durable by `due`.
+    pub(crate) fn acknowledge(&mut self, due: Option<Duration>) {
+        let has_failed = |record: &Record| record.version.is_none();
+        let failed = self.records[self.certain..].iter().position(has_failed);
+        self.certain = failed.map_or(self.records.len(), |at| self.certain + at);
+        if let Some(record) = self.records[..self.certain].last_mut() {
+            record.due = due;
         }
     }
 
     /// Notes that background work was done up to `now`.
     pub(crate) fn background_done(&mut self, now: Duration) {
         let is_due = |record: &Record| record.due.is_some_and(|due| due <= now);
-        if let Some(last) = self.records.iter().rposition(is_due) {
-            self.durable = self.durable.max(last + 1);
-            self.fold();
-        }
+        let due = self.records[..self.certain].iter().rposition(is_due);
+        self.durable(due.map_or(0, |last| last + 1));
     }
 
-    /// Notes that a crash leaves all writes.
+    /// Notes that a crash leaves all writes that are certain.
     pub(crate) fn all_durable(&mut self) {
-        self.durable = self.records.len();
-        self.fold();
+        self.durable(self.certain);
+    }
+
+    /// Notes that a crash leaves the first `count` records.
+    fn durable(&mut self, count: usize) {
+        for record in self.records.drain(..count) {
+            record.apply(&mut self.base);
+        }
+        self.certain -= count;
     }
 
     /// Notes that no write in doubt can appear any more.
     pub(crate) fn no_more(&mut self) {
-        self.keep(|_, record| record.certain);
+        self.records.truncate(self.certain);
     }
 
-    /// Compares what was read with what must be there, which decides writes in doubt.
+    /// Compares what was read with what must be there, which decides writes in doubt. Those that
+    /// were seen were then as durable as was requested.
     pub(crate) fn found(&mut self, found: &Rows, when: &str) {
-        self.decide(found, when);
-        let seen = |record: &Record| record.certain && record.sync;
-        let seen = self.records.iter().rposition(seen);
-        self.durable = self.durable.max(seen.map_or(0, |last| last + 1));
-        self.fold();
+        let before = self.certain;
+        self.decide(found, before, when);
+        let seen = &self.records[before..self.certain];
+        if seen.last().is_some_and(|last| last.sync) {
+            self.all_durable();
+        }
     }
 
     /// Checks that a crash may have left these rows, and drops the writes that are gone.
     pub(crate) fn cut(&mut self, found: &Rows, when: &str) {
-        let mut ends = (self.durable..=self.records.len()).rev();
-        if let Some(end) = ends.find(|end| self.wrong_row(found, *end).is_none()) {
-            self.records.truncate(end);
-        }
-        self.decide(found, when);
+        self.decide(found, 0, when);
         self.no_more();
     }
 
-    /// A key whose row can't be the one found after the first `end` records.
-    fn wrong_row(&self, found: &Rows, end: usize) -> Option<Key> {
-        let written = self.records.iter().map(|record| &record.write.key);
-        let mut keys = self.base.keys().chain(written).chain(found.keys());
-        let wrong = keys.find(|key| {
-            let mut rows = self.possible(key, end).into_iter();
-            !rows.any(|outcome| is_same(outcome.row.as_ref(), found.get(key)))
+    /// Finds how many records are there, at least `first`, by the rows that were found.
+    fn decide(&mut self, found: &Rows, first: usize, when: &str) {
+        let mut ends = (first..=self.records.len()).rev();
+        let end = ends.find(|end| wrong_row(&self.rows(*end), found).is_none());
+        self.certain = end.unwrap_or_else(|| {
+            let expected = self.rows(self.records.len());
+            let key = wrong_row(&expected, found).unwrap();
+            let (row, must) = (found.get(&key), self.base.get(&key));
+            let mut records = self.records.clone();
+            records.retain(|record| record.write.key == key);
+            panic!(
+                "{when}: no prefix of the writes made these rows: {key} is {row:?}; it was \
+                 {must:?}, then {records:?} came"
+            );
         });
-        wrong.cloned()
+        // A write that failed, and is there all the same.
+        for record in &mut self.records[first..self.certain] {
+            let row = found.get(&record.write.key);
+            record.version = record.version.or(row.and_then(|row| row.version));
+        }
     }
+}
 
-    /// Marks the records in doubt that are there by what was found. Those before a later one that
-    /// is certain are never there if they are not now.
-    fn decide(&mut self, found: &Rows, when: &str) {
-        let end = self.records.len();
-        if let Some(key) = self.wrong_row(found, end) {
-            let rows = self.possible(&key, end);
-            let found = found.get(&key);
-            panic!("{when}: row {key} is {found:?}, and not one of {rows:?}");
-        }
-        if !self.is_in_doubt() {
-            return;
-        }
-        for index in 0..end {
-            let key = self.records[index].write.key.clone();
-            let rows = self.possible(&key, end);
-            let is_found = |outcome: &&Outcome| is_same(outcome.row.as_ref(), found.get(&key));
-            let done = rows
-                .iter()
-                .rfind(is_found)
-                .map(|outcome| outcome.done.clone());
-            let done = done.unwrap_or_default();
-            if !self.records[index].certain && done.contains(&index) {
-                let is_last = done.last() == Some(&index);
-                let version = found.get(&key).and_then(|row| row.version);
-                let record = &mut self.records[index];
-                record.certain = true;
-                record.version = record.version.or(version.filter(|_| is_last));
-            }
-        }
-        let last = self.records.iter().rposition(|record| record.certain);
-        self.keep(|index, record| record.certain || last.is_none_or(|last| index > last));
-    }
-
-    /// Drops other records.
-    fn keep(&mut self, keeps: impl Fn(usize, &Record) -> bool) {
-        let (mut index, mut durable) = (0, 0);
-        let before = self.durable;
-        self.records.retain(|record| {
-            let is_kept = keeps(index, record);
-            durable += usize::from(is_kept && index < before);
-            index += 1;
-            is_kept
-        });
-        self.durable = durable;
-    }
-
-    /// Moves durable records to the base, up to one in doubt.
-    fn fold(&mut self) {
-        let durable = self.records[..self.durable].iter();
-        let certain = durable.take_while(|record| record.certain).count();
-        for record in self.records.drain(..certain) {
-            record.apply(&mut self.base);
-        }
-        self.durable -= certain;
-    }
+/// A key whose row is not the one found.
+fn wrong_row(rows: &Rows, found: &Rows) -> Option<Key> {
+    let mut keys = rows.keys().chain(found.keys());
+    let wrong = keys.find(|key| !is_same(rows.get(key), found.get(key)));
+    wrong.cloned()
 }
 
 impl Record {
     /// The row after it.
-    fn after(&self, row: Option<&Row>) -> Option<Row> {
-        let (answer, after) = self.write.apply(row);
+    fn after(&self, row: Option<Row>) -> Option<Row> {
+        let (answer, after) = self.write.apply(row.as_ref());
         match answer {
             Ok(Effect::Unchanged) | Err(_) => after,
             Ok(_) => after.map(|row| row.with_version(self.version)),
@@ -302,9 +220,9 @@ impl Record {
     }
 
     fn apply(&self, rows: &mut Rows) {
-        match self.after(rows.get(&self.write.key)) {
+        match self.after(rows.remove(&self.write.key)) {
             Some(row) => rows.insert(self.write.key.clone(), row),
-            None => rows.remove(&self.write.key),
+            None => None,
         };
     }
 }

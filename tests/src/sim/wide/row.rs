@@ -8,6 +8,9 @@ use quiredb::{Effect, ErrorKind, Found, Key, Position};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// What a write must have done, or the condition that does not hold.
+pub(crate) type Answer = Result<Effect, ErrorKind>;
+
 /// The row of each key.
 pub(crate) type Rows = BTreeMap<Key, Row>;
 
@@ -123,7 +126,7 @@ impl Write {
     }
 
     /// The answer to the write of a row, and the row after it, of which the version is not known.
-    pub(crate) fn apply(&self, row: Option<&Row>) -> (Result<Effect, ErrorKind>, Option<Row>) {
+    pub(crate) fn apply(&self, row: Option<&Row>) -> (Answer, Option<Row>) {
         let holds = match self.condition {
             Condition::Always => true,
             Condition::IfAbsent => row.is_none(),

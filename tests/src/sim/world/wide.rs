@@ -10,9 +10,7 @@ use crate::sim::wide::row::{Row, Rows, Write, is_same};
 use crate::sim::wide::{NAME, WideOp, schema};
 use quire_env::Env;
 use quiredb::wide::WideCollection;
-use quiredb::{
-    CollectionSettings, Database, Durability, Effect, Error, ErrorKind, Key, Result, Written,
-};
+use quiredb::{CollectionSettings, Database, Durability, Effect, Error, ErrorKind, Key, Result};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -186,7 +184,8 @@ impl World {
         }
     }
 
-    /// Does a batch of writes, and notes its answers. Returns whether all were acknowledged.
+    /// Does a batch of writes, up to one that fails, and notes its answers. Returns whether all
+    /// were acknowledged.
     fn write_rows(
         &mut self,
         collection: &WideCollection,
@@ -194,88 +193,69 @@ impl World {
         durability: Durability,
     ) -> bool {
         let sync = durability == Durability::Sync;
-        let known = self.wide.iter().flat_map(|wide| &wide.partitions);
-        let before: Vec<usize> = known.map(|partition| partition.len()).collect();
         let mut last: BTreeMap<u32, u64> = BTreeMap::new();
         let mut batch = collection.batch();
         let mut whole = true;
         for write in writes {
             self.serial += 1;
             let number = collection.partition_of(&key(write.key));
-            let known = &self.wide.as_ref().unwrap().partitions[number as usize];
+            let known = &mut self.wide.as_mut().unwrap().partitions[number as usize];
             let write = Write::new(write, self.serial, known.version(&key(write.key)));
             let result = match sync && writes.len() == 1 {
                 true => collection.write(&write.real()),
                 false => batch.write(&write.real()),
             };
-            let last = last.entry(number).or_default();
-            whole &= self.written_row(number, write, &result, sync, last);
-        }
-        let failed = batch.finish_as(Some(durability));
-        let now = self.env.monotonic();
-        // Where nothing was done, nothing is durable by that.
-        last.retain(|_, version| *version > 0);
-        for number in last.into_keys() {
-            if let Some(error) = failed.get(&number) {
-                self.accept(error, "write rows");
-                whole = false;
-            }
-            let wide = self.wide.as_mut().unwrap();
-            let partition = &mut wide.partitions[number as usize];
-            match durability {
-                _ if failed.contains_key(&number) => {
-                    partition.doubt_from(before[number as usize]);
-                }
-                Durability::Sync => {
-                    partition.all_durable();
-                    wide.certain |= whole;
-                }
-                Durability::Async(delay) => partition.durable_by(now + delay),
-                Durability::None => {}
-            }
-        }
-        whole
-    }
-
-    /// Notes the answer to a write of a row. Returns whether there is one.
-    fn written_row(
-        &mut self,
-        number: u32,
-        write: Write,
-        result: &Result<Written>,
-        sync: bool,
-        last: &mut u64,
-    ) -> bool {
-        let answer = result
-            .as_ref()
-            .map(|written| written.effect)
-            .map_err(Error::kind);
-        let known = &mut self.wide.as_mut().unwrap().partitions[number as usize];
-        match result {
-            Err(error) if error.kind() != ErrorKind::Conflict => {
+            if let Err(error) = &result
+                && error.kind() != ErrorKind::Conflict
+            {
                 // Full means that no record was written.
                 if error.kind() != ErrorKind::Full {
                     known.write(write, None, sync);
                 }
                 self.accept(error, "write a row");
-                return false;
+                whole = false;
+                break;
             }
-            _ => assert!(known.may_answer(&write, answer), "{write:?}: {result:?}"),
+            let answer = result.as_ref().map(|written| written.effect);
+            assert_eq!(
+                answer.map_err(Error::kind),
+                known.answer(&write),
+                "{write:?}"
+            );
+            match result.map(|written| (written.effect, written.version.0)) {
+                Ok((Effect::Unchanged, version)) => {
+                    let before = known.version(&write.key);
+                    assert_eq!(version, before.unwrap_or(0), "{write:?}");
+                }
+                Ok((_, version)) => {
+                    let before = last.insert(number, version);
+                    assert!(before < Some(version), "{version} after {before:?}");
+                    known.write(write, Some(version), sync);
+                }
+                Err(_) => {}
+            }
         }
-        match result {
-            Ok(written) if written.effect == Effect::Unchanged => {
-                let version = written.version.0;
-                assert!(known.may_have(&write.key, version), "{write:?}: {result:?}");
+        let failed = batch.finish_as(Some(durability));
+        let now = self.env.monotonic();
+        for number in last.into_keys() {
+            if let Some(error) = failed.get(&number) {
+                self.accept(error, "write rows");
+                whole = false;
+                continue;
             }
-            Ok(written) => {
-                let version = written.version.0;
-                assert!(version > *last, "version {version} after {last}");
-                *last = version;
-                known.write(write, Some(version), sync);
+            let wide = self.wide.as_mut().unwrap();
+            let partition = &mut wide.partitions[number as usize];
+            match durability {
+                Durability::Sync => {
+                    partition.acknowledge(None);
+                    partition.all_durable();
+                    wide.certain = true;
+                }
+                Durability::Async(delay) => partition.acknowledge(Some(now + delay)),
+                Durability::None => partition.acknowledge(None),
             }
-            Err(_) => {}
         }
-        true
+        whole
     }
 
     /// Splits each partition in two; these writes are done meanwhile, as is background work.
