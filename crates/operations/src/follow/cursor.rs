@@ -91,6 +91,12 @@ impl Cursor {
         if is_newest_known {
             return Ok(Verdict::Follows);
         }
+        // Compaction removed it from both logs, and there is none after it: it was of what another
+        // partition has, since a split.
+        let is_shown = self.records.iter().any(|(shown, _)| *shown == self.seen);
+        if seen == last && !is_shown && store.fingerprint(seen)?.is_none() {
+            return Ok(Verdict::Follows);
+        }
         // Nothing shows whether the records after it are the same here.
         Ok(Verdict::StartOver(format!(
             "the log no longer has the follower's last record: {}",
