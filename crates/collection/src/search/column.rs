@@ -166,7 +166,7 @@ impl ByTerm {
 }
 
 /// Documents in any order.
-fn set_of(mut docs: Vec<u32>) -> DocSet {
+pub(super) fn set_of(mut docs: Vec<u32>) -> DocSet {
     docs.sort_unstable();
     docs.dedup();
     docs.into_iter().collect()

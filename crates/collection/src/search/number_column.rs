@@ -10,6 +10,7 @@
 //! A number's key is that of an integer as long as all numbers are integers, else that of a float.
 //! What is no float exactly then, as 2^53 + 1, can't be kept beside floats.
 
+use super::column::set_of;
 use super::column_blocks::ordinals_in;
 use super::followed_columns::{FollowedColumn, FollowedColumns, NotKept};
 use super::number_first::FirstKeys;
@@ -77,13 +78,6 @@ pub(crate) enum First {
     Level,
     /// It is not known.
     Unknown,
-}
-
-/// Documents in no order.
-fn set_of(docs: impl Iterator<Item = u32>) -> DocSet {
-    let mut docs: Vec<u32> = docs.collect();
-    docs.sort_unstable();
-    docs.into_iter().collect()
 }
 
 impl Number {
@@ -273,7 +267,7 @@ impl NumberColumn {
             None => Arc::make_mut(&mut self.0).find_first(direction),
         };
         match first.first(docs_min) {
-            Some(docs) => First::Docs(set_of(docs)),
+            Some(docs) => First::Docs(set_of(docs.collect())),
             None if first.are_level() => First::Level,
             None => First::Unknown,
         }
@@ -362,7 +356,7 @@ impl NumberColumn {
         let keys = self.keys_in(range);
         let mut first = self.0.least.iter().chain(&self.0.greatest);
         if let Some(docs) = first.find_map(|first| first.between(keys.clone())) {
-            return set_of(docs);
+            return set_of(docs.collect());
         }
         let length = keys.end.saturating_sub(keys.start);
         let words = self.0.pages.iter().flat_map(|page| page.chunks(64));

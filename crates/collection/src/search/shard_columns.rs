@@ -54,17 +54,9 @@ impl LiveShard<'_> {
     /// One segment of all documents with the columns of fields, if these are numbers and kept, or
     /// read now.
     pub(super) fn segment_of_numbers(&self, paths: &[&Path]) -> Result<Option<Segment<'_>>> {
-        let mut columns: Vec<Option<Box<dyn Column + '_>>> = Vec::with_capacity(paths.len());
-        for path in paths {
-            match self.numbers(path)? {
-                Some(column) => columns.push(Some(Box::new(column))),
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(Segment {
-            docs: None,
-            columns,
-        }))
+        segment_by(paths, |path| {
+            Ok(self.numbers(path)?.map(|numbers| Box::new(numbers) as _))
+        })
     }
 
     /// The terms of a field, one for each document as it is now, if they are kept, or read now.
@@ -89,21 +81,10 @@ impl LiveShard<'_> {
     /// One segment of all documents with the columns of fields, if all of these are kept, or read
     /// now.
     pub(super) fn segment_of_kept(&self, paths: &[&Path]) -> Result<Option<Segment<'_>>> {
-        let mut columns: Vec<Option<Box<dyn Column + '_>>> = Vec::with_capacity(paths.len());
-        for path in paths {
-            let column: Box<dyn Column + '_> = match self.terms(path)? {
-                Some(terms) => Box::new(terms),
-                None => match self.numbers(path)? {
-                    Some(numbers) => Box::new(numbers),
-                    None => return Ok(None),
-                },
-            };
-            columns.push(Some(column));
-        }
-        Ok(Some(Segment {
-            docs: None,
-            columns,
-        }))
+        segment_by(paths, |path| match self.terms(path)? {
+            Some(terms) => Ok(Some(Box::new(terms) as _)),
+            None => Ok(self.numbers(path)?.map(|numbers| Box::new(numbers) as _)),
+        })
     }
 
     /// The terms of all documents; none if a document has several values, or if these are too many.
@@ -180,4 +161,22 @@ impl LiveShard<'_> {
         }
         Ok(true)
     }
+}
+
+/// One segment of all documents with the columns that `column_of` gives, if it gives each.
+fn segment_by<'s>(
+    paths: &[&Path],
+    column_of: impl Fn(&Path) -> Result<Option<Box<dyn Column + 's>>>,
+) -> Result<Option<Segment<'s>>> {
+    let mut columns = Vec::with_capacity(paths.len());
+    for path in paths {
+        match column_of(path)? {
+            Some(column) => columns.push(Some(column)),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(Segment {
+        docs: None,
+        columns,
+    }))
 }
