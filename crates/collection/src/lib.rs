@@ -16,6 +16,7 @@ mod fitting;
 mod id_value;
 mod indexing;
 mod lookup;
+mod making_ready;
 mod partition;
 mod record;
 mod retention;

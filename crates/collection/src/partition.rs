@@ -3,6 +3,7 @@
 
 use crate::documents::{Documents, KEYS, ROWS, Totals};
 use crate::lookup::{AsOf, DocumentLookup};
+use crate::making_ready::Records;
 use crate::record::{Kind, Record};
 use crate::search::{SearchIndex, SearchState, SearchTree};
 use crate::write::{Decider, GROUP_BYTES, Writer, key_of};
@@ -123,10 +124,16 @@ impl Partition {
         triggers: Triggers<'_>,
     ) -> Result<(Vec<Result<Written>>, Position)> {
         let time_micros = self.shared.env().now_micros();
-        self.store.write_unsynced(|transaction| {
+        let mut written = Records::default();
+        let decided = self.store.write_unsynced(|transaction| {
+            let first = transaction.next_position();
             let decider = Decider::new(self.number, time_micros, triggers, writer, transaction);
-            Ok::<_, Error>(decider.decide(writes))
-        })
+            let decided = decider.decide(writes);
+            written = Records::to_make_ready(&self.search, transaction, first)?;
+            Ok::<_, Error>(decided)
+        })?;
+        written.make_ready(&self.search);
+        Ok(decided)
     }
 
     /// Decides all writes and does them as one group of records, or does none: as
@@ -141,19 +148,24 @@ impl Partition {
         triggers: Triggers<'_>,
     ) -> Result<(Vec<Written>, Position)> {
         let time_micros = self.shared.env().now_micros();
-        self.store.write_unsynced(|transaction| {
+        let mut written = Records::default();
+        let decided = self.store.write_unsynced(|transaction| {
+            let first = transaction.next_position();
             let writer = Writer::Client;
             let decider = Decider::new(self.number, time_micros, triggers, writer, transaction);
             let decided = decider.decide(writes);
             let is_whole = decided.len() == writes.len();
-            let written = decided.into_iter().collect::<Result<Vec<_>>>()?;
+            let decided = decided.into_iter().collect::<Result<Vec<_>>>()?;
+            written = Records::to_make_ready(&self.search, transaction, first)?;
             match is_whole {
-                true => Ok(written),
+                true => Ok(decided),
                 false => Err(Error::BatchTooLarge {
                     bytes_max: GROUP_BYTES,
                 }),
             }
-        })
+        })?;
+        written.make_ready(&self.search);
+        Ok(decided)
     }
 
     /// Makes everything up to `position` as durable as `durability` says, and visible.

@@ -11,6 +11,7 @@
 //! documents that changed since out of every posting, and tests them directly: an answer is that of
 //! the partition's position, however far behind the index is.
 
+mod ahead;
 mod changed;
 mod column;
 mod column_blocks;

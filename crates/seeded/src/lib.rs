@@ -226,6 +226,8 @@ bugs! {
     TermsNotBroughtUp,
     /// Documents that came first in an order once are taken as those that do now.
     FirstNumbersNotBroughtUp,
+    /// What a writer made ready for queries misses the changes of a write before.
+    ReadyOverGap,
     /// An index answers queries about fields that its collection leaves out.
     LeftOutFieldSearched,
     /// An index answers queries about fields that it refused.
@@ -344,6 +346,7 @@ impl Bug {
         Bug::NumbersNotBroughtUp,
         Bug::TermsNotBroughtUp,
         Bug::FirstNumbersNotBroughtUp,
+        Bug::ReadyOverGap,
     ];
 
     /// Those of lost volumes: the tests of `quiredb` find them.

@@ -20,15 +20,16 @@
 //!    was true a moment ago is made true by few documents.
 //! 7. *Past* layers come before the others: together they have all documents that changed after
 //!    `since`. A set that is true at a position from there on is made true by them.
+//! 8. A layer that a writer adds has the values of the fields that queries read of those before.
 
-use super::column::{ListedBuilder, ListedColumn};
+use super::column::{ListedBuilder, ListedColumn, TermsOf};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
 use quire_model::{Document, Position, ValueRef};
 use quire_query::{Column, Leaf, Path, TermBounds, Test, Value};
 use quire_seeded::{Bug, seeded};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -98,6 +99,14 @@ pub(super) fn values_within(value: ValueRef<'_>) -> usize {
         ValueRef::Object(object) => object.fields().map(|(_, value)| values_within(value)).sum(),
         _ => 1,
     }
+}
+
+/// What a document that changed has in a field.
+pub(crate) enum Content<'c> {
+    /// It is in the document, if it was not deleted.
+    Document(Option<&'c Document>),
+    /// The document has these values.
+    Terms(TermsOf<'c>),
 }
 
 /// See the module.
@@ -179,10 +188,21 @@ impl Layer {
         Some(change)
     }
 
-    /// The values of a field.
+    /// The values of a field, for a query.
     fn column(&self, path: &Path) -> ListedColumn {
+        self.values(path, true)
+    }
+
+    /// The values of a field, if they are kept.
+    fn kept_values(&self, path: &Path) -> Option<ListedColumn> {
+        let columns = self.columns.lock();
+        columns.by_path.get(path).map(|kept| kept.column.clone())
+    }
+
+    /// The values of a field, which a query reads or may read later.
+    fn values(&self, path: &Path, is_read: bool) -> ListedColumn {
         if let Some(kept) = self.columns.lock().by_path.get_mut(path) {
-            kept.is_read = true;
+            kept.is_read |= is_read;
             return kept.column.clone();
         }
         let mut builder = ListedBuilder::default();
@@ -196,7 +216,7 @@ impl Layer {
             });
         }
         let column = builder.finish();
-        self.keep(path, &column, true);
+        self.keep(path, &column, is_read);
         column
     }
 
@@ -324,21 +344,24 @@ impl Changed {
         all.map(|layer| &**layer).try_for_each(see)
     }
 
-    /// Shows what changed after a position, the oldest first, until `see` gives none. None then, or
-    /// if it is not known what changed since.
+    /// Shows what each document that changed after a position has in a field, the oldest change
+    /// first, until `see` gives none. None then, or if it is not known what changed since.
     pub(crate) fn each_after(
         &self,
         at: Position,
-        see: &mut dyn FnMut(u32, Option<&Document>) -> Option<()>,
+        path: &Path,
+        see: &mut dyn FnMut(u32, Content<'_>) -> Option<()>,
     ) -> Option<()> {
         if at < self.since && !seeded(Bug::FollowedOverGap) {
             return None;
         }
         self.each_layer_after(at, &mut |layer| {
+            let column = layer.kept_values(path);
             let mut changes = layer.changes.iter();
-            changes.try_for_each(|(doc, change)| match change.position > at {
-                true => see(*doc, change.document.as_ref()),
-                false => Some(()),
+            changes.try_for_each(|(doc, change)| match (&column, change.position > at) {
+                (_, false) => Some(()),
+                (None, true) => see(*doc, Content::Document(change.document.as_ref())),
+                (Some(column), true) => see(*doc, Content::Terms(column.terms_of(*doc))),
             })
         })
     }
@@ -396,9 +419,48 @@ impl Changed {
 
     /// Adds what changed after all that is here.
     pub(crate) fn push(&mut self, changes: BTreeMap<u32, Change>) {
-        let Some(mut added) = Layer::new(changes.into_iter().collect()) else {
+        if let Some(added) = Layer::new(changes.into_iter().collect()) {
+            self.push_layer(added);
+        }
+    }
+
+    /// As [`push`](Changed::push), for queries that are to come. What they will likely read is made
+    /// ready: the fields that queries read of what is here, and those in `needed`.
+    pub(crate) fn push_ready(&mut self, changes: BTreeMap<u32, Change>, needed: Vec<Path>) {
+        let Some(added) = Layer::new(changes.into_iter().collect()) else {
             return;
         };
+        let mut fields = self.read_fields();
+        fields.extend(needed);
+        for path in &fields {
+            added.values(path, false).make_ready();
+        }
+        self.push_layer(added);
+        if let Some(LiveLayer { layer, .. }) = self.layers.last() {
+            let columns = layer.columns.lock();
+            let kept = columns.by_path.values();
+            kept.for_each(|kept| kept.column.make_ready());
+        }
+    }
+
+    /// Bytes of memory that the newest layer takes.
+    pub(crate) fn newest_bytes(&self) -> usize {
+        self.layers.last().map_or(0, |one| one.layer.bytes)
+    }
+
+    /// The fields that queries read.
+    fn read_fields(&self) -> BTreeSet<Path> {
+        let mut fields = BTreeSet::new();
+        let layers = self.layers.iter().map(|one| &one.layer);
+        for layer in layers.chain(&self.recent) {
+            let columns = layer.columns.lock();
+            let read = columns.by_path.iter().filter(|(_, kept)| kept.is_read);
+            fields.extend(read.map(|(path, _)| path.clone()));
+        }
+        fields
+    }
+
+    fn push_layer(&mut self, mut added: Arc<Layer>) {
         let before = self.layers.last().map(|one| one.layer.last);
         assert!(
             before.is_none_or(|last| last < added.first),
@@ -515,7 +577,7 @@ fn joined(older: &Layer, newer: Arc<Layer>) -> Arc<Layer> {
             .collect()
     };
     for (path, of_older) in columns {
-        let of_newer = newer.column(&path);
+        let of_newer = newer.values(&path, false);
         let column = ListedColumn::joined(&of_older, &of_newer, &newer.docs);
         layer.keep(&path, &column, false);
     }

@@ -100,6 +100,14 @@ impl Column for LayerColumn<'_> {
 /// looked at.
 const SORTED_PART: usize = 16;
 
+/// What one document has in a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TermsOf<'c> {
+    None,
+    One(&'c [u8]),
+    Several,
+}
+
 /// The values of some documents, in memory. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ListedColumn(Arc<Listed>);
@@ -470,6 +478,23 @@ impl ListedColumn {
             End::Largest => ordinals.max(),
         };
         self.0.terms.get(found? as usize)
+    }
+
+    /// Makes ready what finds documents by their terms.
+    pub(crate) fn make_ready(&self) {
+        self.0.by_term();
+    }
+
+    /// What a document has.
+    pub(crate) fn terms_of(&self, doc: u32) -> TermsOf<'_> {
+        match self.of(doc) {
+            [] => TermsOf::None,
+            [ordinal] => match self.0.terms.get(*ordinal as usize) {
+                Some(term) => TermsOf::One(term),
+                None => TermsOf::None,
+            },
+            _ => TermsOf::Several,
+        }
     }
 
     fn of(&self, doc: u32) -> &[u32] {

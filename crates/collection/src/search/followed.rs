@@ -11,6 +11,7 @@
 //!    of them are known, the leaf is found anew; views of an older position find it for themselves.
 //! 3. What is kept is within a part of the budget.
 //! 4. What an index said that was built anew since is not kept.
+//! 5. What a writer made ready of a leaf is taken by queries that see its write, and by no others.
 
 use super::changed::Changed;
 use hashbrown::HashMap;
@@ -29,6 +30,9 @@ const BUDGET_PART: u64 = 4;
 /// Predicates with longer lists or values are not followed.
 pub(crate) const LEAF_BYTES_MAX: usize = 8 << 10;
 
+/// So many leaves are made ready for the queries after a write, at most.
+const READY_MAX: usize = 64;
+
 /// What an entry takes besides what it holds, about.
 const ENTRY_BYTES: usize = 256;
 
@@ -45,10 +49,21 @@ pub(crate) struct Followed {
 #[derive(Debug, Default)]
 struct Known {
     followed: Option<Followed>,
+    /// The same at a later position, which no view may have yet.
+    ready: Option<Followed>,
+    /// A query had it since leaves were made ready.
+    is_needed: bool,
     /// What testing documents one by one has cost, in nanoseconds, about.
     spent_nanos: u64,
     /// Its bytes, of those that are charged.
     bytes: u64,
+}
+
+impl Known {
+    fn docs_bytes(&self) -> usize {
+        let sets = self.followed.iter().chain(&self.ready);
+        sets.map(|one| one.docs.heap_bytes()).sum()
+    }
 }
 
 /// See the module.
@@ -98,22 +113,40 @@ impl FollowedLeaves {
     /// The documents that fulfil a leaf at a position, by what changed up to there, if they are
     /// followed.
     pub(crate) fn docs(&self, leaf: &Leaf, changed: &Changed, at: Position) -> Option<Followed> {
-        let known = self.kept.lock().leaves.get(leaf)?.followed.clone()?;
+        let known = self.kept.lock().newest(&self.budget, leaf, at)?;
         if known.at == at || seeded(Bug::FollowedNotBroughtUp) {
             return Some(known);
         }
-        // Without the lock: it may take the values of documents.
-        let mut docs = DocSet::clone(&known.docs);
-        if known.at > at || !changed.bring_up(&mut docs, known.at, leaf) {
-            return None;
-        }
-        let now = Followed {
-            at,
-            docs: Arc::new(docs),
-            by_columns: known.by_columns,
-        };
+        let now = known.brought_up(leaf, changed, at)?;
         self.keep(leaf, &now);
         Some(now)
+    }
+
+    /// Makes ready what queries will need that see the records up to a position: the leaves that
+    /// queries had since the last time.
+    pub(crate) fn make_ready(&self, changed: &Changed, at: Position) {
+        let needed: Vec<_> = {
+            let mut kept = self.kept.lock();
+            let needed = kept.leaves.iter_mut().filter_map(|(leaf, known)| {
+                let newest = known.ready.as_ref().or(known.followed.as_ref());
+                let is_needed = std::mem::take(&mut known.is_needed);
+                Some((leaf.clone(), newest.filter(|_| is_needed)?.clone()))
+            });
+            needed.take(READY_MAX).collect()
+        };
+        for (leaf, known) in needed {
+            // Without the lock.
+            let Some(ready) = known.brought_up(&leaf, changed, at) else {
+                continue;
+            };
+            let mut kept = self.kept.lock();
+            if kept.leaves.contains_key(&leaf) && at > kept.after {
+                kept.add(&self.budget, &leaf, |known| {
+                    known.ready = Some(ready);
+                    known.docs_bytes()
+                });
+            }
+        }
     }
 
     /// Follows a leaf from a position on, at which these documents fulfil it.
@@ -129,19 +162,18 @@ impl FollowedLeaves {
     }
 
     fn keep(&self, leaf: &Leaf, followed: &Followed) {
-        let bytes = followed.docs.heap_bytes();
         let mut kept = self.kept.lock();
         if followed.at <= kept.after {
             return;
         }
         kept.add(&self.budget, leaf, |known| {
-            let newer = known.followed.as_ref().filter(|one| one.at > followed.at);
-            if let Some(newer) = newer {
-                return newer.docs.heap_bytes();
+            let is_older = |one: &Followed| one.at <= followed.at;
+            if known.followed.as_ref().is_none_or(is_older) {
+                known.followed = Some(followed.clone());
+                known.spent_nanos = 0;
             }
-            known.followed = Some(followed.clone());
-            known.spent_nanos = 0;
-            bytes
+            known.ready.take_if(|ready| is_older(ready));
+            known.docs_bytes()
         });
     }
 
@@ -157,7 +189,34 @@ impl FollowedLeaves {
     }
 }
 
+impl Followed {
+    /// The set at a later position, by what changed up to there. None if that is not known.
+    fn brought_up(&self, leaf: &Leaf, changed: &Changed, at: Position) -> Option<Followed> {
+        let mut docs = DocSet::clone(&self.docs);
+        let is_known = self.at <= at && changed.bring_up(&mut docs, self.at, leaf);
+        is_known.then(|| Followed {
+            at,
+            docs: Arc::new(docs),
+            by_columns: self.by_columns,
+        })
+    }
+}
+
 impl Kept {
+    /// The newest set of a leaf that a view of a position can use; else the one that is there.
+    fn newest(&mut self, budget: &Budget, leaf: &Leaf, at: Position) -> Option<Followed> {
+        let known = self.leaves.get_mut(leaf)?;
+        known.is_needed = true;
+        let Some(ready) = known.ready.take_if(|ready| ready.at <= at) else {
+            return known.followed.clone();
+        };
+        self.add(budget, leaf, |known| {
+            known.followed = Some(ready.clone());
+            known.docs_bytes()
+        });
+        Some(ready)
+    }
+
     fn clear(&mut self) {
         self.leaves.clear();
         self.charge.resize(0);

@@ -13,7 +13,8 @@
 //! 4. What is kept is within a part of the budget.
 //! 5. What an index said that was built anew since is not kept.
 
-use super::changed::Changed;
+use super::changed::{Changed, Content};
+use super::column::TermsOf;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
@@ -52,6 +53,25 @@ pub(crate) trait FollowedColumn: Clone + Default {
         document: Option<&Document>,
     ) -> Result<(), NotKept>;
 
+    /// Makes the value of a document a term, or none.
+    ///
+    /// # Errors
+    /// The term is one that can't be kept.
+    fn set_term(&mut self, doc: u32, term: Option<&[u8]>) -> Result<(), NotKept>;
+
+    /// Makes the value of a document what it has in a field.
+    ///
+    /// # Errors
+    /// As of [`set_document`](FollowedColumn::set_document).
+    fn set(&mut self, doc: u32, path: &Path, content: Content<'_>) -> Result<(), NotKept> {
+        match content {
+            Content::Document(document) => self.set_document(doc, path, document),
+            Content::Terms(TermsOf::None) => self.set_term(doc, None),
+            Content::Terms(TermsOf::One(term)) => self.set_term(doc, Some(term)),
+            Content::Terms(TermsOf::Several) => Err(NotKept),
+        }
+    }
+
     /// Bytes of memory that it takes.
     fn bytes(&self) -> u64;
 
@@ -86,6 +106,8 @@ struct Field<C> {
     charges: [Charge; 2],
     /// A query is reading it.
     is_read: bool,
+    /// A query needed the column, as it is kept.
+    is_needed: bool,
     /// The last position of the index at which it was needed, and at how many.
     built: Position,
     steps: u32,
@@ -118,13 +140,14 @@ impl<C: FollowedColumn> Field<C> {
     /// Brings the column up to a position.
     fn bring_up(&mut self, path: &Path, changed: &Changed, at: Position) -> Option<C> {
         let (from, column) = self.column.as_mut()?;
+        self.is_needed = true;
         if *from > at {
             return None;
         }
         let mut followed = Some(());
         if *from < at && !seeded(C::NOT_BROUGHT_UP) {
-            followed = changed.each_after(*from, &mut |doc, document| {
-                column.set_document(doc, path, document).ok()
+            followed = changed.each_after(*from, path, &mut |doc, content| {
+                column.set(doc, path, content).ok()
             });
             *from = at;
         }
@@ -153,6 +176,18 @@ impl<C: FollowedColumn> FollowedColumns<C> {
         let mut kept = self.kept.lock();
         kept.fields.clear();
         kept.after = kept.after.max(to);
+    }
+
+    /// The fields whose columns queries needed since this was asked last.
+    pub(crate) fn take_needed(&self) -> Vec<Path> {
+        let kept = self.kept.lock();
+        // One that is locked is needed right now: it is told the next time.
+        let is_needed = |field: &Arc<Mutex<Field<C>>>| {
+            let field = field.try_lock();
+            field.is_some_and(|mut field| std::mem::take(&mut field.is_needed))
+        };
+        let needed = kept.fields.iter().filter(|(_, field)| is_needed(field));
+        needed.map(|(path, _)| path.clone()).collect()
     }
 
     /// The column of a field at a position, by what changed up to there, if it is kept.
@@ -250,6 +285,7 @@ impl<C: FollowedColumn> FollowedColumns<C> {
             column: None,
             charges: [&self.budget, &self.part].map(|budget| budget.charge(0)),
             is_read: false,
+            is_needed: false,
             built: Position(0),
             steps: 0,
             steps_min: STEPS,

@@ -273,16 +273,6 @@ impl NumberColumn {
         }
     }
 
-    /// Makes the value of a document that of a term.
-    ///
-    /// # Errors
-    /// The value is none that can be kept.
-    pub(crate) fn set_term(&mut self, doc: u32, term: &[u8]) -> std::result::Result<(), NotKept> {
-        let value = term::decode(term).ok_or(NotKept)?;
-        let number = Number::of(&value).ok_or(NotKept)?;
-        Arc::make_mut(&mut self.0).set(doc, number)
-    }
-
     /// Makes the values of many documents those of the ordinals of another column; `numbers` are
     /// what these stand for.
     ///
@@ -452,6 +442,16 @@ impl FollowedColumn for NumberColumn {
         }
     }
 
+    fn set_term(&mut self, doc: u32, term: Option<&[u8]>) -> std::result::Result<(), NotKept> {
+        let pages = Arc::make_mut(&mut self.0);
+        let Some(term) = term else {
+            pages.set_key(doc, NO_ORDINAL);
+            return Ok(());
+        };
+        let value = term::decode(term).ok_or(NotKept)?;
+        pages.set(doc, Number::of(&value).ok_or(NotKept)?)
+    }
+
     fn bytes(&self) -> u64 {
         let first = self.0.least.iter().chain(&self.0.greatest);
         let of_first: u64 = first.map(FirstKeys::bytes).sum();
@@ -556,7 +556,7 @@ mod tests {
             for (doc, value) in values {
                 let own = term(value);
                 let before = column.clone();
-                match column.set_term(doc, &own) {
+                match column.set_term(doc, Some(&own)) {
                     Ok(()) => drop(terms.insert(doc, own)),
                     Err(NotKept) => column = before,
                 }
@@ -598,7 +598,7 @@ mod tests {
     #[test]
     fn what_is_no_number_is_counted_without_a_look_at_documents() {
         let mut column = NumberColumn::default();
-        let set = |column: &mut NumberColumn, doc, value| column.set_term(doc, &term(value));
+        let set = |column: &mut NumberColumn, doc, value| column.set_term(doc, Some(&term(value)));
         set(&mut column, 1, OrderedValue::Int(7)).unwrap();
         let count = |column: &NumberColumn, lower: Bound<&[u8]>, upper: Bound<&[u8]>| {
             let bound = |bound: Bound<&[u8]>| bound.map(Box::from);
@@ -642,7 +642,7 @@ mod tests {
     fn a_field_with_several_values_or_with_text_is_not_kept() {
         let set = |json: &str| {
             let mut column = NumberColumn::default();
-            column.set_term(3, &term(OrderedValue::Int(9))).unwrap();
+            column.set_term(3, Some(&term(OrderedValue::Int(9)))).unwrap();
             let document = Document::from_json(json.as_bytes()).unwrap();
             column
                 .set_document(3, &Path::new("n"), Some(&document))

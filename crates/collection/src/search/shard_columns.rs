@@ -1,6 +1,7 @@
 //! Columns of a live shard in memory, which are followed instead of being read at each position of
 //! the index.
 
+use super::followed_columns::FollowedColumn;
 use super::number_column::{First, NumberColumn};
 use super::shard::LiveShard;
 use super::term_column::{Codes, TermColumn};
@@ -127,7 +128,7 @@ impl LiveShard<'_> {
                 for (doc, ordinal) in there.filter(|(_, ordinal)| **ordinal != NO_ORDINAL) {
                     term.clear();
                     column.term(*ordinal, &mut term)?;
-                    if numbers.set_term(*doc, &term).is_err() {
+                    if numbers.set_term(*doc, Some(&term)).is_err() {
                         return Ok(false);
                     }
                 }

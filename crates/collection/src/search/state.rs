@@ -8,6 +8,7 @@
 //! 3. What is cached is of the records between two positions, and of nothing else. All partitions
 //!    together cache as much as their budget has room for.
 
+use super::ahead::Ahead;
 use super::changed::{Change, Changed, PAST_BYTES_MAX};
 use super::followed::FollowedLeaves;
 use super::number_column::FollowedNumbers;
@@ -95,6 +96,8 @@ pub(crate) struct SearchState {
     /// Held while trees of the store are added or dropped by the list.
     pub(crate) changing: Mutex<()>,
     changed: Mutex<Option<(CachedChanges, Charge)>>,
+    /// The same, of writes that no query has seen.
+    ahead: Ahead,
     /// What a tree's lists say of all its fields, at a position.
     exceptions: Mutex<Option<(TreeId, Position, Exceptions)>>,
     /// What queries have read of the newest tree that they read.
@@ -137,6 +140,7 @@ impl SearchState {
             trees: RwLock::default(),
             changing: Mutex::default(),
             changed: Mutex::default(),
+            ahead: Ahead::default(),
             exceptions: Mutex::default(),
             reads: Mutex::default(),
             followed: Arc::new(FollowedLeaves::new(&budget)),
@@ -170,6 +174,7 @@ impl SearchState {
     pub(crate) fn set_trees(&self, trees: Vec<SearchTree>) {
         *self.trees.write() = Arc::new(trees);
         *self.changed.lock() = None;
+        self.ahead.clear();
         *self.reads.lock() = None;
         self.forget(Position(0));
     }
@@ -223,10 +228,16 @@ impl SearchState {
             let is_near = cached.to.0.saturating_add(GAP_RECORDS_MAX) >= after.0;
             cached.with_keys == with_keys && cached.after() <= after && is_near
         };
+        self.ahead.ask();
+        let ready = self.ahead.up_to(to);
+        let is_ready;
         let known = {
             let cached = self.changed.lock();
             let known = cached.as_ref().map(|(changes, _)| changes);
-            known.filter(is_of).cloned()
+            let is_newer = |ready: &CachedChanges| known.is_none_or(|known| known.to < ready.to);
+            let ready = ready.filter(|ready| is_of(&ready) && is_newer(ready));
+            is_ready = ready.is_some();
+            ready.or_else(|| known.filter(is_of).cloned())
         };
         let mut known = known.unwrap_or_else(|| CachedChanges {
             to: after,
@@ -234,7 +245,11 @@ impl SearchState {
             changed: Arc::new(Changed::new(after)),
         });
         if (known.after(), known.to) == (after, to) {
-            return Ok(Some(known.changed));
+            let changed = Arc::clone(&known.changed);
+            if is_ready {
+                self.cache_changes(known);
+            }
+            return Ok(Some(changed));
         }
         let changed = Arc::make_mut(&mut known.changed);
         if known.to > to {
@@ -263,6 +278,50 @@ impl SearchState {
         Ok(Some(changed))
     }
 
+    /// Whether it is time that a writer makes changes ready.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.ahead.is_asked()
+    }
+
+    /// Makes the changes of a write ready for the queries that will see it: it has the records
+    /// from `first` to `last`, and there is no view that has any of them. Nothing is done if no
+    /// query came since the last time, or if it is not known what changed right before.
+    pub(crate) fn make_ready(
+        &self,
+        (first, last): (Position, Position),
+        changes: BTreeMap<u32, Change>,
+    ) {
+        if !self.ahead.take_asked() {
+            return;
+        }
+        let Ok(newest) = self.ahead.newest() else {
+            return;
+        };
+        let cached = || Some(self.changed.lock().as_ref()?.0.clone());
+        let is_before = |known: &CachedChanges| {
+            let is_right_before = known.to.next() == first || seeded(Bug::ReadyOverGap);
+            is_right_before && !known.with_keys
+        };
+        let Some(mut known) = newest.or_else(cached).filter(is_before) else {
+            return;
+        };
+        let of_changes: usize = changes.values().map(Change::bytes).sum();
+        if known.changed.bytes() + of_changes > self.changed_bytes_max() {
+            return;
+        }
+        let mut needed = self.numbers.take_needed();
+        needed.extend(self.terms.take_needed());
+        let changed = Arc::make_mut(&mut known.changed);
+        changed.push_ready(changes, needed);
+        // Layers before are charged with what they are of.
+        let mut charge = self.changes_budget.charge(0);
+        if charge.try_resize(2 * changed.newest_bytes() as u64) {
+            known.to = last;
+            self.followed.make_ready(&known.changed, last);
+            self.ahead.push(known, charge);
+        }
+    }
+
     /// Bytes of documents that a query may hold of those that the index is behind, where values
     /// that are taken out of them take as much again.
     pub(crate) fn changed_bytes_max(&self) -> usize {
@@ -272,6 +331,7 @@ impl SearchState {
     /// Keeps changes, unless what is there is newer, or begins later, or there is no memory.
     fn cache_changes(&self, changes: CachedChanges) {
         let bytes = 2 * (changes.changed.bytes() + changes.changed.past_bytes()) as u64;
+        let to = changes.to;
         let mut cached = self.changed.lock();
         let charge = match cached.take() {
             Some((old, charge)) if old.after() > changes.after() || old.to > changes.to => {
@@ -283,6 +343,7 @@ impl SearchState {
         };
         let mut charge = charge;
         *cached = charge.try_resize(bytes).then_some((changes, charge));
+        self.ahead.drop_up_to(to);
     }
 }
 

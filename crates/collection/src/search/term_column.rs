@@ -231,10 +231,14 @@ impl FollowedColumn for TermColumn {
             });
         }
         kept?;
+        self.set_term(doc, (!first.is_empty()).then_some(&first))
+    }
+
+    fn set_term(&mut self, doc: u32, term: Option<&[u8]>) -> std::result::Result<(), NotKept> {
         let pages = Arc::make_mut(&mut self.pages);
-        let code = match first.is_empty() {
-            true => NO_CODE,
-            false => pages.code(&first)?,
+        let code = match term {
+            Some(term) => pages.code(term)?,
+            None => NO_CODE,
         };
         pages.set_code(doc, code);
         Ok(())

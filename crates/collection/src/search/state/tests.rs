@@ -2,10 +2,8 @@
 
 use super::*;
 use crate::search::Change;
-use crate::search::followed::FollowedLeaves;
 use crate::search::followed_columns::{FollowedColumn, FollowedColumns};
-use crate::search::number_column::{First, FollowedNumbers};
-use crate::search::term_column::FollowedTerms;
+use crate::search::number_column::First;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -26,6 +24,8 @@ type Logged = (u32, Option<u8>);
 #[derive(Debug, Clone)]
 enum Step {
     Write(Vec<Logged>),
+    /// As `Write`, by a writer that makes ready what changes; it may do so late, or never.
+    WriteReady(Vec<Logged>, Made),
     /// The index moves on by part of what it is behind.
     Follow(u8),
     /// A query of a view that is older by some records, and saw the index some records behind.
@@ -36,14 +36,27 @@ enum Step {
     },
 }
 
+/// When a writer makes ready what changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// Before any view has it, and the views before are queried meanwhile.
+    Early,
+    /// After a query, which had to read it.
+    Late,
+}
+
 fn any_step() -> impl Strategy<Value = Step> {
     let record = (
         0..DOCS,
         prop_oneof![1 => Just(None), 4 => (0u8..6).prop_map(Some)],
     );
+    let made = prop_oneof![4 => Just(Made::Early), 1 => Just(Made::Late)];
     let few = prop_oneof![3 => Just(0u8), 1 => 0u8..30];
     prop_oneof![
-        3 => proptest::collection::vec(record, 0..30).prop_map(Step::Write),
+        2 => proptest::collection::vec(record.clone(), 0..30).prop_map(Step::Write),
+        3 => (proptest::collection::vec(record, 1..30), made).prop_map(
+            |(records, made)| Step::WriteReady(records, made)
+        ),
         1 => any::<u8>().prop_map(Step::Follow),
         4 => (few.clone(), few, proptest::bool::weighted(0.1)).prop_map(
             |(older, behind, with_keys)| Step::Query { older, behind, with_keys }
@@ -85,21 +98,17 @@ fn newest(log: &[Logged], after: usize, to: usize) -> BTreeMap<u32, Change> {
         .collect()
 }
 
-/// What queries found, and how many positions of the index they say that they saw.
-struct Followed {
-    leaves: FollowedLeaves,
-    numbers: FollowedNumbers,
-    terms: FollowedTerms,
+/// What queries find, and how many positions of the index they say that they saw.
+struct Queries {
+    state: SearchState,
     built: Position,
 }
 
-impl Followed {
-    fn new() -> Followed {
-        let budget = Budget::new(1 << 20);
-        Followed {
-            leaves: FollowedLeaves::new(&budget),
-            numbers: FollowedNumbers::new(&budget),
-            terms: FollowedTerms::new(&budget),
+impl Queries {
+    /// What is past takes up to a 64th of some bytes.
+    fn new(changes_bytes: u64) -> Queries {
+        Queries {
+            state: SearchState::new(Budget::new(1 << 20), Budget::new(changes_bytes)),
             built: Position(0),
         }
     }
@@ -109,8 +118,8 @@ impl Followed {
         self.built = self.built.next();
         let at = (to, self.built);
         for path in ["m", "n"].map(Path::new) {
-            drop(terms_of(&self.terms, (&path, all), changed, at));
-            if let Some(right) = terms_of(&self.numbers, (&path, all), changed, at) {
+            drop(terms_of(&self.state.terms, (&path, all), changed, at));
+            if let Some(right) = terms_of(&self.state.numbers, (&path, all), changed, at) {
                 self.check_first(&path, &right, changed, to);
             }
         }
@@ -123,6 +132,7 @@ impl Followed {
         ordered.sort_unstable();
         for direction in [Direction::Ascending, Direction::Descending] {
             let found = self
+                .state
                 .numbers
                 .with_column(path, (changed, to), |column| column.first(direction, 2));
             let last = ordered.get(1).or(ordered.last()).map(|(term, _)| *term);
@@ -178,15 +188,9 @@ fn terms_of<C: FollowedColumn + Column>(
     Some(right)
 }
 
-fn check(
-    state: &SearchState,
-    followed: &mut Followed,
-    log: &[Logged],
-    (after, to): (usize, usize),
-    with_keys: bool,
-) {
+fn check(queries: &mut Queries, log: &[Logged], (after, to): (usize, usize), with_keys: bool) {
     let position = |place: usize| Position(place as u64);
-    let found = state.changes(position(after), position(to), with_keys, |known| {
+    let found = queries.state.changes(position(after), position(to), with_keys, |known| {
         assert_eq!(known.after(), position(after));
         Ok(Some(newest(log, known.to.0 as usize, to)))
     });
@@ -229,13 +233,13 @@ fn check(
         }
         let of_changed = &right & changed.docs();
         assert_eq!(changed.matching(&path, &leaf.test), of_changed);
-        let leaves = &followed.leaves;
+        let leaves = &queries.state.followed;
         match leaves.docs(&leaf, &changed, position(to)) {
             Some(known) => assert_eq!(*known.docs, right),
             None => leaves.follow(&leaf, Arc::new(right), position(to), false),
         }
     }
-    followed.check_columns(&all, &changed, position(to));
+    queries.check_columns(&all, &changed, position(to));
     let live = changed.layers().iter().map(|layer| layer.live().len());
     assert_eq!(
         live.sum::<u64>(),
@@ -246,12 +250,28 @@ fn check(
 
 /// Executes steps; what is past takes up to a 64th of some bytes.
 fn execute(steps: &[Step], changes_bytes: u64) {
-    let state = SearchState::new(Budget::new(0), Budget::new(changes_bytes));
-    let mut followed = Followed::new();
+    let mut queries = Queries::new(changes_bytes);
     let (mut log, mut built): (Vec<Logged>, usize) = (Vec::new(), 0);
     for step in steps {
         match step {
             Step::Write(records) => log.extend(records),
+            Step::WriteReady(records, made) => {
+                let first = log.len();
+                log.extend(records);
+                let (before, after) = match made {
+                    Made::Early => (None, Some(first)),
+                    Made::Late => (Some(log.len()), None),
+                };
+                if let Some(to) = before {
+                    check(&mut queries, &log, (built, to), false);
+                }
+                let positions = (Position(first as u64 + 1), Position(log.len() as u64));
+                let changes = newest(&log, first, log.len());
+                queries.state.make_ready(positions, changes);
+                if let Some(to) = after {
+                    check(&mut queries, &log, (built, to), false);
+                }
+            }
             Step::Follow(part) => built += (log.len() - built) * usize::from(*part) / 255,
             Step::Query {
                 older,
@@ -260,7 +280,7 @@ fn execute(steps: &[Step], changes_bytes: u64) {
             } => {
                 let to = log.len().saturating_sub((*older).into());
                 let after = built.saturating_sub((*behind).into()).min(to);
-                check(&state, &mut followed, &log, (after, to), *with_keys);
+                check(&mut queries, &log, (after, to), *with_keys);
             }
         }
     }
@@ -336,6 +356,41 @@ fn a_query_of_a_new_position_shares_the_layers_of_the_one_before() {
         .unwrap();
     assert_eq!((before.len(), now.len(), now.layers().len()), (800, 803, 2));
     assert!(now.layers()[0].column(&Path::new("n")).is_same(&column));
+}
+
+#[test]
+fn a_query_after_a_write_that_was_made_ready_reads_no_record() {
+    let state = SearchState::new(Budget::new(1 << 20), Budget::new(1 << 20));
+    let log: Vec<Logged> = (0..100).map(|place| (place % 40, Some(3))).collect();
+    let changes = |to: usize, may_read: bool| {
+        let found = state.changes(Position(0), Position(to as u64), false, |known| {
+            assert!(may_read, "{to} was made ready");
+            Ok(Some(newest(&log, known.to.0 as usize, to)))
+        });
+        found.unwrap().unwrap()
+    };
+    let make_ready = |first: usize, last: usize| {
+        let positions = (Position(first as u64 + 1), Position(last as u64));
+        state.make_ready(positions, newest(&log, first, last));
+    };
+    let field = Path::new("n");
+    make_ready(0, 20);
+    let before = changes(20, true);
+    drop(before.layers()[0].column(&field));
+    make_ready(20, 40);
+    assert_eq!(changes(20, false).len(), 20, "the write is not seen yet");
+    make_ready(40, 50);
+    assert_eq!(changes(50, false).len(), 40);
+    // No query came since the last one was made ready, and then one did.
+    changes(50, false);
+    for to in [60, 70, 80, 90] {
+        make_ready(to - 10, to);
+        assert_eq!(changes(to, false).len(), 40);
+    }
+    make_ready(90, 95);
+    make_ready(95, 100);
+    assert_eq!(changes(95, false).len(), 40);
+    changes(100, true);
 }
 
 #[test]

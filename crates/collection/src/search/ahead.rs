@@ -1,0 +1,94 @@
+//! [`Ahead`]: changes that a writer made ready for queries before any view has them.
+//!
+//! The first query after a batch of writes reads its records, and takes values out of its
+//! documents: more work than the rest of the query. The writer has the documents at hand. It does
+//! that work between applying the batch and acknowledging it, where queries go on.
+//!
+//! # Invariants
+//! 1. An entry has all changes after its beginning up to its end, as if a query had read them: it
+//!    continues what queries knew, or the entry before it, without a gap.
+//! 2. A query takes an entry whose end its view has, and no later one.
+//! 3. Nothing is made ready unless a query came since the last time.
+//! 4. There are at most [`ENTRIES_MAX`] entries, and they are charged to the budget of changes.
+
+use super::state::CachedChanges;
+use parking_lot::Mutex;
+use quire_env::Charge;
+use quire_model::Position;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Entries: writes that are applied and not acknowledged, or not queried yet.
+const ENTRIES_MAX: usize = 4;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    /// A query came since changes were made ready.
+    is_asked: AtomicBool,
+    /// Ascending by their ends.
+    entries: Mutex<VecDeque<(CachedChanges, Charge)>>,
+}
+
+impl Ahead {
+    /// Notes that a query came.
+    pub(crate) fn ask(&self) {
+        // Most find it set: they share the line of the cache.
+        if !self.is_asked.load(Ordering::Relaxed) {
+            self.is_asked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a query came since changes were made ready.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::Relaxed)
+    }
+
+    /// Whether a query came, as it is asked for the first time since.
+    pub(crate) fn take_asked(&self) -> bool {
+        self.is_asked.swap(false, Ordering::Relaxed)
+    }
+
+    /// The newest entry, whether any view has its end or not; an error if there is no room for
+    /// another one.
+    pub(crate) fn newest(&self) -> Result<Option<CachedChanges>, Full> {
+        let entries = self.entries.lock();
+        match entries.len() < ENTRIES_MAX {
+            true => Ok(entries.back().map(|(changes, _)| changes.clone())),
+            false => Err(Full),
+        }
+    }
+
+    /// Adds an entry, which continues the newest one or what queries know.
+    pub(crate) fn push(&self, changes: CachedChanges, charge: Charge) {
+        let mut entries = self.entries.lock();
+        let before = entries.back().map(|(before, _)| before.to);
+        // Another writer may have been faster.
+        if before.is_none_or(|before| before < changes.to) && entries.len() < ENTRIES_MAX {
+            entries.push_back((changes, charge));
+        }
+    }
+
+    /// The newest entry that a view of a position may use.
+    pub(crate) fn up_to(&self, to: Position) -> Option<CachedChanges> {
+        let entries = self.entries.lock();
+        let mut newest_first = entries.iter().rev().map(|(changes, _)| changes);
+        newest_first.find(|changes| changes.to <= to).cloned()
+    }
+
+    /// Drops the entries that say no more than what is known up to a position.
+    pub(crate) fn drop_up_to(&self, to: Position) {
+        let is_past = |(changes, _): &mut (CachedChanges, Charge)| changes.to <= to;
+        let mut entries = self.entries.lock();
+        while entries.pop_front_if(is_past).is_some() {}
+    }
+
+    /// Drops all.
+    pub(crate) fn clear(&self) {
+        self.entries.lock().clear();
+    }
+}
+
+/// There are as many entries as there may be.
+#[derive(Debug)]
+pub(crate) struct Full;
