@@ -58,7 +58,9 @@ impl Records {
         };
         let last = Position(self.first.0 + last);
         let positions = (self.first.0..).map(Position);
-        let changes = positions.zip(&self.records).map(|(at, bytes)| change(at, bytes));
+        let changes = positions
+            .zip(&self.records)
+            .map(|(at, bytes)| change(at, bytes));
         // What can't be read is left to the query, which says so.
         if let Some(changes) = changes.collect::<Option<BTreeMap<_, _>>>() {
             search.make_ready((self.first, last), changes);
@@ -72,9 +74,7 @@ fn change(position: Position, bytes: &Bytes) -> Option<(u32, Change)> {
     let document = match record.kind {
         Kind::Foreign => return None,
         Kind::Delete => None,
-        Kind::Put | Kind::Patch => {
-            Some(Document::from_stored(record.document_bytes(bytes)).ok()?)
-        }
+        Kind::Put | Kind::Patch => Some(Document::from_stored(record.document_bytes(bytes)).ok()?),
     };
     Some((record.docid.0, Change::new(position, document)))
 }

@@ -9,7 +9,10 @@
 //!    continues what queries knew, or the entry before it, without a gap.
 //! 2. A query takes an entry whose end its view has, and no later one.
 //! 3. Nothing is made ready unless a query came since the last time.
-//! 4. There are at most [`ENTRIES_MAX`] entries, and they are charged to the budget of changes.
+//! 4. What queries replace is freed by the next writer: it may be thousands of documents, whose
+//!    memory takes as long to free as a query.
+//! 5. There are at most [`ENTRIES_MAX`] entries, and as many that were replaced. They are charged to the budget
+//!    of changes.
 
 use super::state::CachedChanges;
 use parking_lot::Mutex;
@@ -28,6 +31,7 @@ pub(crate) struct Ahead {
     is_asked: AtomicBool,
     /// Ascending by their ends.
     entries: Mutex<VecDeque<(CachedChanges, Charge)>>,
+    replaced: Mutex<Vec<(CachedChanges, Charge)>>,
 }
 
 impl Ahead {
@@ -83,9 +87,25 @@ impl Ahead {
         while entries.pop_front_if(is_past).is_some() {}
     }
 
+    /// Keeps what a query replaced until a writer comes, if there is room.
+    pub(crate) fn replaced(&self, changes: CachedChanges, mut charge: Charge) {
+        let is_charged = charge.try_resize(changes.changed.newest_bytes() as u64);
+        let mut replaced = self.replaced.lock();
+        if is_charged && replaced.len() < ENTRIES_MAX {
+            replaced.push((changes, charge));
+        }
+    }
+
+    /// Frees what queries replaced.
+    pub(crate) fn free_replaced(&self) {
+        // Without the lock.
+        drop(std::mem::take(&mut *self.replaced.lock()));
+    }
+
     /// Drops all.
     pub(crate) fn clear(&self) {
         self.entries.lock().clear();
+        self.free_replaced();
     }
 }
 

@@ -555,7 +555,8 @@ impl Changed {
     }
 }
 
-/// A layer and the next one as one, with the columns of the older one that queries read.
+/// A layer and the next one as one, with the columns of the older one that queries read, or for
+/// which the newer one was made ready.
 fn joined(older: &Layer, newer: Arc<Layer>) -> Arc<Layer> {
     let mut changes = Vec::with_capacity(older.changes.len() + newer.changes.len());
     let mut left = older.changes.iter().peekable();
@@ -572,8 +573,15 @@ fn joined(older: &Layer, newer: Arc<Layer>) -> Arc<Layer> {
     };
     let columns: Vec<_> = {
         let columns = older.columns.lock();
-        let read = columns.by_path.iter().filter(|(_, kept)| kept.is_read);
-        read.map(|(path, kept)| (path.clone(), kept.column.clone()))
+        let ready = newer.columns.lock();
+        let is_wanted =
+            |path: &Path, kept: &KeptColumn| kept.is_read || ready.by_path.contains_key(path);
+        let wanted = columns
+            .by_path
+            .iter()
+            .filter(|(path, kept)| is_wanted(path, kept));
+        wanted
+            .map(|(path, kept)| (path.clone(), kept.column.clone()))
             .collect()
     };
     for (path, of_older) in columns {

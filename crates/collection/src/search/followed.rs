@@ -9,12 +9,14 @@
 //!    they are then, and no others. It does not depend on where an index is.
 //! 2. A set goes forward alone, by all documents that changed since its position. Where not all
 //!    of them are known, the leaf is found anew; views of an older position find it for themselves.
-//! 3. What is kept is within a part of the budget.
+//! 3. What is kept is within a part of the budget. Past it leaves are given up by lot: of many that
+//!    take turns some stay, and one that is not asked for any more leaves.
 //! 4. What an index said that was built anew since is not kept.
 //! 5. What a writer made ready of a leaf is taken by queries that see its write, and by no others.
 
 use super::changed::Changed;
-use hashbrown::HashMap;
+use hashbrown::DefaultHashBuilder;
+use indexmap::IndexMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_index::DocSet;
@@ -75,8 +77,12 @@ pub(crate) struct FollowedLeaves {
 
 #[derive(Debug)]
 struct Kept {
-    leaves: HashMap<Leaf, Known>,
+    leaves: IndexMap<Leaf, Known, DefaultHashBuilder>,
+    /// Those that queries had since leaves were made ready.
+    needed: Vec<Leaf>,
     charge: Charge,
+    /// How many were given up.
+    given_up: u64,
     /// Sets at or before it are not kept.
     after: Position,
 }
@@ -86,8 +92,10 @@ impl FollowedLeaves {
         FollowedLeaves {
             budget: Arc::clone(budget),
             kept: Mutex::new(Kept {
-                leaves: HashMap::default(),
+                leaves: IndexMap::default(),
+                needed: Vec::new(),
                 charge: budget.charge(0),
+                given_up: 0,
                 after: Position(0),
             }),
         }
@@ -125,27 +133,31 @@ impl FollowedLeaves {
     /// Makes ready what queries will need that see the records up to a position: the leaves that
     /// queries had since the last time.
     pub(crate) fn make_ready(&self, changed: &Changed, at: Position) {
-        let needed: Vec<_> = {
-            let mut kept = self.kept.lock();
-            let needed = kept.leaves.iter_mut().filter_map(|(leaf, known)| {
-                let newest = known.ready.as_ref().or(known.followed.as_ref());
-                let is_needed = std::mem::take(&mut known.is_needed);
-                Some((leaf.clone(), newest.filter(|_| is_needed)?.clone()))
-            });
-            needed.take(READY_MAX).collect()
-        };
-        for (leaf, known) in needed {
-            // Without the lock.
-            let Some(ready) = known.brought_up(&leaf, changed, at) else {
+        let needed = std::mem::take(&mut self.kept.lock().needed);
+        // Queries that go on meanwhile wait for the lock: it is held for one leaf at a time.
+        for leaf in &needed {
+            let newest = {
+                let mut kept = self.kept.lock();
+                let known = kept.leaves.get_mut(leaf);
+                known.and_then(|known| {
+                    known.is_needed = false;
+                    known.ready.as_ref().or(known.followed.as_ref()).cloned()
+                })
+            };
+            let ready = newest.and_then(|newest| newest.brought_up(leaf, changed, at));
+            let Some(ready) = ready else {
                 continue;
             };
+            let mut before = None;
             let mut kept = self.kept.lock();
-            if kept.leaves.contains_key(&leaf) && at > kept.after {
-                kept.add(&self.budget, &leaf, |known| {
-                    known.ready = Some(ready);
+            if kept.leaves.contains_key(leaf) && at > kept.after {
+                kept.add(&self.budget, leaf, |known| {
+                    before = known.ready.replace(ready);
                     known.docs_bytes()
                 });
             }
+            drop(kept);
+            drop(before);
         }
     }
 
@@ -206,7 +218,10 @@ impl Kept {
     /// The newest set of a leaf that a view of a position can use; else the one that is there.
     fn newest(&mut self, budget: &Budget, leaf: &Leaf, at: Position) -> Option<Followed> {
         let known = self.leaves.get_mut(leaf)?;
-        known.is_needed = true;
+        if !known.is_needed && self.needed.len() < READY_MAX {
+            known.is_needed = true;
+            self.needed.push(leaf.clone());
+        }
         let Some(ready) = known.ready.take_if(|ready| ready.at <= at) else {
             return known.followed.clone();
         };
@@ -219,11 +234,32 @@ impl Kept {
 
     fn clear(&mut self) {
         self.leaves.clear();
+        self.needed.clear();
         self.charge.resize(0);
     }
 
+    /// Gives up leaves by lot, but for one, until the others take so many bytes.
+    fn give_up(&mut self, but_for: &Leaf, bytes_max: u64) {
+        while self.charge.bytes() > bytes_max {
+            self.given_up += 1;
+            // Weyl's sequence by the golden ratio: as good as random, and the same each time.
+            let lot = self.given_up.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let place = (u128::from(lot) * self.leaves.len() as u128) >> 64;
+            let place = place as usize;
+            let is_spared = |(leaf, _): (&Leaf, &Known)| leaf == but_for;
+            let place = match self.leaves.get_index(place).is_some_and(is_spared) {
+                true => (place + 1) % self.leaves.len(),
+                false => place,
+            };
+            let Some((_, known)) = self.leaves.swap_remove_index(place) else {
+                return;
+            };
+            self.charge.resize(self.charge.bytes() - known.bytes);
+        }
+    }
+
     /// Changes what is known of a leaf; `change` returns the bytes that its documents take then.
-    /// Where there is no room, the leaf is not known any more, and past their part none is.
+    /// Where there is no room, the leaf is not known any more; past their part others are given up.
     fn add(&mut self, budget: &Budget, leaf: &Leaf, change: impl FnOnce(&mut Known) -> usize) {
         let leaf_bytes = leaf_bytes(leaf);
         if leaf_bytes > LEAF_BYTES_MAX {
@@ -235,13 +271,13 @@ impl Kept {
         known.bytes = (change(&mut known) + leaf_bytes + ENTRY_BYTES) as u64;
         let bytes_max = budget.limit() / BUDGET_PART;
         self.charge.resize(others);
-        if others + known.bytes > bytes_max {
-            self.clear();
+        if known.bytes <= bytes_max {
+            self.give_up(leaf, bytes_max - known.bytes);
         }
         let bytes = self.charge.bytes() + known.bytes;
         let is_free = budget.used().saturating_add(known.bytes) <= budget.limit();
         if !is_free || bytes > bytes_max {
-            self.leaves.remove(leaf);
+            self.leaves.swap_remove(leaf);
             return;
         }
         self.charge.resize(bytes);

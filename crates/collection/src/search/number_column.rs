@@ -642,7 +642,9 @@ mod tests {
     fn a_field_with_several_values_or_with_text_is_not_kept() {
         let set = |json: &str| {
             let mut column = NumberColumn::default();
-            column.set_term(3, Some(&term(OrderedValue::Int(9)))).unwrap();
+            column
+                .set_term(3, Some(&term(OrderedValue::Int(9))))
+                .unwrap();
             let document = Document::from_json(json.as_bytes()).unwrap();
             column
                 .set_document(3, &Path::new("n"), Some(&document))

@@ -291,6 +291,7 @@ impl SearchState {
         (first, last): (Position, Position),
         changes: BTreeMap<u32, Change>,
     ) {
+        self.ahead.free_replaced();
         if !self.ahead.take_asked() {
             return;
         }
@@ -333,17 +334,20 @@ impl SearchState {
         let bytes = 2 * (changes.changed.bytes() + changes.changed.past_bytes()) as u64;
         let to = changes.to;
         let mut cached = self.changed.lock();
-        let charge = match cached.take() {
+        let (old, mut charge) = match cached.take() {
             Some((old, charge)) if old.after() > changes.after() || old.to > changes.to => {
                 *cached = Some((old, charge));
                 return;
             }
-            Some((_, charge)) => charge,
-            None => self.changes_budget.charge(0),
+            Some((old, charge)) => (Some(old), charge),
+            None => (None, self.changes_budget.charge(0)),
         };
-        let mut charge = charge;
         *cached = charge.try_resize(bytes).then_some((changes, charge));
+        drop(cached);
         self.ahead.drop_up_to(to);
+        if let Some(old) = old {
+            self.ahead.replaced(old, self.changes_budget.charge(0));
+        }
     }
 }
 

@@ -190,10 +190,12 @@ fn terms_of<C: FollowedColumn + Column>(
 
 fn check(queries: &mut Queries, log: &[Logged], (after, to): (usize, usize), with_keys: bool) {
     let position = |place: usize| Position(place as u64);
-    let found = queries.state.changes(position(after), position(to), with_keys, |known| {
-        assert_eq!(known.after(), position(after));
-        Ok(Some(newest(log, known.to.0 as usize, to)))
-    });
+    let found = queries
+        .state
+        .changes(position(after), position(to), with_keys, |known| {
+            assert_eq!(known.after(), position(after));
+            Ok(Some(newest(log, known.to.0 as usize, to)))
+        });
     let changed = found.unwrap().unwrap();
     for doc in newest(log, after, to).keys() {
         assert!(changed.docs().contains(*doc), "a change is missed");
