@@ -82,9 +82,10 @@ impl Ahead {
 
     /// Drops the entries that say no more than what is known up to a position.
     pub(crate) fn drop_up_to(&self, to: Position) {
-        let is_past = |(changes, _): &mut (CachedChanges, Charge)| changes.to <= to;
         let mut entries = self.entries.lock();
-        while entries.pop_front_if(is_past).is_some() {}
+        while entries.front().is_some_and(|(changes, _)| changes.to <= to) {
+            entries.pop_front();
+        }
     }
 
     /// Keeps what a query replaced until a writer comes, if there is room.

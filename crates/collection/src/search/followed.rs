@@ -9,13 +9,13 @@
 //!    they are then, and no others. It does not depend on where an index is.
 //! 2. A set goes forward alone, by all documents that changed since its position. Where not all
 //!    of them are known, the leaf is found anew; views of an older position find it for themselves.
-//! 3. What is kept is within a part of the budget. Past it leaves are given up by lot: of many that
+//! 3. What is kept is within a part of the budget, and what is ready too. Past it leaves are given up by lot: of many that
 //!    take turns some stay, and one that is not asked for any more leaves.
 //! 4. What an index said that was built anew since is not kept.
 //! 5. What a writer made ready of a leaf is taken by queries that see its write, and by no others.
 
 use super::changed::Changed;
-use hashbrown::DefaultHashBuilder;
+use hashbrown::{DefaultHashBuilder, HashMap};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
@@ -51,8 +51,6 @@ pub(crate) struct Followed {
 #[derive(Debug, Default)]
 struct Known {
     followed: Option<Followed>,
-    /// The same at a later position, which no view may have yet.
-    ready: Option<Followed>,
     /// A query had it since leaves were made ready.
     is_needed: bool,
     /// What testing documents one by one has cost, in nanoseconds, about.
@@ -61,11 +59,13 @@ struct Known {
     bytes: u64,
 }
 
-impl Known {
-    fn docs_bytes(&self) -> usize {
-        let sets = self.followed.iter().chain(&self.ready);
-        sets.map(|one| one.docs.heap_bytes()).sum()
-    }
+/// Leaves at a position that no view may have yet.
+#[derive(Debug)]
+struct Ready {
+    at: Position,
+    leaves: HashMap<Leaf, Followed>,
+    /// Of their documents.
+    charge: Charge,
 }
 
 /// See the module.
@@ -73,6 +73,7 @@ impl Known {
 pub(crate) struct FollowedLeaves {
     budget: Arc<Budget>,
     kept: Mutex<Kept>,
+    ready: Mutex<Option<Arc<Ready>>>,
 }
 
 #[derive(Debug)]
@@ -98,11 +99,13 @@ impl FollowedLeaves {
                 given_up: 0,
                 after: Position(0),
             }),
+            ready: Mutex::new(None),
         }
     }
 
     /// Forgets all, and keeps nothing that is found as of a position or an older one.
     pub(crate) fn forget(&self, to: Position) {
+        *self.ready.lock() = None;
         let mut kept = self.kept.lock();
         kept.clear();
         kept.after = kept.after.max(to);
@@ -121,44 +124,47 @@ impl FollowedLeaves {
     /// The documents that fulfil a leaf at a position, by what changed up to there, if they are
     /// followed.
     pub(crate) fn docs(&self, leaf: &Leaf, changed: &Changed, at: Position) -> Option<Followed> {
-        let known = self.kept.lock().newest(&self.budget, leaf, at)?;
+        let known = self.kept.lock().followed(leaf)?;
         if known.at == at || seeded(Bug::FollowedNotBroughtUp) {
             return Some(known);
         }
-        let now = known.brought_up(leaf, changed, at)?;
+        let ready = self.ready_for(leaf, &known, at);
+        let now = match ready {
+            Some(ready) if ready.at == at => ready,
+            ready => ready.unwrap_or(known).brought_up(leaf, changed, at)?,
+        };
         self.keep(leaf, &now);
         Some(now)
+    }
+
+    /// What was made ready of a leaf for views of a position, if it is newer than what is known.
+    fn ready_for(&self, leaf: &Leaf, known: &Followed, at: Position) -> Option<Followed> {
+        let ready = self.ready.lock().clone()?;
+        let is_newer = known.at < ready.at && ready.at <= at;
+        ready.leaves.get(leaf).filter(|_| is_newer).cloned()
     }
 
     /// Makes ready what queries will need that see the records up to a position: the leaves that
     /// queries had since the last time.
     pub(crate) fn make_ready(&self, changed: &Changed, at: Position) {
-        let needed = std::mem::take(&mut self.kept.lock().needed);
-        // Queries that go on meanwhile wait for the lock: it is held for one leaf at a time.
-        for leaf in &needed {
-            let newest = {
-                let mut kept = self.kept.lock();
-                let known = kept.leaves.get_mut(leaf);
-                known.and_then(|known| {
-                    known.is_needed = false;
-                    known.ready.as_ref().or(known.followed.as_ref()).cloned()
-                })
-            };
-            let ready = newest.and_then(|newest| newest.brought_up(leaf, changed, at));
-            let Some(ready) = ready else {
-                continue;
-            };
-            let mut before = None;
-            let mut kept = self.kept.lock();
-            if kept.leaves.contains_key(leaf) && at > kept.after {
-                kept.add(&self.budget, leaf, |known| {
-                    before = known.ready.replace(ready);
-                    known.docs_bytes()
-                });
-            }
-            drop(kept);
-            drop(before);
-        }
+        let needed = self.kept.lock().take_needed();
+        // Without the lock: queries go on.
+        let brought_up = |(leaf, known): (Leaf, Followed)| {
+            let now = known.brought_up(&leaf, changed, at)?;
+            Some((leaf, now))
+        };
+        let mut ready = Ready {
+            at,
+            leaves: needed.into_iter().filter_map(brought_up).collect(),
+            charge: self.budget.charge(0),
+        };
+        let leaves = ready.leaves.iter();
+        let bytes = leaves.map(|(leaf, known)| leaf_bytes(leaf) + known.docs.heap_bytes());
+        let bytes = bytes.sum::<usize>() as u64;
+        let is_charged = ready.charge.try_resize(bytes);
+        let ready = is_charged.then(|| Arc::new(ready));
+        let before = std::mem::replace(&mut *self.ready.lock(), ready);
+        drop(before);
     }
 
     /// Follows a leaf from a position on, at which these documents fulfil it.
@@ -174,18 +180,19 @@ impl FollowedLeaves {
     }
 
     fn keep(&self, leaf: &Leaf, followed: &Followed) {
+        let bytes = followed.docs.heap_bytes();
         let mut kept = self.kept.lock();
         if followed.at <= kept.after {
             return;
         }
         kept.add(&self.budget, leaf, |known| {
-            let is_older = |one: &Followed| one.at <= followed.at;
-            if known.followed.as_ref().is_none_or(is_older) {
-                known.followed = Some(followed.clone());
-                known.spent_nanos = 0;
+            let newer = known.followed.as_ref().filter(|one| one.at > followed.at);
+            if let Some(newer) = newer {
+                return newer.docs.heap_bytes();
             }
-            known.ready.take_if(|ready| is_older(ready));
-            known.docs_bytes()
+            known.followed = Some(followed.clone());
+            known.spent_nanos = 0;
+            bytes
         });
     }
 
@@ -215,21 +222,26 @@ impl Followed {
 }
 
 impl Kept {
-    /// The newest set of a leaf that a view of a position can use; else the one that is there.
-    fn newest(&mut self, budget: &Budget, leaf: &Leaf, at: Position) -> Option<Followed> {
+    /// What is known of a leaf, for a query.
+    fn followed(&mut self, leaf: &Leaf) -> Option<Followed> {
         let known = self.leaves.get_mut(leaf)?;
+        let followed = known.followed.clone()?;
         if !known.is_needed && self.needed.len() < READY_MAX {
             known.is_needed = true;
             self.needed.push(leaf.clone());
         }
-        let Some(ready) = known.ready.take_if(|ready| ready.at <= at) else {
-            return known.followed.clone();
-        };
-        self.add(budget, leaf, |known| {
-            known.followed = Some(ready.clone());
-            known.docs_bytes()
+        Some(followed)
+    }
+
+    /// The leaves that queries had since this was asked last.
+    fn take_needed(&mut self) -> Vec<(Leaf, Followed)> {
+        let needed = std::mem::take(&mut self.needed);
+        let known = needed.into_iter().filter_map(|leaf| {
+            let known = self.leaves.get_mut(&leaf)?;
+            known.is_needed = false;
+            Some((leaf, known.followed.clone()?))
         });
-        Some(ready)
+        known.collect()
     }
 
     fn clear(&mut self) {
