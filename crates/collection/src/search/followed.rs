@@ -32,8 +32,9 @@ const BUDGET_PART: u64 = 4;
 /// Predicates with longer lists or values are not followed.
 pub(crate) const LEAF_BYTES_MAX: usize = 8 << 10;
 
-/// So many leaves are made ready for the queries after a write, at most.
-const READY_MAX: usize = 64;
+/// Leaves that are made ready for the queries after a write, and the bytes of their documents.
+const READY_MAX: usize = 256;
+const READY_BYTES_MAX: usize = 256 << 10;
 
 /// What an entry takes besides what it holds, about.
 const ENTRY_BYTES: usize = 256;
@@ -81,6 +82,7 @@ struct Kept {
     leaves: IndexMap<Leaf, Known, DefaultHashBuilder>,
     /// Those that queries had since leaves were made ready.
     needed: Vec<Leaf>,
+    needed_bytes: usize,
     charge: Charge,
     /// How many were given up.
     given_up: u64,
@@ -95,6 +97,7 @@ impl FollowedLeaves {
             kept: Mutex::new(Kept {
                 leaves: IndexMap::default(),
                 needed: Vec::new(),
+                needed_bytes: 0,
                 charge: budget.charge(0),
                 given_up: 0,
                 after: Position(0),
@@ -226,9 +229,12 @@ impl Kept {
     fn followed(&mut self, leaf: &Leaf) -> Option<Followed> {
         let known = self.leaves.get_mut(leaf)?;
         let followed = known.followed.clone()?;
-        if !known.is_needed && self.needed.len() < READY_MAX {
+        let needed_bytes = self.needed_bytes + followed.docs.heap_bytes();
+        let has_room = self.needed.len() < READY_MAX && needed_bytes <= READY_BYTES_MAX;
+        if !known.is_needed && has_room {
             known.is_needed = true;
             self.needed.push(leaf.clone());
+            self.needed_bytes = needed_bytes;
         }
         Some(followed)
     }
@@ -236,6 +242,7 @@ impl Kept {
     /// The leaves that queries had since this was asked last.
     fn take_needed(&mut self) -> Vec<(Leaf, Followed)> {
         let needed = std::mem::take(&mut self.needed);
+        self.needed_bytes = 0;
         let known = needed.into_iter().filter_map(|leaf| {
             let known = self.leaves.get_mut(&leaf)?;
             known.is_needed = false;
@@ -247,6 +254,7 @@ impl Kept {
     fn clear(&mut self) {
         self.leaves.clear();
         self.needed.clear();
+        self.needed_bytes = 0;
         self.charge.resize(0);
     }
 
