@@ -35,7 +35,7 @@ impl Records {
             first,
             records: Vec::new(),
         };
-        if end.0 - first.0 < RECORDS_MIN || !search.is_asked() {
+        if end.0 - first.0 < RECORDS_MIN || !search.has_queries() {
             return Ok(records);
         }
         let mut bytes = 0;
@@ -51,7 +51,7 @@ impl Records {
         Ok(records)
     }
 
-    /// Makes ready what queries will ask of them. They are applied, and no view has them yet.
+    /// Makes ready what queries will need of them. They are applied, and no view has them yet.
     pub(crate) fn make_ready(self, search: &SearchState) {
         let Some(last) = (self.records.len() as u64).checked_sub(1) else {
             return;

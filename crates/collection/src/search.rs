@@ -12,6 +12,7 @@
 //! the partition's position, however far behind the index is.
 
 mod ahead;
+mod cached_changes;
 mod changed;
 mod column;
 mod column_blocks;
@@ -47,6 +48,7 @@ mod tests;
 mod tree_postings;
 mod values;
 
+pub(crate) use cached_changes::CachedChanges;
 pub(crate) use changed::{Change, Changed};
 pub(crate) use column_blocks::{COLUMN_BLOCK_BITS, ColumnBlocks, FieldBlock, damaged};
 pub(crate) use field_set::{
@@ -63,6 +65,6 @@ pub(crate) use postings::each_pair;
 pub use shard::LiveShard;
 pub(crate) use shard::{ColumnsAt, Documents};
 pub use state::IndexSettings;
-pub(crate) use state::{CachedChanges, SearchState, SearchTree, is_search_tree};
+pub(crate) use state::{SearchState, SearchTree, is_search_tree};
 pub(crate) use tree_postings::tree_error;
 pub(crate) use values::Values;

@@ -11,10 +11,10 @@
 //! 3. Nothing is made ready unless a query came since the last time.
 //! 4. What queries replace is freed by the next writer: it may be thousands of documents, whose
 //!    memory takes as long to free as a query.
-//! 5. There are at most [`ENTRIES_MAX`] entries, and as many that were replaced. They are charged to the budget
-//!    of changes.
+//! 5. There are at most [`ENTRIES_MAX`] entries, and as many that were replaced. They are charged
+//!    to the budget of changes.
 
-use super::state::CachedChanges;
+use super::cached_changes::CachedChanges;
 use parking_lot::Mutex;
 use quire_env::Charge;
 use quire_model::Position;
@@ -28,7 +28,7 @@ const ENTRIES_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
     /// A query came since changes were made ready.
-    is_asked: AtomicBool,
+    has_queries: AtomicBool,
     /// Ascending by their ends.
     entries: Mutex<VecDeque<(CachedChanges, Charge)>>,
     replaced: Mutex<Vec<(CachedChanges, Charge)>>,
@@ -36,21 +36,21 @@ pub(crate) struct Ahead {
 
 impl Ahead {
     /// Notes that a query came.
-    pub(crate) fn ask(&self) {
+    pub(crate) fn note_query(&self) {
         // Most find it set: they share the line of the cache.
-        if !self.is_asked.load(Ordering::Relaxed) {
-            self.is_asked.store(true, Ordering::Relaxed);
+        if !self.has_queries.load(Ordering::Relaxed) {
+            self.has_queries.store(true, Ordering::Relaxed);
         }
     }
 
     /// Whether a query came since changes were made ready.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.is_asked.load(Ordering::Relaxed)
+    pub(crate) fn has_queries(&self) -> bool {
+        self.has_queries.load(Ordering::Relaxed)
     }
 
-    /// Whether a query came, as it is asked for the first time since.
-    pub(crate) fn take_asked(&self) -> bool {
-        self.is_asked.swap(false, Ordering::Relaxed)
+    /// The same; from now on none came.
+    pub(crate) fn take_queries(&self) -> bool {
+        self.has_queries.swap(false, Ordering::Relaxed)
     }
 
     /// The newest entry, whether any view has its end or not; an error if there is no room for

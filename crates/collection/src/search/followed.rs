@@ -9,8 +9,8 @@
 //!    they are then, and no others. It does not depend on where an index is.
 //! 2. A set goes forward alone, by all documents that changed since its position. Where not all
 //!    of them are known, the leaf is found anew; views of an older position find it for themselves.
-//! 3. What is kept is within a part of the budget, and what is ready too. Past it leaves are given up by lot: of many that
-//!    take turns some stay, and one that is not asked for any more leaves.
+//! 3. What is kept is within a part of the budget, and what is ready too. Past it leaves are given
+//!    up by lot: of many that take turns some stay, and one that no query has any more goes.
 //! 4. What an index said that was built anew since is not kept.
 //! 5. What a writer made ready of a leaf is taken by queries that see its write, and by no others.
 
@@ -239,7 +239,7 @@ impl Kept {
         Some(followed)
     }
 
-    /// The leaves that queries had since this was asked last.
+    /// The leaves that queries had since this was called last.
     fn take_needed(&mut self) -> Vec<(Leaf, Followed)> {
         let needed = std::mem::take(&mut self.needed);
         self.needed_bytes = 0;
@@ -258,7 +258,7 @@ impl Kept {
         self.charge.resize(0);
     }
 
-    /// Gives up leaves by lot, but for one, until the others take so many bytes.
+    /// Gives up leaves by lot, but for one, until the others take at most these bytes.
     fn give_up(&mut self, but_for: &Leaf, bytes_max: u64) {
         while self.charge.bytes() > bytes_max {
             self.given_up += 1;

@@ -178,7 +178,7 @@ impl<C: FollowedColumn> FollowedColumns<C> {
         kept.after = kept.after.max(to);
     }
 
-    /// The fields whose columns queries needed since this was asked last.
+    /// The fields whose columns queries needed since this was called last.
     pub(crate) fn take_needed(&self) -> Vec<Path> {
         let kept = self.kept.lock();
         // One that is locked is needed right now: it is told the next time.

@@ -9,6 +9,7 @@
 //!    together cache as much as their budget has room for.
 
 use super::ahead::Ahead;
+use super::cached_changes::CachedChanges;
 use super::changed::{Change, Changed, PAST_BYTES_MAX};
 use super::followed::FollowedLeaves;
 use super::number_column::FollowedNumbers;
@@ -116,22 +117,6 @@ pub(crate) struct SearchState {
     pub(crate) store: OnceLock<WeakStore<Documents>>,
 }
 
-/// The documents that changed after one position, up to another.
-#[derive(Debug, Clone)]
-pub(crate) struct CachedChanges {
-    pub(crate) to: Position,
-    /// Whether the documents have their keys in a field.
-    pub(crate) with_keys: bool,
-    pub(crate) changed: Arc<Changed>,
-}
-
-impl CachedChanges {
-    /// The position that they are after.
-    pub(crate) fn after(&self) -> Position {
-        self.changed.after()
-    }
-}
-
 impl SearchState {
     /// Of no trees. What queries share of a tree draws from `budget`, and what they share of the
     /// documents that it is behind from `changes_budget`.
@@ -228,7 +213,7 @@ impl SearchState {
             let is_near = cached.to.0.saturating_add(GAP_RECORDS_MAX) >= after.0;
             cached.with_keys == with_keys && cached.after() <= after && is_near
         };
-        self.ahead.ask();
+        self.ahead.note_query();
         let ready = self.ahead.up_to(to);
         let is_ready;
         let known = {
@@ -279,8 +264,8 @@ impl SearchState {
     }
 
     /// Whether it is time that a writer makes changes ready.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.ahead.is_asked()
+    pub(crate) fn has_queries(&self) -> bool {
+        self.ahead.has_queries()
     }
 
     /// Makes the changes of a write ready for the queries that will see it: it has the records
@@ -292,7 +277,7 @@ impl SearchState {
         changes: BTreeMap<u32, Change>,
     ) {
         self.ahead.free_replaced();
-        if !self.ahead.take_asked() {
+        if !self.ahead.take_queries() {
             return;
         }
         let Ok(newest) = self.ahead.newest() else {
