@@ -1,5 +1,6 @@
 //! Changes of rows as those who tail the log see them, and as members of a JSON object.
 
+use crate::document::write_key;
 use crate::{Cell, Operand};
 use quire_model::{Key, Position, ValueRef};
 
@@ -86,7 +87,10 @@ impl RowChange {
             self.partition, self.version, self.time_micros
         );
         out.extend_from_slice(head.as_bytes());
-        write_key(&self.key, out);
+        match self.key.as_str() {
+            Some(text) => write_text(text, out),
+            None => out.extend_from_slice(self.key.to_string().as_bytes()),
+        }
         match &self.action {
             RowAction::Put(cells) => {
                 out.extend_from_slice(b",\"document\":");
@@ -212,13 +216,6 @@ fn write_document(key: &Key, key_field: &str, cells: &[RowCell], out: &mut Vec<u
         out.push(b'}');
     }
     out.push(b'}');
-}
-
-fn write_key(key: &Key, out: &mut Vec<u8>) {
-    match key.as_str() {
-        Some(text) => write_text(text, out),
-        None => out.extend_from_slice(key.to_string().as_bytes()),
-    }
 }
 
 fn write_text(text: &str, out: &mut Vec<u8>) {
