@@ -94,3 +94,72 @@ impl PartitionLogRetention {
 fn period(retention: Duration) -> Duration {
     (retention / 10).clamp(PERIOD_MIN, PERIOD_MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_env::{Env, SimEnv, Volumes};
+    use quire_model::{Key, Position};
+    use quire_store::{Durability, Place, Shared, StoreOptions};
+    use quire_wide::{Cell, Change, ColumnType, RowWrite, Schema, Triggers};
+
+    #[test]
+    fn a_job_drops_the_log_when_its_time_is_over() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let env = SimEnv::new(1);
+        let schema = Schema::new().with_column("n", ColumnType::Int, "numbers");
+        let schema = Arc::new(schema.unwrap());
+        let shared = Shared::new(env.clone(), 8 << 20, None);
+        let place = Place {
+            volumes: Volumes::single("/db"),
+            subdir: "p".into(),
+            identity: [7; 16],
+        };
+        WidePartition::create(&shared, &place).unwrap();
+        let mut options = StoreOptions {
+            log_held: true,
+            segment_age: Some(HOUR / 4),
+            ..StoreOptions::default()
+        };
+        options.log.segment_bytes = 1 << 20;
+        let opened = WidePartition::open(shared, place, 0, options, &schema, env.gate());
+        let partition = opened.unwrap();
+        let write = |n| {
+            let write = RowWrite::upsert(Key::from(1)).with(Change::set("n", Cell::Int(n)));
+            let written = partition.write(&schema, &write, Triggers::none(), Durability::Sync);
+            written.unwrap();
+        };
+        let changes = || {
+            let tail = partition.tail(&schema, "_id", Position(0)).unwrap();
+            tail.map(|change| change.unwrap()).count()
+        };
+        let pass = |time: Duration| {
+            let end = env.monotonic() + time;
+            while env.monotonic() < end {
+                env.advance(Duration::from_secs(5));
+                env.run_due();
+            }
+        };
+        let job = PartitionLogRetention::start(&partition);
+        job.set(Some(HOUR));
+        write(1);
+        pass(HOUR / 2);
+        partition.flush().unwrap();
+        write(2);
+        pass(HOUR / 3);
+        assert_eq!(changes(), 2);
+        pass(HOUR / 2);
+        partition.flush().unwrap();
+        assert_eq!(changes(), 1);
+        pass(HOUR);
+        assert_eq!(changes(), 0);
+        assert_eq!(job.error(), None);
+
+        // None is dropped without need once it is kept for longer.
+        write(3);
+        job.set(Some(HOUR * 100));
+        partition.flush().unwrap();
+        pass(HOUR * 2);
+        assert_eq!(changes(), 1);
+    }
+}
