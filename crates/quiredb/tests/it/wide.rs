@@ -1,6 +1,10 @@
 //! Wide collections beside plain ones in a database.
 
-use quiredb::operations::{VerifyOptions, backup, repair, restore, verify, verify_open};
+use quiredb::operations::{
+    FreezeOptions, FrozenView, VerifyOptions, backup, freeze, freeze_by_partition, repair, restore,
+    verify, verify_open,
+};
+use quiredb::query::{Options, field, find};
 use quiredb::wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
 use quiredb::{
     Alias, AliasChange, CollectionSettings, Database, Document, ErrorKind, Key, OsEnv, Volumes,
@@ -242,5 +246,78 @@ fn damage_is_found_by_verify_and_what_is_whole_comes_out_of_a_backup_and_a_repai
         std::fs::write(&path, bytes)?;
     }
     assert!(!checked()?.damage.is_empty());
+    Ok(())
+}
+
+#[test]
+fn rows_are_frozen_as_a_get_gives_them() -> Tested {
+    let dir = tempfile::tempdir()?;
+    let database = Database::open(&dir.path().join("db"))?;
+    let pages = database.create_wide_collection("pages", schema(), settings())?;
+    for number in 0..700 {
+        let (key, document) = page(number);
+        pages.put(&key, &document)?;
+    }
+    // Of other kinds: a number as the key, no cells, large cells, members that were patched.
+    pages.put(&Key::from(7), &Document::from_json(br#"{"size":-1}"#)?)?;
+    pages.put(&Key::parse("empty")?, &Document::from_json(b"{}")?)?;
+    let large = Cell::Bytes((0..2_000_000u32).map(|byte| byte as u8).collect());
+    for number in 0..12 {
+        let key = Key::parse(&format!("large-{number}"))?;
+        pages.write(&RowWrite::upsert(key).with(Change::set("html", large.clone())))?;
+    }
+    pages.patch(
+        &page(3).0,
+        &Document::from_json(br#"{"anchors":{"c":"d"},"html":null}"#)?,
+    )?;
+    pages.delete(&page(4).0)?;
+
+    let view = pages.view()?;
+    // What is written from now on is not frozen.
+    pages.put(&page(4).0, &page(4).1)?;
+    let options = FreezeOptions {
+        memory_bytes: 8 << 20,
+        ..FreezeOptions::default()
+    };
+    let (file, folder) = (dir.path().join("p.quire"), dir.path().join("p"));
+    let report = freeze(&view, &file, &options, &mut |_| {})?;
+    assert_eq!(report.documents, view.count());
+    assert_eq!(report.long_texts, Vec::<String>::new());
+    let parts = freeze_by_partition(&view, &folder, &options, &mut |_| {})?;
+    assert_eq!((parts.files.len(), parts.documents), (3, view.count()));
+
+    for path in [&file, &folder] {
+        let frozen = FrozenView::open(database.env(), path)?;
+        assert_eq!(frozen.count(), view.count());
+        for row in pages.rows()? {
+            let row = row?;
+            let found = frozen.get(&row.key)?;
+            let live = view.get(&row.key)?;
+            let shown = |found: &quiredb::Found| (found.document.to_json(), found.version);
+            assert_eq!(
+                found.as_ref().map(shown),
+                live.as_ref().map(shown),
+                "{}",
+                row.key
+            );
+        }
+        for query in [
+            find(field("size").lt(20)),
+            find(field("anchors.c").eq("d")),
+            find(field("_id").eq("large-3")),
+            find(field("title").eq("page 9")),
+        ] {
+            let query = query.limit(1000).with_count().prepare()?;
+            let answer = frozen.query(&query, &Options::default())?;
+            let live = view.page(&query, &Options::default())?;
+            assert_eq!(answer.count, live.count);
+            let found = frozen.documents(&answer.hits)?;
+            let mut found: Vec<_> = found.iter().map(|one| one.document.to_json()).collect();
+            let mut live: Vec<_> = live.hits.iter().map(|one| one.document.to_json()).collect();
+            found.sort();
+            live.sort();
+            assert_eq!(found, live);
+        }
+    }
     Ok(())
 }
