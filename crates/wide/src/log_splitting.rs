@@ -60,7 +60,7 @@ impl WidePartition {
                 true => Some(owner(&Key::decode(head.key)?)),
                 false => None,
             };
-            let other = foreign(&head).encode();
+            let other = foreign(&head, self.kept_log().tailed()).encode();
             for (number, copy) in copies.iter_mut().enumerate() {
                 copy.append(match own == Some(number) {
                     true => bytes.to_vec(),

@@ -221,7 +221,7 @@ impl WidePartition {
             Some((column, moved)) if !seeded(Bug::SplitColumnNotPassed) => {
                 passing_record(column, &moved, &moved.next, head.time_micros)
             }
-            _ => foreign(&head).encode(),
+            _ => foreign(&head, self.kept_log().tailed()).encode(),
         })
     }
 
@@ -233,12 +233,14 @@ impl WidePartition {
     }
 }
 
-/// The record that holds the position of a record of another partition.
-pub(crate) fn foreign(head: &Head<'_>) -> Head<'static> {
+/// The record that holds the position of a record of another partition, in a partition whose records
+/// are `tailed` or not.
+pub(crate) fn foreign(head: &Head<'_>, tailed: Tailed) -> Head<'static> {
     // What is no change is not missed by those who tail the log.
-    let tailed = match head.tailed {
-        Tailed::No if is_change(head) => Tailed::No,
-        _ => Tailed::Key,
+    let tailed = match (is_change(head), head.tailed) {
+        (true, Tailed::No) => Tailed::No,
+        (true, _) => Tailed::Key,
+        (false, _) => tailed,
     };
     Head::foreign(head.created, head.docid, head.time_micros, tailed)
 }

@@ -7,7 +7,8 @@ use quiredb::operations::{
 use quiredb::query::{Options, field, find};
 use quiredb::wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
 use quiredb::{
-    Alias, AliasChange, CollectionSettings, Database, Document, ErrorKind, Key, OsEnv, Volumes,
+    Alias, AliasChange, CollectionSettings, Database, Document, ErrorKind, Key, OsEnv, Position,
+    Volumes,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -272,6 +273,7 @@ fn rows_are_frozen_as_a_get_gives_them() -> Tested {
     )?;
     pages.delete(&page(4).0)?;
 
+    let rows = pages.rows()?.collect::<quiredb::Result<Vec<_>>>()?;
     let view = pages.view()?;
     // What is written from now on is not frozen.
     pages.put(&page(4).0, &page(4).1)?;
@@ -289,17 +291,14 @@ fn rows_are_frozen_as_a_get_gives_them() -> Tested {
     for path in [&file, &folder] {
         let frozen = FrozenView::open(database.env(), path)?;
         assert_eq!(frozen.count(), view.count());
-        for row in pages.rows()? {
-            let row = row?;
-            let found = frozen.get(&row.key)?;
-            let live = view.get(&row.key)?;
-            let shown = |found: &quiredb::Found| (found.document.to_json(), found.version);
-            assert_eq!(
-                found.as_ref().map(shown),
-                live.as_ref().map(shown),
-                "{}",
-                row.key
-            );
+        let all = find(field("_id").exists()).limit(10_000).prepare()?;
+        let answer = frozen.query(&all, &Options::default())?;
+        let found = frozen.documents(&answer.hits)?;
+        assert_eq!(found.len(), rows.len());
+        for (found, row) in found.iter().zip(&rows) {
+            let origin = found.origin.as_ref().ok_or("it was a row")?;
+            assert_eq!((&origin.key, origin.version), (&row.key, row.version));
+            assert_eq!(found.document.to_json(), row.document.to_json());
         }
         for query in [
             find(field("size").lt(20)),
@@ -309,15 +308,45 @@ fn rows_are_frozen_as_a_get_gives_them() -> Tested {
         ] {
             let query = query.limit(1000).with_count().prepare()?;
             let answer = frozen.query(&query, &Options::default())?;
-            let live = view.page(&query, &Options::default())?;
-            assert_eq!(answer.count, live.count);
+            let of_view = view.query(&query, &Options::default())?;
+            assert_eq!(answer.count, of_view.count);
+            let live = view.documents(&of_view.hits)?;
             let found = frozen.documents(&answer.hits)?;
             let mut found: Vec<_> = found.iter().map(|one| one.document.to_json()).collect();
-            let mut live: Vec<_> = live.hits.iter().map(|one| one.document.to_json()).collect();
+            let mut live: Vec<_> = live.iter().map(|one| one.document.to_json()).collect();
             found.sort();
             live.sort();
             assert_eq!(found, live);
         }
     }
+    Ok(())
+}
+
+#[test]
+fn a_backup_has_the_changes_that_are_kept() -> Tested {
+    let dir = tempfile::tempdir()?;
+    let database = Database::open(&dir.path().join("db"))?;
+    let settings = CollectionSettings {
+        log_retention_secs: 3600,
+        ..settings()
+    };
+    let pages = database.create_wide_collection("pages", schema(), settings)?;
+    for number in 0..20 {
+        let (key, document) = page(number);
+        pages.put(&key, &document)?;
+    }
+    pages.flush()?;
+    pages.delete(&page(7).0)?;
+    let changes: Vec<_> = pages.tail(Position(1))?.collect::<quiredb::Result<_>>()?;
+    assert_eq!(changes.len(), 21);
+    let (backed_up, copy) = (dir.path().join("backup"), dir.path().join("copy"));
+    backup(&database, &backed_up, &Default::default(), &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
+    let volumes = Volumes::single(&copy);
+    restore(OsEnv::new()?, &backed_up, None, &volumes, &mut |_, _| ())?;
+    let restored = Database::open(&copy)?;
+    let tail = restored.wide_collection("pages")?.tail(Position(1))?;
+    assert_eq!(tail.collect::<quiredb::Result<Vec<_>>>()?, changes);
     Ok(())
 }

@@ -930,12 +930,8 @@ async fn changes_are_told_while_they_are_kept_also_over_a_split() {
     site.call("POST /kept/_cell/a/visits", r#"{"add":2}"#)
         .await
         .done(200);
-    site.call("POST /kept/_partitions?count=4", "").await;
-    while site.get("/kept/_settings").await.done(200)["kept"]["settings"]["index"]["number_of_shards"]
-        != "4"
-    {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let split = site.call("POST /kept/_partitions?count=4", "").await;
+    split.done(200);
     site.call("DELETE /kept/_doc/a", "").await.done(200);
     let (lines, _) = changes(
         &site
