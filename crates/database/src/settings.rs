@@ -78,8 +78,8 @@ pub struct CollectionSettings {
     #[serde(skip_serializing_if = "is_default")]
     pub retention_bytes: u64,
     /// For how many seconds a wide collection keeps its changes at least, for those who
-    /// [tail](crate::WideCollection::tail) them; 0 for no tail at all, the default. They take room on
-    /// the first volume. A plain collection keeps its log anyway. May change.
+    /// [tail](crate::WideCollection::tail) them; 0 for no tail at all, the default. They take room
+    /// on the first volume. A plain collection keeps its log anyway. May change.
     #[serde(skip_serializing_if = "is_default")]
     pub log_retention_secs: u64,
     /// Which fields have a search index, which answers queries about them without reading every

@@ -160,7 +160,7 @@ impl Tail<RowChange> {
 
 impl<C: Logged> Tail<C> {
     /// Of each partition the changes after one position, as `of` gives them behind the last
-    /// position that they reach.
+    /// position of the partition.
     fn of<P>(
         partitions: &[P],
         seen: &[Position],

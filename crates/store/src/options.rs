@@ -38,7 +38,7 @@ pub struct StoreOptions {
     /// so that compaction gives the space back. Less gives back sooner; more copies less. Default
     /// 32 MiB.
     pub dead_bytes_min: u64,
-    /// Whether all of the log stays, also what a flush would drop, where the log is not kept anyway:
+    /// Whether all of the log stays, also what a flush would drop, where it is not kept anyway:
     /// until the owner advances or drops [the hold](crate::Store::take_opening_hold) on it. Default
     /// false.
     pub log_held: bool,

@@ -103,8 +103,8 @@ impl WidePartition {
         }
     }
 
-    /// Writes a record at the position at which a new partition begins, unless its log has one. So a
-    /// copy of it, which is known by its last record, can follow it.
+    /// Writes a record at the position at which a new partition begins, unless its log has one. So
+    /// a copy of it, which is known by its last record, can follow it.
     fn hold_position(&self, position: Position) -> Result<()> {
         if self.position() < position {
             self.pass_position()?;
@@ -233,8 +233,8 @@ impl WidePartition {
     }
 }
 
-/// The record that holds the position of a record of another partition, in a partition whose records
-/// are `tailed` or not.
+/// The record that holds the position of a record of another partition, in a partition whose
+/// records are `tailed` or not.
 pub(crate) fn foreign(head: &Head<'_>, tailed: Tailed) -> Head<'static> {
     // What is no change is not missed by those who tail the log.
     let tailed = match (is_change(head), head.tailed) {

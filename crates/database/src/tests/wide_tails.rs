@@ -61,7 +61,7 @@ impl Reader {
         }
     }
 
-    /// Reads at most so many changes more.
+    /// Reads at most `limit` changes.
     fn read(&mut self, collection: &WideCollection, limit: usize) {
         let mut tail: Tail<RowChange> = collection.tail_after(&self.seen).unwrap();
         for change in tail.by_ref().take(limit) {

@@ -7,7 +7,8 @@
 //!   here are kept and shown as they were given: see [`kept`].
 //! - `settings.quire.*` and `quire.*` are Quire's own settings: `partitions`, `key_field`,
 //!   `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`,
-//!   `retention_secs`, `retention_bytes`, `log_retention_secs` and `index` (an object only in a body's own `quire`).
+//!   `retention_secs`, `retention_bytes`, `log_retention_secs` and `index` (an object only in a
+//!   body's own `quire`).
 //! - `mappings` gives fields types, which documents must agree with: see [`Mapping`].
 //! - `aliases` are those that the collection has from the start.
 //!

@@ -90,7 +90,8 @@ fn set_log_retention(engine: &Engine, selection: &Selection, secs: u64) -> Outco
     if let Some(plain) = plain.first() {
         let name = plain.name();
         return Err(Failure::illegal_argument(format!(
-            "[{name}] is a plain collection, which keeps its log: log_retention_secs is of wide ones"
+            "[{name}] is a plain collection, which keeps its log: log_retention_secs is of wide \
+             ones"
         )));
     }
     for collection in &wide {
