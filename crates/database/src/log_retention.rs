@@ -131,7 +131,8 @@ mod tests {
         };
         let changes = || {
             let tail = partition.tail(&schema, "_id", Position(0)).unwrap();
-            tail.map(|change| change.unwrap()).count()
+            let changes: quire_wide::Result<Vec<_>> = tail.collect();
+            changes.unwrap().len()
         };
         let pass = |time: Duration| {
             let end = env.monotonic() + time;
