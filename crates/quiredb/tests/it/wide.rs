@@ -253,7 +253,7 @@ fn damage_is_found_by_verify_and_what_is_whole_comes_out_of_a_backup_and_a_repai
 #[test]
 fn rows_are_frozen_as_a_get_gives_them() -> Tested {
     let dir = tempfile::tempdir()?;
-    let database = Database::open(&dir.path().join("db"))?;
+    let database = Database::open(dir.path().join("db"))?;
     let pages = database.create_wide_collection("pages", schema(), settings())?;
     for number in 0..700 {
         let (key, document) = page(number);
@@ -325,7 +325,7 @@ fn rows_are_frozen_as_a_get_gives_them() -> Tested {
 #[test]
 fn a_backup_has_the_changes_that_are_kept() -> Tested {
     let dir = tempfile::tempdir()?;
-    let database = Database::open(&dir.path().join("db"))?;
+    let database = Database::open(dir.path().join("db"))?;
     let settings = CollectionSettings {
         log_retention_secs: 3600,
         ..settings()
