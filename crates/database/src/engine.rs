@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, Entry};
 use crate::collection::Collection;
 use crate::database::Database;
 use crate::frozen_view::Origin;
+pub use crate::part_rows::PartRows;
 use crate::settings::CollectionSettings;
 use crate::view::View;
 use crate::wide::WideCollection;
@@ -155,6 +156,22 @@ pub fn stores(database: &Database, entry: &Entry) -> Result<Vec<Arc<dyn AnyStore
 /// `Full` or `Io`.
 pub fn create_partition(database: &Database, entry: &Entry, place: &Place) -> Result<()> {
     database.create_partition(entry, place)
+}
+
+/// The documents of a partition of a view, plain or wide, in docid order.
+///
+/// # Errors
+/// `Invalid` of a frozen collection; `Corrupt` for damage.
+///
+/// # Panics
+/// If there is no such partition.
+pub fn view_rows(view: &View, partition: u32) -> Result<PartRows> {
+    match view.is_frozen() {
+        true => Err(Error::IsFrozen {
+            name: view.collection_name().into(),
+        }),
+        false => view.parts()[partition as usize].rows_of(None),
+    }
 }
 
 /// The partitions of a view, in the order of their numbers.

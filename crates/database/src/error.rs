@@ -217,6 +217,16 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// The collection is wide, and keeps no changes.
+    #[error(
+        "collection {name:?} is wide, and keeps no log for those who tail it: set \
+         log_retention_secs (`quire alter --log-retention-age`), and what is written from then on \
+         can be tailed for so long"
+    )]
+    NotTailed {
+        /// Its name.
+        name: String,
+    },
     /// What has this name is frozen.
     #[error(
         "{name} is frozen: it is searched and read, and this is not done with it; see the page \
@@ -284,6 +294,7 @@ impl Error {
             | Error::ForeignFollower { .. }
             | Error::Typed { .. }
             | Error::IsWide { .. }
+            | Error::NotTailed { .. }
             | Error::IsFrozen { .. }
             | Error::Mapping(_)
             | Error::Coprocessor(_)
@@ -434,6 +445,7 @@ fn wide_kind(kind: quire_wide::ErrorKind) -> ErrorKind {
         From::NotFound => ErrorKind::NotFound,
         From::Conflict => ErrorKind::Conflict,
         From::Corrupt => ErrorKind::Corrupt,
+        From::Gone => ErrorKind::Gone,
         From::Full => ErrorKind::Full,
         From::TooLarge => ErrorKind::TooLarge,
         From::Model(kind) => partition_kind(Partition::Model(kind)),

@@ -30,6 +30,25 @@ pub fn partition_of(key: &Key, partitions: u32) -> u32 {
     partition
 }
 
+/// A position of each partition that there is now, or that there was before a split, as one of each
+/// of the `partitions` of now: that of an old partition holds for all that it has become. `before`
+/// says how many there were before each split.
+///
+/// # Errors
+/// `Invalid` if there never was this number of partitions.
+pub(crate) fn spread(
+    seen: &[Position],
+    partitions: usize,
+    before: &[u32],
+) -> Result<Vec<Position>> {
+    let had = before.iter().any(|count| *count as usize == seen.len());
+    let spread = (had || seen.len() == partitions).then(|| expand_cursor(seen, partitions));
+    spread.flatten().ok_or_else(|| {
+        let what = format!("{} positions for {partitions} partitions", seen.len());
+        Error::Invalid(what)
+    })
+}
+
 /// The partitions of an open collection, and what runs with them.
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -84,16 +103,7 @@ impl Layout {
     /// # Errors
     /// `Invalid` if there never was this number of partitions.
     pub(crate) fn spread(&self, seen: &[Position]) -> Result<Vec<Position>> {
-        let partitions = self.partitions.len();
-        let had = self
-            .before
-            .iter()
-            .any(|count| *count as usize == seen.len());
-        let spread = (had || seen.len() == partitions).then(|| expand_cursor(seen, partitions));
-        spread.flatten().ok_or_else(|| {
-            let what = format!("{} positions for {partitions} partitions", seen.len());
-            Error::Invalid(what)
-        })
+        spread(seen, self.partitions.len(), &self.before)
     }
 
     /// The partition that a key belongs to.

@@ -34,6 +34,7 @@ mod frozen_fields;
 mod frozen_view;
 mod indexed_fields;
 mod layout;
+mod log_retention;
 mod mapping;
 mod one_key;
 mod options;
@@ -63,6 +64,7 @@ mod wide_batch;
 mod wide_database;
 mod wide_found;
 mod wide_layout;
+mod wide_tail;
 mod write;
 mod write_gate;
 
@@ -98,7 +100,7 @@ pub use stats::{
     CollectionStats, ColumnMoveStats, DatabaseStats, FilterStats, GroupStats, IndexStats, IoStats,
     ScrubStats, TierStats, VolumeStats,
 };
-pub use tail::Tail;
+pub use tail::{Logged, Tail};
 pub use triggers::TriggerInfo;
 pub use typed::{from_document, to_document};
 pub use usage::{Opened, Usage, Use, UseFigures, Using};

@@ -15,7 +15,10 @@ const BATCH_BYTES: usize = 1 << 20;
 
 /// Documents of a partition on their way.
 #[derive(Debug)]
-pub(crate) enum PartRows {
+pub struct PartRows(Source);
+
+#[derive(Debug)]
+enum Source {
     Plain(Box<Rows>),
     Wide(Box<RowScan>),
     /// This one of the files, and the docid of the next document.
@@ -39,10 +42,10 @@ impl PartView<'_> {
     /// All documents, of a wide partition with the columns that are named, or all.
     pub(crate) fn rows_of(self, columns: Option<&[&str]>) -> Result<PartRows> {
         match self {
-            PartView::Plain(view) => Ok(PartRows::Plain(Box::new(view.rows()?))),
+            PartView::Plain(view) => Ok(PartRows(Source::Plain(Box::new(view.rows()?)))),
             PartView::Wide(view, key_field) => {
                 let rows = view.rows(key_field, columns)?;
-                Ok(PartRows::Wide(Box::new(rows)))
+                Ok(PartRows(Source::Wide(Box::new(rows))))
             }
             PartView::Frozen(files, number) => {
                 let file = files.file(number)?;
@@ -52,7 +55,7 @@ impl PartView<'_> {
                         "{path} was frozen without documents, and this reads each of them"
                     )));
                 }
-                Ok(PartRows::Frozen(files.clone(), number, 0))
+                Ok(PartRows(Source::Frozen(files.clone(), number, 0)))
             }
         }
     }
@@ -106,17 +109,20 @@ impl PartView<'_> {
 }
 
 impl PartRows {
-    /// The next documents; none at the end.
-    pub(crate) fn next_batch(&mut self) -> Result<Vec<(DocId, Found)>> {
+    /// The next documents; none at the end. They have about a mebibyte, and one document beyond.
+    ///
+    /// # Errors
+    /// `TooLarge` for a row that is larger than a document may be; `Corrupt` for damage.
+    pub fn next_batch(&mut self) -> Result<Vec<(DocId, Found)>> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < BATCH_ROWS && bytes < BATCH_BYTES {
-            let (docid, found) = match self {
-                PartRows::Plain(rows) => return Ok(rows.next_batch()?),
-                PartRows::Wide(rows) => match rows.next().transpose()? {
+            let (docid, found) = match &mut self.0 {
+                Source::Plain(rows) => return Ok(rows.next_batch()?),
+                Source::Wide(rows) => match rows.next().transpose()? {
                     Some((docid, found)) => (docid, found_of(found)),
                     None => break,
                 },
-                PartRows::Frozen(files, number, next) => {
+                Source::Frozen(files, number, next) => {
                     let (file, docid) = (files.file(*number)?, *next);
                     if docid >= file.documents() {
                         break;

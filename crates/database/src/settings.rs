@@ -77,6 +77,11 @@ pub struct CollectionSettings {
     /// least 64 KiB a partition; 0 for no bound, the default. May change.
     #[serde(skip_serializing_if = "is_default")]
     pub retention_bytes: u64,
+    /// For how many seconds a wide collection keeps its changes at least, for those who
+    /// [tail](crate::WideCollection::tail) them; 0 for no tail at all, the default. They take room
+    /// on the first volume. A plain collection keeps its log anyway. May change.
+    #[serde(skip_serializing_if = "is_default")]
+    pub log_retention_secs: u64,
     /// Which fields have a search index, which answers queries about them without reading every
     /// document. Default: all. May change: the index is built in the background.
     #[serde(with = "crate::indexed_fields")]
@@ -118,6 +123,7 @@ impl Default for CollectionSettings {
             segment_age_secs: 0,
             retention_secs: 0,
             retention_bytes: 0,
+            log_retention_secs: 0,
             index: IndexedFields::all(),
             wide: None,
             mapping: Mapping::default(),
@@ -265,7 +271,12 @@ impl CollectionSettings {
     /// Refuses what a wide collection does not have.
     fn check_wide(&self) -> Result<()> {
         let Some(schema) = &self.wide else {
-            return Ok(());
+            return match self.log_retention_secs {
+                0 => Ok(()),
+                _ => Err(Error::Invalid(
+                    "log_retention_secs is of wide collections: a plain one keeps its log".into(),
+                )),
+            };
         };
         let wrong = match () {
             () if !self.index.is_none() => "has no search index: index must be none",
@@ -289,9 +300,18 @@ impl CollectionSettings {
         }
     }
 
-    /// Those of a partition's log.
+    /// For how long a partition of a wide collection keeps its log for those who tail it.
+    pub(crate) fn log_retention(&self) -> Option<Duration> {
+        let secs = self.log_retention_secs;
+        (secs > 0).then(|| Duration::from_secs(secs))
+    }
+
+    /// Those of a partition's log. It is dropped by segments, so these are to be younger than its
+    /// retention.
     pub(crate) fn log(&self) -> LogSettings {
-        let age = (self.segment_age_secs > 0).then_some(self.segment_age_secs);
+        let quarter = self.log_retention_secs.div_ceil(4);
+        let ages = [self.segment_age_secs, quarter].into_iter();
+        let age = ages.filter(|age| *age > 0).min();
         LogSettings {
             block_bytes: self.block_bytes as usize,
             codec: self.codec.of_log(self.dictionary_bytes),

@@ -11,6 +11,7 @@ mod splits;
 mod templates;
 mod triggers;
 mod wide_splits;
+mod wide_tails;
 
 use crate::{Codec, CollectionSettings, Database, DatabaseOptions, ErrorKind};
 use quire_collection::Write;

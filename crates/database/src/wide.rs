@@ -105,7 +105,7 @@ impl WideCollection {
         settings: CollectionSettings,
         schema: Schema,
         triggers: AttachedTriggers,
-        partitions: Vec<WidePartition>,
+        (partitions, before): (Vec<WidePartition>, Vec<u32>),
         volumes: Volumes,
         has_jobs: bool,
     ) -> WideCollection {
@@ -114,7 +114,7 @@ impl WideCollection {
         let was_empty = partitions.iter().all(was_empty);
         let env = Arc::clone(partitions[0].env());
         let usage = Usage::new(&env, begun, was_empty);
-        let layout = WideLayout::new(partitions, &schema, settings.durability, has_jobs);
+        let layout = WideLayout::new((partitions, before), &schema, &settings, has_jobs);
         WideCollection {
             state: Arc::new(WideState {
                 name,
@@ -156,16 +156,16 @@ impl WideCollection {
     }
 
     /// Takes settings over that are in the catalog.
-    pub(crate) fn set_settings(&self, settings: CollectionSettings, schema: Schema) {
-        let (durability, schema) = (settings.durability, Arc::new(schema));
-        *self.state.settings.write() = (Arc::new(settings), Arc::clone(&schema));
-        self.state.layout.load().set(&schema, durability);
+    pub(crate) fn set_settings(&self, settings: CollectionSettings, schema: Schema) -> Result<()> {
+        let (settings, schema) = (Arc::new(settings), Arc::new(schema));
+        *self.state.settings.write() = (Arc::clone(&settings), Arc::clone(&schema));
+        self.state.layout.load().set(&schema, &settings)
     }
 
     /// Has other partitions from now on, which these settings say the number of.
     pub(crate) fn replace(
         &self,
-        partitions: Vec<WidePartition>,
+        (partitions, before): (Vec<WidePartition>, Vec<u32>),
         settings: CollectionSettings,
         schema: Schema,
         has_jobs: bool,
@@ -176,7 +176,7 @@ impl WideCollection {
             "a collection has the partitions that its settings say"
         );
         let schema = Arc::new(schema);
-        let layout = WideLayout::new(partitions, &schema, settings.durability, has_jobs);
+        let layout = WideLayout::new((partitions, before), &schema, &settings, has_jobs);
         *self.state.settings.write() = (Arc::new(settings), schema);
         self.state.layout.store(Arc::new(layout));
     }
@@ -267,6 +267,11 @@ impl WideCollection {
             Ok(step.is_over)
         })?;
         Ok(report)
+    }
+
+    /// Reads the partitions of now: see [`read_current`].
+    pub(crate) fn read<T>(&self, read: impl Fn(&WideLayout) -> Result<T>) -> Result<T> {
+        self.state.read(read)
     }
 
     pub(crate) fn partitions(&self) -> Arc<[WidePartition]> {

@@ -1,14 +1,16 @@
 //! [`WideLayout`]: the partitions that a wide collection has now, and the jobs that work on them. A
 //! split replaces it by another one, as that of a plain collection (see `layout.rs`).
 
+use crate::Result;
 use crate::cell_expiry::PartitionCellExpiry;
 use crate::column_moving::ColumnMoving;
-use crate::layout::partition_of;
+use crate::layout::{partition_of, spread};
+use crate::log_retention::PartitionLogRetention;
 use crate::partition_job::PartitionJob;
+use crate::settings::CollectionSettings;
 use crate::tiering::Tiering;
 use crate::write_gate::{Gated, WriteGate};
-use quire_model::Key;
-use quire_store::Durability;
+use quire_model::{Key, Position};
 use quire_wide::{Schema, WidePartition};
 use std::sync::Arc;
 
@@ -17,6 +19,8 @@ use std::sync::Arc;
 pub(crate) struct WideLayout {
     /// At least one.
     partitions: Arc<[WidePartition]>,
+    /// How many there were before each split.
+    before: Vec<u32>,
     /// The jobs that move cells between tiers, one a partition; none where background jobs write
     /// nothing.
     tiering: Vec<Arc<PartitionJob<Tiering>>>,
@@ -24,17 +28,20 @@ pub(crate) struct WideLayout {
     moving: Vec<Arc<PartitionJob<ColumnMoving>>>,
     /// The jobs that remove cells which have expired, as those.
     expiry: Vec<Arc<PartitionCellExpiry>>,
+    /// The jobs that drop the log that was kept long enough, one a partition. They write nothing.
+    log_retention: Vec<Arc<PartitionLogRetention>>,
     gate: Arc<WriteGate>,
 }
 
 impl WideLayout {
     /// Has the partitions go by this schema, and begins the jobs, if there are to be any.
     pub(crate) fn new(
-        partitions: Vec<WidePartition>,
+        (partitions, before): (Vec<WidePartition>, Vec<u32>),
         schema: &Arc<Schema>,
-        durability: Durability,
+        settings: &CollectionSettings,
         has_jobs: bool,
     ) -> WideLayout {
+        let durability = settings.durability;
         assert!(!partitions.is_empty(), "a collection has a partition");
         for partition in &partitions {
             partition.set_tiers(schema);
@@ -45,12 +52,23 @@ impl WideLayout {
         let tiering = |one| PartitionJob::start(Tiering::default(), by(one), schema, durability);
         let moving = |one| PartitionJob::start(ColumnMoving, by(one), schema, durability);
         let expiry = |one| PartitionCellExpiry::start(by(one), durability);
-        WideLayout {
+        let retention = partitions.iter().map(PartitionLogRetention::start);
+        let layout = WideLayout {
+            log_retention: retention.collect(),
+            before,
             tiering: worked().map(tiering).collect(),
             moving: worked().map(moving).collect(),
             expiry: worked().map(expiry).collect(),
             partitions: partitions.into(),
             gate,
+        };
+        layout.set_log_retention(settings);
+        layout
+    }
+
+    fn set_log_retention(&self, settings: &CollectionSettings) {
+        for retention in &self.log_retention {
+            retention.set(settings.log_retention());
         }
     }
 
@@ -64,10 +82,13 @@ impl WideLayout {
     }
 
     /// Goes on by this schema.
-    pub(crate) fn set(&self, schema: &Arc<Schema>, durability: Durability) {
+    pub(crate) fn set(&self, schema: &Arc<Schema>, settings: &CollectionSettings) -> Result<()> {
+        let durability = settings.durability;
         for partition in self.partitions.iter() {
             partition.set_tiers(schema);
+            partition.set_log(settings.log())?;
         }
+        self.set_log_retention(settings);
         for tiering in &self.tiering {
             tiering.set(schema, durability);
         }
@@ -77,6 +98,15 @@ impl WideLayout {
         for expiry in &self.expiry {
             expiry.set(durability);
         }
+        Ok(())
+    }
+
+    /// As [`Layout::spread`](crate::layout::Layout::spread).
+    ///
+    /// # Errors
+    /// `Invalid` if there never was this number of partitions.
+    pub(crate) fn spread(&self, seen: &[Position]) -> Result<Vec<Position>> {
+        spread(seen, self.partitions.len(), &self.before)
     }
 
     /// Has a partition remove what expires, if a cell was written that does.
@@ -99,7 +129,8 @@ impl WideLayout {
         let tiering = self.tiering.iter().filter_map(|one| one.error());
         let moving = self.moving.iter().filter_map(|one| one.error());
         let expiry = self.expiry.iter().filter_map(|one| one.error());
-        tiering.chain(moving).chain(expiry)
+        let retention = self.log_retention.iter().filter_map(|one| one.error());
+        tiering.chain(moving).chain(expiry).chain(retention)
     }
 }
 

@@ -1,4 +1,5 @@
 //! Freezing: what a view sees becomes frozen partitions, in one file or a file for each partition.
+//! Rows of a wide collection are frozen as the documents that a get of them gives.
 //!
 //! # Invariants
 //! 1. A file, or a folder of files, has its name only when it is whole and durable.
@@ -10,10 +11,11 @@ mod field_search;
 
 pub use self::field_search::FIELDS_MAX;
 use self::field_search::{FoundFields, find_fields};
-use quire_collection::{Found, PartitionView, id_value};
+use quire_collection::{Found, id_value};
 use quire_database::{Codec, Error, ID, Origin, Result, View, engine};
 use quire_env::{Env, ErrorKind as EnvErrorKind, parent_of};
 use quire_frozen::{FieldSpec, FrozenBuilder, FrozenOptions};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -104,7 +106,8 @@ pub struct FreezeReport {
 ///
 /// # Errors
 /// `Invalid` for fields or options that can't be, and for a directory at `path`; `TooLarge` for
-/// too many fields or documents; `Corrupt` for damage; `Full`.
+/// too many fields or documents, and for a row that is larger than a document may be; `Corrupt` for
+/// damage; `Full`.
 pub fn freeze(
     view: &View,
     path: &Path,
@@ -116,7 +119,7 @@ pub fn freeze(
         return Err(Error::Invalid(format!("{path} is a directory")));
     }
     let mut freezing = Freezing::new(view, options, progress)?;
-    let bytes = freezing.write(path, engine::view_partitions(view)?)?;
+    let bytes = freezing.write(path, 0..view.partition_count())?;
     Ok(freezing.report(vec![(path.to_path_buf(), bytes)]))
 }
 
@@ -144,7 +147,7 @@ pub fn freeze_by_partition(
     let temporary = PathBuf::from(temporary);
     clear(env, &temporary)?;
     env.create_dir_all(&temporary)?;
-    match freezing.write_all(&temporary, engine::view_partitions(view)?) {
+    match freezing.write_all(&temporary) {
         Ok(names) => {
             env.rename(&temporary, dir)?;
             env.sync_dir(parent_of(dir))?;
@@ -177,6 +180,7 @@ fn clear(env: &dyn Env, temporary: &Path) -> Result<()> {
 
 /// Documents on their way to files.
 struct Freezing<'a> {
+    view: &'a View,
     env: &'a Arc<dyn Env>,
     fields: Vec<FieldSpec>,
     long_texts: Vec<String>,
@@ -206,6 +210,7 @@ impl<'a> Freezing<'a> {
             })?,
         };
         Ok(Freezing {
+            view,
             env: engine::view_env(view),
             id: fields.iter().position(|field| field.path == ID),
             is_used: vec![false; fields.len()],
@@ -235,28 +240,23 @@ impl<'a> Freezing<'a> {
     }
 
     /// Writes a file for each partition; their names and bytes.
-    fn write_all(
-        &mut self,
-        dir: &Path,
-        partitions: &[PartitionView],
-    ) -> Result<Vec<(String, u64)>> {
-        let numbered = partitions.iter().enumerate();
-        numbered
-            .map(|(number, partition)| {
+    fn write_all(&mut self, dir: &Path) -> Result<Vec<(String, u64)>> {
+        (0..self.view.partition_count())
+            .map(|number| {
                 let name = format!("partition-{number:05}.quire");
-                let bytes = self.write(&dir.join(&name), std::slice::from_ref(partition))?;
+                let bytes = self.write(&dir.join(&name), number..number + 1)?;
                 Ok((name, bytes))
             })
             .collect()
     }
 
-    /// Writes one file; its bytes.
-    fn write(&mut self, path: &Path, partitions: &[PartitionView]) -> Result<u64> {
+    /// Writes one file of these partitions; its bytes.
+    fn write(&mut self, path: &Path, partitions: Range<u32>) -> Result<u64> {
         let (env, options) = (Arc::clone(self.env), self.options.clone());
         let mut builder = FrozenBuilder::create(env, path, &self.fields, options)?;
         let mut payload = Vec::new();
         for partition in partitions {
-            let mut rows = partition.rows()?;
+            let mut rows = engine::view_rows(self.view, partition)?;
             loop {
                 let batch = rows.next_batch()?;
                 if batch.is_empty() {

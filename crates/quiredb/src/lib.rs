@@ -63,8 +63,8 @@ pub use quire_database::{
     Alias, AliasChange, Aliases, ApiSettings, Batch, Codec, Collection, CollectionFields,
     CollectionSettings, CollectionStats, ColumnMoveStats, Damage, Database, DatabaseBuilder,
     DatabaseOptions, DatabaseStats, Error, ErrorKind, FieldKind, FieldStats, FieldType,
-    FilterStats, FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Mapping,
-    MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Seen, SplitProgress,
+    FilterStats, FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Logged,
+    Mapping, MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Seen, SplitProgress,
     SplitStage, Tail, Templates, TierStats, Usage, Use, UseFigures, Using, View, Violation,
     VolumeStats, WriteBuilder, check_name, expand_cursor, from_document, partition_of, to_document,
 };

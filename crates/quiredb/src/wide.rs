@@ -6,7 +6,7 @@
 
 pub use quire_database::{ColumnReport, TierReport, WideBatch, WideCollection, WideRows, WideScan};
 pub use quire_wide::{
-    CELL_BYTES_MAX, Cell, CellExpiry, Change, Column, ColumnBatch, ColumnType, Condition, Error,
-    GROUPS_MAX, Group, GroupCodec, GroupTiers, MEMBER_BYTES_MAX, Members, Operand, REST, Result,
-    RowCells, RowWrite, Schema, parse_age,
+    CELL_BYTES_MAX, Cell, CellEvent, CellExpiry, Change, Column, ColumnBatch, ColumnType,
+    Condition, Error, GROUPS_MAX, Group, GroupCodec, GroupTiers, MEMBER_BYTES_MAX, Members,
+    Operand, REST, Result, RowAction, RowCell, RowCells, RowChange, RowWrite, Schema, parse_age,
 };

@@ -250,7 +250,7 @@ impl<M: Machine> Inner<M> {
         if M::LOG_IS_KEPT {
             return Ok(());
         }
-        self.drop_obsolete_log()
+        self.drop_obsolete_log().map(|_| ())
     }
 
     /// Whether the manifest says already what a flush without files has to say.
@@ -268,11 +268,11 @@ impl<M: Machine> Inner<M> {
         if self.options.log.obsolete_bytes_kept == 0 {
             self.log.rotate()?;
         }
-        self.drop_obsolete_log()
+        self.drop_obsolete_log().map(|_| ())
     }
 
     /// Drops the segments of the log that no opening will replay, and that nothing else needs.
-    fn drop_obsolete_log(&self) -> Result<()> {
+    pub(crate) fn drop_obsolete_log(&self) -> Result<u64> {
         let applied = self.manifest.lock().applied;
         let mut needed = applied.next().min(self.first_kept());
         if let Some(held) = self.log_holds.first_needed() {
@@ -281,7 +281,7 @@ impl<M: Machine> Inner<M> {
         let freed = self.log.drop_before(needed)?;
         let counter = &self.counters.log_bytes_reclaimed;
         counter.fetch_add(freed, Ordering::Relaxed);
-        Ok(())
+        Ok(freed)
     }
 
     /// The first record of the newest segments, which stay even if they are obsolete.

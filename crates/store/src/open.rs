@@ -4,6 +4,7 @@
 use crate::damaged::is_tree_damage;
 use crate::deriver::{Deriver, Group, ids};
 use crate::follow::UNREAD_FOLLOWS;
+use crate::log_holds::LogHolds;
 use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::publish::Publisher;
 use crate::segment_age::Sealing;
@@ -123,6 +124,8 @@ impl<M: Machine> Store<M> {
         let segments = log.segments();
         manifest.space.open(&segments, manifest.applied);
         let sealing = Sealing::new(options.segment_age);
+        let log_holds = Arc::new(LogHolds::default());
+        let opening_hold = options.log_held.then(|| log_holds.hold(Position(0)));
         let deriver = Deriver { view: None, groups };
         let inner = Arc::new_cyclic(|me| Inner {
             me: Weak::clone(me),
@@ -154,7 +157,8 @@ impl<M: Machine> Store<M> {
             dir,
             options,
             log: Arc::new(log),
-            log_holds: Arc::default(),
+            log_holds,
+            opening_hold: Mutex::new(opening_hold),
             trees: Trees::new(applied, derived),
             context,
             changed,
@@ -397,19 +401,23 @@ fn open_log<M: Machine>(
         true => Position(0),
         false => manifest.applied,
     };
+    let mut log_options = options.log.clone();
+    if options.log_held {
+        log_options.obsolete_bytes_kept = u64::MAX;
+    }
     let open = |options: LogOptions| {
         let identity = LogIdentity(place.identity);
         let (env, cache) = (Arc::clone(shared.env()), Arc::clone(shared.cache()));
         Log::open_after(env, &place.log_dir(), identity, cache, options, obsolete)
     };
-    let (log, _recovery) = match open(options.log.clone()) {
-        // What is damaged may be kept for followers alone.
+    let (log, _recovery) = match open(log_options.clone()) {
+        // What is damaged may be kept for followers, and those who tail the log, alone.
         Err(error)
-            if error.kind() == LogErrorKind::Corrupt && options.log.obsolete_bytes_kept > 0 =>
+            if error.kind() == LogErrorKind::Corrupt && log_options.obsolete_bytes_kept > 0 =>
         {
             open(LogOptions {
                 obsolete_bytes_kept: 0,
-                ..options.log.clone()
+                ..log_options
             })?
         }
         opened => opened?,

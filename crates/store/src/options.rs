@@ -38,6 +38,10 @@ pub struct StoreOptions {
     /// so that compaction gives the space back. Less gives back sooner; more copies less. Default
     /// 32 MiB.
     pub dead_bytes_min: u64,
+    /// Whether all of the log stays, also what a flush would drop, where it is not kept anyway:
+    /// until the owner advances or drops [the hold](crate::Store::take_opening_hold) on it. Default
+    /// false.
+    pub log_held: bool,
     /// The newest segment of the log is sealed this long after its first record; only at its size
     /// if `None`, the default.
     pub segment_age: Option<Duration>,
@@ -65,6 +69,7 @@ impl Default for StoreOptions {
             replay_bytes_max: 256 << 20,
             log_live_percent: 80,
             dead_bytes_min: 32 << 20,
+            log_held: false,
             segment_age: None,
         }
     }

@@ -1,7 +1,7 @@
 //! One partition's store: what it is made of.
 
 use crate::deriver::Deriver;
-use crate::log_holds::LogHolds;
+use crate::log_holds::{LogHold, LogHolds};
 use crate::manifest::Manifest;
 use crate::publish::Publisher;
 use crate::segment_age::Sealing;
@@ -53,6 +53,8 @@ pub(crate) struct Inner<M: Machine> {
     pub(crate) log: Arc<Log>,
     /// Records that are needed though no opening replays them.
     pub(crate) log_holds: Arc<LogHolds>,
+    /// The hold on all of the log that it was opened with, until the owner takes it.
+    pub(crate) opening_hold: Mutex<Option<LogHold>>,
     pub(crate) trees: Trees,
     /// What trees are opened with.
     pub(crate) context: TreeContext,
@@ -160,6 +162,36 @@ impl<M: Machine> Store<M> {
         inner.log.set_blocks(settings.block_bytes, settings.codec)?;
         inner.sealing.lock().set_age(settings.segment_age);
         Ok(())
+    }
+
+    /// The hold on all of the log, if the store was opened [with it](StoreOptions::log_held): the
+    /// caller has it from now on.
+    pub fn take_opening_hold(&self) -> Option<LogHold> {
+        self.inner.opening_hold.lock().take()
+    }
+
+    /// The first record that the log has, or will have.
+    pub fn log_first(&self) -> Position {
+        self.inner.log.first()
+    }
+
+    /// The first records of the segments of the log, in order. All but the last are sealed.
+    pub fn log_segments(&self) -> Vec<Position> {
+        let segments = self.inner.log.segments();
+        segments.iter().map(|segment| segment.base).collect()
+    }
+
+    /// Drops the segments of the log that neither an opening nor anybody else needs, as a flush
+    /// does, where the log is not kept anyway. Returns how many bytes they had.
+    ///
+    /// # Errors
+    /// `Closed`; `Io`.
+    pub fn drop_obsolete_log(&self) -> Result<u64> {
+        self.inner.check_open()?;
+        match M::LOG_IS_KEPT {
+            true => Ok(0),
+            false => self.inner.drop_obsolete_log(),
+        }
     }
 
     /// Figures.

@@ -15,7 +15,7 @@ use crate::column_moves::{ColumnMove, Place};
 use crate::column_notes::ColumnWork;
 use crate::group_scan::GroupScan;
 use crate::machine::ROWS;
-use crate::record::{CellChange, CellOp, Head, Kind};
+use crate::record::{CellChange, CellOp, Head, Kind, Tailed};
 use crate::row::Row;
 use crate::schema::Column;
 use crate::stored::Stored;
@@ -115,6 +115,7 @@ impl Planned {
             tiers: row.tiers,
             expiring: row.expiring | if self.expires { to } else { 0 },
             key: &[],
+            tailed: Tailed::No,
         };
         let mut record = head.encode();
         if !seeded(Bug::MovedColumnLeft) {
@@ -165,6 +166,7 @@ pub(crate) fn passing_record(
         tiers: Tiers::default(),
         expiring: 0,
         key: &[],
+        tailed: Tailed::No,
     };
     let mut record = head.encode();
     encode_progress(column, moved, next, &mut record);

@@ -113,13 +113,7 @@ impl Assembly {
         let mut json = b"{".to_vec();
         write_string(key_field, &mut json);
         json.push(b':');
-        match key
-            .as_integer()
-            .and_then(|number| i64::try_from(number).ok())
-        {
-            Some(number) => json.extend(number.to_string().bytes()),
-            None => write_string(&key.to_string(), &mut json),
-        }
+        write_key(key, &mut json);
         Assembly {
             json,
             key: key.clone(),
@@ -201,6 +195,15 @@ impl Assembly {
         self.end_family();
         self.json.push(b'}');
         Ok(Document::from_json(&self.json)?)
+    }
+}
+
+/// Appends a key as documents have it.
+pub(crate) fn write_key(key: &Key, out: &mut Vec<u8>) {
+    let number = key.as_integer();
+    match number.and_then(|number| i64::try_from(number).ok()) {
+        Some(number) => out.extend(number.to_string().bytes()),
+        None => write_string(&key.to_string(), out),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong in a partition of wide documents.
 
-use quire_model::Key;
+use quire_model::{Key, Position};
 
 /// Result of a partition's call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -19,6 +19,8 @@ pub enum ErrorKind {
     TooLarge,
     /// Trees disagree, or bytes of them make no sense.
     Corrupt,
+    /// The log no longer holds the position that was given.
+    Gone,
     /// The partition has no room for another row.
     Full,
     /// A document or key.
@@ -79,6 +81,20 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// The log no longer has what someone who tails it has not seen.
+    #[error(
+        "partition {partition}: changes after position {seen} are gone; they are all there from \
+         position {next} on: read what the collection has now, and go on there; to keep changes \
+         for longer, raise its setting log_retention_secs"
+    )]
+    LogGone {
+        /// The partition.
+        partition: u32,
+        /// The last position that was seen.
+        seen: Position,
+        /// The first position from which on the log has all.
+        next: Position,
+    },
     /// All docids were given out.
     #[error(
         "partition {partition} has given out all 4,294,967,295 document numbers; \
@@ -102,6 +118,7 @@ impl Error {
             Error::Invalid(_) => ErrorKind::Invalid,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
             Error::Corrupt { .. } => ErrorKind::Corrupt,
+            Error::LogGone { .. } => ErrorKind::Gone,
             Error::DocIdsExhausted { .. } => ErrorKind::Full,
         }
     }

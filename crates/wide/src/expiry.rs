@@ -12,7 +12,7 @@
 
 use crate::expiry_key::{key, split};
 use crate::machine::{EXPIRIES, ROWS, tree_of};
-use crate::record::{CellChange, CellOp, Head, Kind};
+use crate::record::{CellChange, CellOp, Head, Kind, Tailed};
 use crate::row::Row;
 use crate::stored::Stored;
 use crate::tiers::Tiers;
@@ -78,6 +78,7 @@ impl Planned {
             tiers: Tiers::of_cold(self.cold & self.groups),
             expiring: 0,
             key: &[],
+            tailed: Tailed::No,
         };
         let mut record = head.encode();
         record.extend_from_slice(&self.changes);

@@ -12,7 +12,8 @@
 //! 1. A record of the log is the change of one row, in any number of groups. So a view and a crash
 //!    show all of it or nothing.
 //! 2. `apply` reads nothing. The record says which groups have cells that a put or a delete clears.
-//! 3. Cells live in their trees, once: the log is a write-ahead log and no more.
+//! 3. Cells live in their trees, once: the log is a write-ahead log, kept for longer only for those
+//!    who tail it (see `tail.rs`).
 //! 4. A docid is of one row and is not used again, so cells are never another row's.
 //! 5. The cells of a row in a group are all in one of the group's two trees: its entry in `rows`
 //!    says which. A move between them is one record, which has the cells.
@@ -37,6 +38,9 @@ mod expiry_key;
 mod expiry_work;
 mod group_scan;
 mod group_tiers;
+mod kept_log;
+mod log_retention;
+mod log_splitting;
 mod machine;
 mod many;
 mod merging;
@@ -45,6 +49,7 @@ mod operand;
 mod partition;
 mod record;
 mod row;
+mod row_change;
 mod row_scan;
 mod row_write;
 mod salvage;
@@ -52,6 +57,7 @@ mod schema;
 mod schema_json;
 mod splitting;
 mod stored;
+mod tail;
 mod tier_work;
 mod tiers;
 mod triggers;
@@ -74,11 +80,13 @@ pub use many::WideWithin;
 pub use moves::{TierPass, TierStep};
 pub use operand::Operand;
 pub use partition::WidePartition;
+pub use row_change::{CellEvent, RowAction, RowCell, RowChange};
 pub use row_scan::RowScan;
 pub use row_write::{CellExpiry, Change, Condition, Effect, RowWrite, Written};
 pub use salvage::{Salvaged, WideSalvage};
 pub use schema::{Column, ColumnType, GROUPS_MAX, Group, GroupCodec, REST, Schema};
 pub use splitting::{Dealt, OwnerOf};
+pub use tail::RowTail;
 pub use tier_work::TierFigures;
 pub use triggers::Triggers;
 pub use view::{Members, RowCells, WideFound, WideView};

@@ -11,7 +11,7 @@
 //! 4. Nothing moves to disks that have less than [`ROOM_BYTES`] left, and what memtables hold.
 
 use crate::machine::{ROWS, tree_of};
-use crate::record::{CellChange, CellOp, Head, Kind};
+use crate::record::{CellChange, CellOp, Head, Kind, Tailed};
 use crate::row::Row;
 use crate::tier_work::TierFigures;
 use crate::tiers::groups_of;
@@ -310,6 +310,7 @@ impl Plan<'_> {
                     tiers,
                     expiring: row.expiring,
                     key: &[],
+                    tailed: Tailed::No,
                 },
                 changes,
                 group_bytes,

@@ -69,7 +69,7 @@ impl Operand {
         matches!(self, Operand::Append(_) | Operand::AddToSet(_))
     }
 
-    fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Operand::Add(_) => "add",
             Operand::Append(_) => "append",

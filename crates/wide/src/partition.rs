@@ -2,14 +2,16 @@
 
 use crate::column_notes::ColumnWork;
 use crate::expiry_work::ExpiryWork;
+use crate::kept_log::KeptLog;
 use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS, Totals, WideRows, group_specs, tree_of};
+use crate::record::{Head, Tailed};
 use crate::tier_work::TierWork;
 use crate::tiers::groups_of;
 use crate::write::Decider;
 use crate::{GROUPS_MAX, Result, RowWrite, Schema, Triggers, WideView, Written};
 use quire_env::{Env, Gate, IoClass, Medium, Volume, VolumeId, Volumes};
 use quire_lsm::Tier;
-use quire_model::Position;
+use quire_model::{DocId, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::{AnyStore, Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
 use std::collections::BTreeMap;
@@ -27,6 +29,7 @@ pub struct WidePartition {
     tiers: Arc<TierWork>,
     expiry: Arc<ExpiryWork>,
     columns: Arc<ColumnWork>,
+    kept_log: Arc<KeptLog>,
     volumes: Arc<Volumes>,
     /// The tiers of the trees of all groups: of the hot tree and of the cold one.
     media: Arc<Vec<[Tier; 2]>>,
@@ -41,7 +44,9 @@ impl WidePartition {
         Ok(Store::<WideRows>::create(shared, place)?)
     }
 
-    /// Opens a partition; its groups are shaped as the schema says.
+    /// Opens a partition; its groups are shaped as the schema says. If the options have its log
+    /// [held](StoreOptions::log_held), it is tailed from the beginning on, as by
+    /// [`set_log_retention`](WidePartition::set_log_retention).
     ///
     /// # Errors
     /// As of [`Store::open`].
@@ -55,14 +60,18 @@ impl WidePartition {
     ) -> Result<WidePartition> {
         let media: Vec<_> = (0..GROUPS_MAX).map(|_| <[Tier; 2]>::default()).collect();
         options.trees.extend(group_specs(schema, &media));
+        let (log, is_tailed) = (options.log.clone(), options.log_held);
+        let store = Store::open(Arc::clone(&shared), place.clone(), options, changed)?;
+        let kept_log = KeptLog::new(log, is_tailed, store.take_opening_hold());
         let partition = WidePartition {
             number,
-            volumes: Arc::new(place.volumes.clone()),
-            store: Store::open(Arc::clone(&shared), place, options, changed)?,
+            volumes: Arc::new(place.volumes),
+            store,
             shared,
             tiers: Arc::default(),
             expiry: Arc::default(),
             columns: Arc::default(),
+            kept_log: Arc::new(kept_log),
             media: Arc::new(media),
         };
         partition.set_tiers(schema);
@@ -143,6 +152,13 @@ impl WidePartition {
         }
         let time_micros = self.shared.env().now_micros();
         self.store.write_unsynced(|transaction| {
+            let is_tailed = self.kept_log.is_tailed();
+            if is_tailed && transaction.next_position() == Position(1) {
+                // A follower takes a log that begins with the first record for all that there is.
+                // What a split copies of a log for those who tail it never begins there.
+                let first = Head::foreign(false, DocId(0), time_micros, Tailed::Key);
+                transaction.append(first.encode());
+            }
             let decider = Decider {
                 partition: self.number,
                 time_micros,
@@ -151,6 +167,7 @@ impl WidePartition {
                 expiry: &self.expiry,
                 columns: &self.columns,
                 triggers,
+                is_tailed,
                 transaction,
             };
             decider.decide(write)
@@ -254,6 +271,10 @@ impl WidePartition {
 
     pub(crate) fn store(&self) -> &Store<WideRows> {
         &self.store
+    }
+
+    pub(crate) fn kept_log(&self) -> &KeptLog {
+        &self.kept_log
     }
 
     pub(crate) fn columns(&self) -> &ColumnWork {

@@ -10,15 +10,17 @@
 //!       rows that this one does not have, or of all that it was split off with: it changes nothing
 //!       but the next docid, if it is created
 //!   flags: bit 0 the row is created by this record, bit 1 there is `tiers`, bit 2 there is
-//!     `expiring`
+//!     `expiring`, bit 3 it is for those who tail the log, of kinds 1, 3 and 8 (see `tail.rs`):
+//!     it has its row's key, and of kind 8 nothing that they need is left out in its place,
+//!     bit 4 of these, of kind 1, the changes are the whole row
 //!   cleared: bit n is set if all cells of the row in group n are removed, before the changes
 //!   groups: bit n is set if group n may have cells of the row afterwards
 //!   tiers: | cleared cold u16 | version u64 | as a row has them (see `tiers.rs`), afterwards |
 //!     cleared cold: bit n is set if the cells that are cleared in group n are in its cold tree
 //!     version: of kinds 4 and 7 the version of the row, which stays; else 0
 //!   expiring: bit n is set if group n may have cells of the row that expire, afterwards
-//!   key: length (LEB128) and bytes, as `Key::encode` writes it; empty unless created or deleted,
-//!     and of kind 8
+//!   key: length (LEB128) and bytes, as `Key::encode` writes it; empty unless created, deleted or
+//!     with bit 3, and of kind 8
 //!
 //! change: | op u8 | group u8 | column (LEB128) | member | value |
 //!   op: 1 put a cell, 2 remove one, 3 merge operands into one, 4 remove members,
@@ -42,6 +44,8 @@ const HEAD_BYTES: usize = 18;
 const CREATED: u8 = 1;
 const TIERED: u8 = 2;
 const EXPIRING: u8 = 4;
+const TAILED: u8 = 8;
+const WHOLE: u8 = 16;
 
 /// What a record does to its row. Values are on disk and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +64,37 @@ impl Kind {
     /// Whether the row keeps its version.
     fn keeps_version(self) -> bool {
         matches!(self, Kind::Move | Kind::MoveColumn)
+    }
+}
+
+/// What a record has for those who tail the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Tailed {
+    /// Nothing: it may lack its row's key.
+    #[default]
+    No,
+    /// The key of its row.
+    Key,
+    /// The key, and all cells that the row has afterwards.
+    Whole,
+}
+
+impl Tailed {
+    fn flags(self) -> u8 {
+        match self {
+            Tailed::No => 0,
+            Tailed::Key => TAILED,
+            Tailed::Whole => TAILED | WHOLE,
+        }
+    }
+
+    fn of(flags: u8) -> Option<Tailed> {
+        match flags & (TAILED | WHOLE) {
+            0 => Some(Tailed::No),
+            TAILED => Some(Tailed::Key),
+            WHOLE => None,
+            _ => Some(Tailed::Whole),
+        }
     }
 }
 
@@ -135,16 +170,42 @@ pub(crate) struct Head<'a> {
     /// The groups that may have cells that expire, afterwards.
     pub(crate) expiring: u16,
     pub(crate) key: &'a [u8],
+    pub(crate) tailed: Tailed,
 }
 
 impl Head<'_> {
+    /// The record that holds the position of one of another partition, by which a row of this docid
+    /// is created, or not.
+    pub(crate) fn foreign(
+        created: bool,
+        docid: DocId,
+        time_micros: i64,
+        tailed: Tailed,
+    ) -> Head<'static> {
+        Head {
+            kind: Kind::Foreign,
+            created,
+            time_micros,
+            docid,
+            cleared: 0,
+            groups: 0,
+            cleared_cold: 0,
+            version: Position(0),
+            tiers: Tiers::default(),
+            expiring: 0,
+            key: &[],
+            tailed,
+        }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let is_tiered =
             self.kind.keeps_version() || self.cleared_cold != 0 || !self.tiers.is_none();
         let is_expiring = self.expiring != 0;
         let flags = u8::from(self.created) * CREATED
             + u8::from(is_tiered) * TIERED
-            + u8::from(is_expiring) * EXPIRING;
+            + u8::from(is_expiring) * EXPIRING
+            + self.tailed.flags();
         let mut out = vec![self.kind as u8, flags];
         out.extend_from_slice(&self.time_micros.to_le_bytes());
         out.extend_from_slice(&self.docid.0.to_le_bytes());
@@ -201,9 +262,14 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
         8 => Kind::Foreign,
         kind => return Err(format!("a record of kind {kind}")),
     };
-    if flags & !(CREATED | TIERED | EXPIRING) != 0 {
-        return Err(format!("a record with flags {flags}"));
-    }
+    let known = flags & !(CREATED | TIERED | EXPIRING | TAILED | WHOLE) == 0;
+    let tailed = Tailed::of(flags).filter(|tailed| match kind {
+        _ if !known => false,
+        Kind::Write => true,
+        Kind::Delete | Kind::Foreign => *tailed != Tailed::Whole,
+        Kind::Move | Kind::Expire | Kind::PassColumn | Kind::MoveColumn => *tailed == Tailed::No,
+    });
+    let tailed = tailed.ok_or_else(|| format!("a record with flags {flags}"))?;
     let (cleared_cold, version, tiers) = match flags & TIERED {
         0 => Default::default(),
         _ => take_tiers(&mut rest).ok_or_else(cut)?,
@@ -228,11 +294,13 @@ pub(crate) fn decode(record: &[u8]) -> Result<(Head<'_>, Vec<CellChange<'_>>), S
         tiers,
         expiring,
         key: varint::take_bytes(&mut rest).ok_or_else(cut)?,
+        tailed,
     };
     if head.docid.0 == u32::MAX {
         return Err("the docid that no row has".into());
     }
-    let has_key = kind != Kind::Foreign && (head.created || kind == Kind::Delete);
+    let is_named = head.created || kind == Kind::Delete || tailed != Tailed::No;
+    let has_key = kind != Kind::Foreign && is_named;
     if head.key.is_empty() == has_key {
         return Err("a key where there is none, or none where there is one".into());
     }

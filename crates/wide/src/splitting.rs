@@ -17,9 +17,9 @@
 
 use crate::column_work::passing_record;
 use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS, Totals, WideRows, tree_of};
-use crate::record::{self, CellChange, Head, Kind};
+use crate::record::{self, CellChange, Head, Kind, Tailed};
 use crate::row::Row;
-use crate::tiers::Tiers;
+use crate::tail::is_change;
 use crate::{Error, GROUPS_MAX, Result, Schema, WidePartition, WideView, cell_key, expiry_key};
 use bytes::Bytes;
 use quire_lsm::{Load, Scan, SmallBytes};
@@ -69,13 +69,24 @@ impl WidePartition {
         // Before the view: the log has all that comes after it.
         let hold = self.any_store().hold_log(self.position());
         let view = self.view_to_deal(schema)?;
-        let mut partitions = Vec::with_capacity(places.len());
-        let totals = totals(&view, places.len(), owner)?;
-        for (number, (place, totals)) in places.iter().zip(totals).enumerate() {
+        let upto = view.position();
+        let first_copied = self.first_copied(upto);
+        let begins = match first_copied {
+            Some(_) => upto,
+            None => Position(upto.0.saturating_sub(1)),
+        };
+        for (place, totals) in places.iter().zip(totals(&view, places.len(), owner)?) {
             let state = WideRows::of_split(view.rows_made(), totals);
-            let before = Position(view.position().0.saturating_sub(1));
-            let made = Store::create_at(self.shared(), place, before, &state);
-            match made.map_err(Error::from).and_then(|()| open(number)) {
+            Store::create_at(self.shared(), place, begins, &state)?;
+        }
+        if let Some(first) = first_copied
+            && !self.copy_log((first, upto), places, owner, &|| watch(0))?
+        {
+            return Ok(None);
+        }
+        let mut partitions = Vec::with_capacity(places.len());
+        for number in 0..places.len() {
+            match open(number) {
                 Ok(partition) => partitions.push(partition),
                 Err(error) => {
                     close(&partitions);
@@ -92,10 +103,10 @@ impl WidePartition {
         }
     }
 
-    /// Writes a record at the position at which a new partition begins, so that a copy of it, which
-    /// is known by its last record, can follow it.
+    /// Writes a record at the position at which a new partition begins, unless its log has one. So
+    /// a copy of it, which is known by its last record, can follow it.
     fn hold_position(&self, position: Position) -> Result<()> {
-        if position > Position(0) {
+        if self.position() < position {
             self.pass_position()?;
         }
         assert_eq!(
@@ -110,7 +121,9 @@ impl WidePartition {
     fn pass_position(&self) -> Result<()> {
         let time_micros = self.env().now_micros();
         let ((), written) = self.store().write_unsynced(|transaction| {
-            transaction.append(foreign(false, DocId(0), time_micros).encode());
+            let tailed = self.kept_log().tailed();
+            let passed = Head::foreign(false, DocId(0), time_micros, tailed);
+            transaction.append(passed.encode());
             Ok::<_, Error>(())
         })?;
         self.acknowledge(written, Durability::None)
@@ -208,11 +221,11 @@ impl WidePartition {
             Some((column, moved)) if !seeded(Bug::SplitColumnNotPassed) => {
                 passing_record(column, &moved, &moved.next, head.time_micros)
             }
-            _ => foreign(head.created, head.docid, head.time_micros).encode(),
+            _ => foreign(&head, self.kept_log().tailed()).encode(),
         })
     }
 
-    fn missing(&self, position: Position) -> Error {
+    pub(crate) fn missing(&self, position: Position) -> Error {
         Error::Corrupt {
             partition: self.number(),
             what: format!("the log of the partition that is split has no record {position}"),
@@ -220,26 +233,20 @@ impl WidePartition {
     }
 }
 
-fn progress(change: &CellChange<'_>) -> Option<(u32, crate::column_moves::ColumnMove)> {
-    Some((change.column, change.progress()?))
+/// The record that holds the position of a record of another partition, in a partition whose
+/// records are `tailed` or not.
+pub(crate) fn foreign(head: &Head<'_>, tailed: Tailed) -> Head<'static> {
+    // What is no change is not missed by those who tail the log.
+    let tailed = match (is_change(head), head.tailed) {
+        (true, Tailed::No) => Tailed::No,
+        (true, _) => Tailed::Key,
+        (false, _) => tailed,
+    };
+    Head::foreign(head.created, head.docid, head.time_micros, tailed)
 }
 
-/// The record that holds the position of one of another partition, by which a row of this docid is
-/// created, or not.
-fn foreign<'a>(created: bool, docid: DocId, time_micros: i64) -> Head<'a> {
-    Head {
-        kind: Kind::Foreign,
-        created,
-        time_micros,
-        docid,
-        cleared: 0,
-        groups: 0,
-        cleared_cold: 0,
-        version: Position(0),
-        tiers: Tiers::default(),
-        expiring: 0,
-        key: &[],
-    }
+fn progress(change: &CellChange<'_>) -> Option<(u32, crate::column_moves::ColumnMove)> {
+    Some((change.column, change.progress()?))
 }
 
 /// The totals of the rows that each of `count` partitions gets.

@@ -21,6 +21,7 @@ mod expiry;
 mod many;
 mod schemas;
 mod splits;
+mod tails;
 mod tiers;
 mod values;
 

@@ -4,7 +4,7 @@
 use crate::column_notes::ColumnWork;
 use crate::expiry_work::ExpiryWork;
 use crate::machine::{KEYS, ROWS, WideRows, tree_of};
-use crate::record::{CellChange, CellOp, Head, Kind};
+use crate::record::{CellChange, CellOp, Head, Kind, Tailed};
 use crate::row::Row;
 use crate::row_write::{Action, CellExpiry, What, check_change, name_of, too_long};
 use crate::schema::{Column, Schema};
@@ -47,6 +47,8 @@ pub(crate) struct Decider<'a, 'b> {
     pub(crate) expiry: &'a ExpiryWork,
     pub(crate) columns: &'a ColumnWork,
     pub(crate) triggers: Triggers<'a>,
+    /// Whether records are for those who tail the log.
+    pub(crate) is_tailed: bool,
     pub(crate) transaction: &'a mut Transaction<'b, WideRows>,
 }
 
@@ -89,6 +91,7 @@ impl Decider<'_, '_> {
                     tiers: Tiers::default(),
                     expiring: 0,
                     key: write.key.encoded(),
+                    tailed: self.tailed(false),
                 };
                 let version = self.transaction.append(head.encode());
                 Ok(self.written(Effect::Deleted, version))
@@ -158,6 +161,7 @@ impl Decider<'_, '_> {
             tiers: self.tiers_after(None, groups),
             expiring: changes.expiring,
             key: write.key.encoded(),
+            tailed: self.tailed(true),
         };
         self.append(head, &changes, Effect::Created)
     }
@@ -192,9 +196,22 @@ impl Decider<'_, '_> {
             version: Position(0),
             tiers,
             expiring: row.expiring | changes.expiring,
-            key: &[],
+            key: match self.is_tailed {
+                true => write.key.encoded(),
+                false => &[],
+            },
+            tailed: self.tailed(cleared.is_some()),
         };
         self.append(head, &changes, Effect::Updated)
+    }
+
+    /// What a record has for those who tail the log, if it has all cells of its row or not.
+    fn tailed(&self, is_whole: bool) -> Tailed {
+        match (self.is_tailed, is_whole) {
+            (false, _) => Tailed::No,
+            (true, false) => Tailed::Key,
+            (true, true) => Tailed::Whole,
+        }
     }
 
     /// What a row says of tiers once cells of `changed` groups are written.

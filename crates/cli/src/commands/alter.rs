@@ -24,6 +24,7 @@ Examples:
   quire alter ./db papers --codec zstd --dictionary 64KiB
   quire alter ./db papers --index abstract=none
   quire alter ./db pages --add-column 'size={\"type\":\"integer\",\"group\":\"meta\"}'
+  quire alter ./db pages --log-retention-age 7d
   quire alter ./db pages --group 'html={\"tier\":\"hdd\",\"codec\":\"zstd\"}'")]
 pub(crate) struct Alter {
     #[command(flatten)]
@@ -52,16 +53,40 @@ impl Alter {
         wide: &WideCollection,
     ) -> Result<()> {
         let name = &self.collection;
-        let mut settings = CollectionSettings::clone(&wide.settings());
+        let log_retention = self.storage.log_retention_secs();
+        let before = CollectionSettings {
+            log_retention_secs: log_retention.unwrap_or_default(),
+            ..CollectionSettings::clone(&wide.settings())
+        };
+        let mut settings = before.clone();
         self.storage.apply(&mut settings);
-        if self.durability.is_some() || settings != *wide.settings() || self.wide.is_empty() {
+        settings.log_retention_secs = before.log_retention_secs;
+        let is_empty = self.wide.is_empty() && log_retention.is_none();
+        if self.durability.is_some() || settings != before || is_empty {
             return Err(Error::Usage(format!(
                 "`{name}` is a wide collection: change its columns with --add-column, \
-                 --rename-column, --drop-column, --time-to-live and --move-column, and its \
-                 column groups with --group; its other settings are fixed"
+                 --rename-column, --drop-column, --time-to-live and --move-column, its column \
+                 groups with --group, and how long its changes are kept with \
+                 --log-retention-age; its other settings are fixed"
             )));
         }
-        self.wide.run(context, database, name)
+        if let Some(secs) = log_retention {
+            let changed = database.set_log_retention(name, secs);
+            changed.map_err(Error::engine(format!(
+                "cannot change the settings of `{name}`"
+            )))?;
+        }
+        match self.wide.is_empty() {
+            true if context.out.is_json() => context.out.line(format_args!(
+                "{{\"altered\":\"{name}\",\"settings\":{}}}",
+                wide.settings().to_json()
+            )),
+            true => context.out.line(format_args!(
+                "altered {name}: {}",
+                storage::words(&wide.settings())
+            )),
+            false => self.wide.run(context, database, name),
+        }
     }
 
     pub(super) fn run(self, context: &mut Context) -> Result<()> {

@@ -1,5 +1,6 @@
 //! `quire freeze`: writes a collection, as of one moment, to frozen files with indexes.
 
+use super::wide;
 use crate::Context;
 use crate::database;
 use crate::error::{Error, Result};
@@ -87,8 +88,11 @@ impl Freeze {
             memory_bytes: usize::try_from(self.memory.0).unwrap_or(usize::MAX),
         };
         let database = database::open_existing(context, &self.db)?;
-        let collection = database::collection(&database, &self.db, &self.collection)?;
-        let view = collection.view().map_err(Error::engine("cannot freeze"))?;
+        let view = match wide::find(&database, &self.collection)? {
+            Some(wide) => wide.view(),
+            None => database::collection(&database, &self.db, &self.collection)?.view(),
+        };
+        let view = view.map_err(Error::engine("cannot freeze"))?;
         let start = context.env.monotonic();
         let report = freeze(&view, &self.out, self.by_partition, &options)?;
         let seconds = (context.env.monotonic().saturating_sub(start)).as_secs_f64();

@@ -29,6 +29,10 @@ pub(super) struct Storage {
     /// write: 100GiB; 0 for no bound [default: 0]
     #[arg(long, value_name = "SIZE")]
     retention_size: Option<Size>,
+    /// Keep the changes of a wide collection for so long for `quire tail` and `_changes`: 7d, 12h;
+    /// 0 to keep none for them [default: 0]
+    #[arg(long, value_name = "AGE")]
+    log_retention_age: Option<Age>,
     /// Have a server split each partition in two once one takes more than this on disk, at least
     /// 1MiB: 20GiB; 0 for never [default: 0]
     #[arg(long, value_name = "SIZE")]
@@ -47,6 +51,11 @@ impl Storage {
             .is_some_and(|Indexed(fields)| !fields.is_none())
     }
 
+    /// For how many seconds changes of a wide collection are to be kept, if that is given.
+    pub(super) fn log_retention_secs(&self) -> Option<u64> {
+        self.log_retention_age.map(|Age(seconds)| seconds)
+    }
+
     /// Changes the settings that are given.
     pub(super) fn apply(&self, settings: &mut CollectionSettings) {
         let bytes = |Size(bytes)| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -59,6 +68,9 @@ impl Storage {
         }
         if let Some(Size(bytes)) = self.retention_size {
             settings.retention_bytes = bytes;
+        }
+        if let Some(secs) = self.log_retention_secs() {
+            settings.log_retention_secs = secs;
         }
         if let Some(Size(bytes)) = self.split_size {
             settings.split_bytes = bytes;
@@ -88,6 +100,10 @@ pub(super) fn words(settings: &CollectionSettings) -> String {
             Age(secs)
         ),
     };
+    let kept = match settings.log_retention_secs {
+        0 => String::new(),
+        secs => format!(", changes kept for {}", Age(secs)),
+    };
     let split = match settings.split_bytes {
         0 => String::new(),
         bytes => format!(", partitions split beyond {bytes} bytes"),
@@ -98,7 +114,7 @@ pub(super) fn words(settings: &CollectionSettings) -> String {
         _ => "some fields indexed",
     };
     format!(
-        "{}{dictionary}, blocks of {} bytes{age}{retention}{split}, {index}",
+        "{}{dictionary}, blocks of {} bytes{age}{retention}{kept}{split}, {index}",
         settings.codec, settings.block_bytes
     )
 }

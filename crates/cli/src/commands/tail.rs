@@ -4,17 +4,19 @@
 //! new changes, closes the database, and opens it again when its files have changed and no other
 //! process has it open.
 
+use super::wide;
 use crate::error::{Error, Result};
 use crate::link::Link;
 use crate::message::print_message;
-use crate::output::key_json;
 use crate::place::{self, Place};
 use crate::{Context, database, files};
 use quire_pipeline::Target;
+use quiredb::wide::WideCollection;
 use quiredb::{
-    Change, Collection, Database, DatabaseOptions, ErrorKind, Position, Tail as Changes,
+    Collection, Database, DatabaseOptions, ErrorKind, Logged, Position, Tail as Changes,
     expand_cursor,
 };
+use std::path::Path;
 use std::time::Duration;
 
 /// How often `--follow` checks for changed files.
@@ -31,7 +33,8 @@ const CHANGES_AT_ONCE: u64 = 10_000;
 #[command(after_help = "\
 A line is {\"partition\":P,\"position\":N,\"time_micros\":T,\"key\":K,\"document\":{...}};
 a deletion has \"deleted\":true in place of the document. A document with an external version has it
-as \"version\".
+as \"version\". Of a wide collection, which keeps its changes with --log-retention-age, a patch has
+\"patch\":[...], the cells that it changed.
 
 Examples:
   quire tail ./db papers --limit 10
@@ -57,6 +60,21 @@ pub(crate) struct Tail {
     limit: Option<u64>,
 }
 
+/// A collection whose changes are printed.
+enum Tailed {
+    Plain(Collection),
+    Wide(WideCollection),
+}
+
+impl Tailed {
+    fn open(database: &Database, db: &Path, name: &str) -> Result<Tailed> {
+        match wide::find(database, name)? {
+            Some(wide) => Ok(Tailed::Wide(wide)),
+            None => database::collection(database, db, name).map(Tailed::Plain),
+        }
+    }
+}
+
 impl Tail {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
         let mut left = self.limit.unwrap_or(u64::MAX);
@@ -66,24 +84,21 @@ impl Tail {
         let db = self.place.path();
         if !self.follow {
             let database = database::open_existing(context, db)?;
-            let collection = database::collection(&database, db, &self.collection)?;
-            let mut changes = collection
-                .tail(Position(self.from))
-                .map_err(Error::engine("cannot read the log"))?;
-            return print(context, &mut changes, &self.prefix, &mut left);
+            let collection = Tailed::open(&database, db, &self.collection)?;
+            self.print_after(context, &collection, None, &mut left)?;
+            return Ok(());
         }
         let mut seen: Option<Vec<Position>> = None;
         loop {
             let database = self.open_when_free(context)?;
-            let collection = database::collection(&database, db, &self.collection)?;
-            let mut changes = self.changes_after(&collection, seen.as_deref())?;
-            print(context, &mut changes, &self.prefix, &mut left)?;
+            let collection = Tailed::open(&database, db, &self.collection)?;
+            let printed = self.print_after(context, &collection, seen.as_deref(), &mut left)?;
             context.out.flush()?;
             if left == 0 {
                 return Ok(());
             }
-            seen = Some(changes.seen());
-            drop((changes, collection, database));
+            seen = Some(printed);
+            drop((collection, database));
             let state = files::state(db);
             while files::state(db) == state {
                 context.env.sleep(POLL);
@@ -116,12 +131,50 @@ impl Tail {
         Ok(())
     }
 
-    fn changes_after(&self, collection: &Collection, seen: Option<&[Position]>) -> Result<Changes> {
-        match seen {
-            Some(seen) => collection.tail_after(seen),
-            None => collection.tail(Position(self.from)),
+    /// Prints the changes after those seen, up to the limit. Returns what was seen then.
+    fn print_after(
+        &self,
+        context: &mut Context,
+        collection: &Tailed,
+        seen: Option<&[Position]>,
+        left: &mut u64,
+    ) -> Result<Vec<Position>> {
+        let from = Position(self.from);
+        match collection {
+            Tailed::Plain(plain) => {
+                let changes = seen.map_or_else(|| plain.tail(from), |seen| plain.tail_after(seen));
+                self.print(context, changes, "", left)
+            }
+            Tailed::Wide(wide) => {
+                let changes = seen.map_or_else(|| wide.tail(from), |seen| wide.tail_after(seen));
+                self.print(context, changes, &wide.settings().key_field, left)
+            }
         }
-        .map_err(Error::engine("cannot read the log"))
+    }
+
+    /// Prints changes of keys with the prefix, up to the limit. Returns what was seen then.
+    fn print<C: Logged>(
+        &self,
+        context: &mut Context,
+        changes: quiredb::Result<Changes<C>>,
+        key_field: &str,
+        left: &mut u64,
+    ) -> Result<Vec<Position>> {
+        let unread = || Error::engine("cannot read the log");
+        let mut changes = changes.map_err(unread())?;
+        let mut line = Vec::new();
+        while *left > 0
+            && let Some(change) = changes.next()
+        {
+            let change = change.map_err(unread())?;
+            if change.key().to_string().starts_with(&self.prefix) {
+                line.clear();
+                change.write_json(key_field, &mut line);
+                context.out.line(String::from_utf8_lossy(&line))?;
+                *left -= 1;
+            }
+        }
+        Ok(changes.seen())
     }
 
     /// Opens the database; waits while it is open in another process.
@@ -163,42 +216,6 @@ fn is_past(cursor: &str, end: &[Position]) -> bool {
     let all = |of: &[Position]| expand_cursor(of, partitions).unwrap_or_default();
     let (seen, end) = (all(&seen), all(end));
     seen.len() == end.len() && seen.iter().zip(&end).all(|(seen, end)| seen >= end)
-}
-
-/// Prints changes of keys with this prefix, up to the limit.
-fn print(context: &mut Context, changes: &mut Changes, prefix: &str, left: &mut u64) -> Result<()> {
-    while *left > 0
-        && let Some(change) = changes.next()
-    {
-        let change = change.map_err(Error::engine("cannot read the log"))?;
-        if change.key.to_string().starts_with(prefix) {
-            context.out.line(as_json(&change))?;
-            *left -= 1;
-        }
-    }
-    Ok(())
-}
-
-fn as_json(change: &Change) -> String {
-    let content = match &change.document {
-        Some(document) => format!("\"document\":{}", document.to_json()),
-        None => "\"deleted\":true".to_owned(),
-    };
-    let external = change
-        .external
-        .map(|version| format!("\"version\":{version},"));
-    let expires = change
-        .expires_micros
-        .map(|time| format!("\"expires_micros\":{time},"));
-    format!(
-        "{{\"partition\":{},\"position\":{},\"time_micros\":{},{}{}\"key\":{},{content}}}",
-        change.partition,
-        change.version,
-        change.time_micros,
-        external.unwrap_or_default(),
-        expires.unwrap_or_default(),
-        key_json(&change.key)
-    )
 }
 
 #[cfg(test)]

@@ -242,3 +242,86 @@ fn a_wide_collection_is_loaded_and_its_scan_loaded_again() {
         &["_id"],
     );
 }
+
+#[test]
+fn a_wide_collection_is_frozen_and_queried_as_the_live_one() {
+    let quire = pages();
+    for (key, row) in [
+        (
+            "a",
+            r#"{"title":"A","html":"PGh0bWw+","anchors":{"x":"1","y":"2"}}"#,
+        ),
+        ("b", r#"{"title":"B"}"#),
+    ] {
+        quire.ok(&["put", "db", "pages", key, row]);
+    }
+    quire.ok(&["freeze", "db", "pages", "pages.quire"]);
+    let lines = |args: &[&str]| {
+        let mut lines: Vec<String> = quire.ok(args).lines().map(str::to_string).collect();
+        lines.sort();
+        lines
+    };
+    let all = lines(&["query", "db", "pages", "--all"]);
+    assert_eq!(all.len(), 2);
+    assert_eq!(lines(&["query", "pages.quire", "--all"]), all);
+    let found = quire.ok(&["query", "pages.quire", "--where", "anchors.y = '2'"]);
+    assert_eq!(found.trim_end(), all[0]);
+    quire.ok(&["freeze", "db", "pages", "parts", "--by-partition"]);
+    assert_eq!(lines(&["query", "parts", "--all"]), all);
+    let named = quire.json(&["freeze", "db", "pages", "b.quire", "--full", "title,nope"]);
+    assert_eq!(named["unused"], json!(["nope"]));
+}
+
+#[test]
+fn the_changes_of_a_wide_collection_are_printed_while_they_are_kept() {
+    let quire = pages();
+    quire.fails(&["tail", "db", "pages"], 1, &["--log-retention-age"]);
+    let altered = quire.ok(&["alter", "db", "pages", "--log-retention-age", "7d"]);
+    assert!(altered.contains("changes kept for 7d"), "{altered}");
+    quire.ok(&[
+        "put",
+        "db",
+        "pages",
+        "a",
+        r#"{"title":"A","html":"PGh0bWw+"}"#,
+    ]);
+    quire.ok(&[
+        "put",
+        "db",
+        "pages",
+        "a",
+        r#"{"title":null,"anchors":{"x":"1"}}"#,
+        "--patch",
+    ]);
+    quire.ok(&["put", "db", "pages", "b", r#"{"title":"B"}"#]);
+    quire.ok(&["compact", "db"]);
+    quire.ok(&["split", "db", "pages"]);
+    quire.ok(&["delete", "db", "pages", "b"]);
+    let lines = |args: &[&str]| -> Vec<serde_json::Value> {
+        let printed = quire.ok(args);
+        let lines = printed.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let of = |key: &str| lines(&["tail", "db", "pages", "--prefix", key]);
+    let a = of("a");
+    assert_eq!(
+        a[0]["document"],
+        json!({"_id": "a", "title": "A", "html": "PGh0bWw+"})
+    );
+    let patch = json!([
+        {"column": "title", "removed": true},
+        {"column": "anchors", "member": "x", "value": "1"},
+    ]);
+    assert_eq!((a.len(), &a[1]["patch"]), (2, &patch));
+    let b = of("b");
+    assert_eq!((b.len(), &b[1]["deleted"]), (2, &json!(true)));
+    assert_eq!(lines(&["tail", "db", "pages", "--limit", "1"]).len(), 1);
+    quire.ok(&["verify", "db"]);
+    quire.fails(
+        &["alter", "db", "pages", "--codec", "none"],
+        2,
+        &["--log-retention-age", "fixed"],
+    );
+}

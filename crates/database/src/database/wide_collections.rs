@@ -78,6 +78,29 @@ impl Database {
         self.replace_schema(&mut state, &entry, settings, schema)
     }
 
+    /// Changes for how long a wide collection keeps its changes for those who tail them; see
+    /// [`CollectionSettings::log_retention_secs`]. Durable when it returns. What was written before
+    /// there was a retention can't be tailed.
+    ///
+    /// # Errors
+    /// As of [`wide_collection`](Database::wide_collection).
+    pub fn set_log_retention(&self, name: &str, secs: u64) -> Result<WideCollection> {
+        let mut state = self.state()?;
+        let entry = match self.alias(name) {
+            Some(alias) => self.entry(&state, alias.only_unfiltered(name)?)?,
+            None => self.entry(&state, name)?,
+        };
+        let Some(schema) = entry.settings.wide.clone() else {
+            let what = format!("collection {name:?} is a plain one, which keeps its log");
+            return Err(Error::Invalid(what));
+        };
+        let settings = CollectionSettings {
+            log_retention_secs: secs,
+            ..entry.settings.clone()
+        };
+        self.replace_schema(&mut state, &entry, settings, schema)
+    }
+
     /// Gives a wide collection these settings, which have this schema.
     pub(super) fn replace_schema(
         &self,
@@ -94,7 +117,7 @@ impl Database {
             entry.settings = settings.clone();
         }
         self.replace_catalog(state, catalog)?;
-        collection.set_settings(settings, schema);
+        collection.set_settings(settings, schema)?;
         Ok(collection)
     }
 
@@ -122,7 +145,10 @@ impl Database {
             entry.settings.clone(),
             schema.clone(),
             AttachedTriggers::new(triggers_of(&state.catalog, entry)?),
-            partitions.collect::<quire_wide::Result<_>>()?,
+            (
+                partitions.collect::<quire_wide::Result<_>>()?,
+                entry.partitions_before.clone(),
+            ),
             self.volumes(),
             self.inner.options.retention,
         );
@@ -144,6 +170,7 @@ impl Database {
         let mut options = self.store_options(&entry.settings);
         options.log.obsolete_bytes_kept =
             OBSOLETE_BYTES_KEPT / u64::from(entry.settings.partitions.max(1));
+        options.log_held = entry.settings.log_retention().is_some();
         WidePartition::open(
             Arc::clone(&self.inner.shared),
             self.place(catalog, entry, number),

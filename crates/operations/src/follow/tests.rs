@@ -534,6 +534,47 @@ fn a_follower_copies_a_wide_collection_anew_that_is_split() {
 }
 
 #[test]
+fn a_follower_is_tailed_as_its_leader_is() {
+    let leader = Leader::new();
+    let rows = wide_or_create(&leader.database);
+    leader
+        .database
+        .set_log_retention("wide", 1_000_000)
+        .unwrap();
+    put_rows(&rows, 0..20, "before");
+    let env = SimEnv::new(2);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    let changes = |database: &Database| {
+        let wide = database.wide_collection("wide").unwrap();
+        let tail = wide.tail(Position(1)).unwrap();
+        tail.map(|change| change.unwrap()).collect::<Vec<_>>()
+    };
+    let agree = |follower: &Follower, count: usize| {
+        let of_leader = changes(&leader.database);
+        assert_eq!(of_leader.len(), count);
+        let replica = follower.replica.as_ref().unwrap().database();
+        assert_eq!(changes(replica), of_leader);
+    };
+    agree(&follower, 20);
+    rows.flush().unwrap();
+    put_rows(&rows, 5..8, "again");
+    rows.delete(&Key::from(3)).unwrap();
+    rows.flush().unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    agree(&follower, 24);
+
+    let split = leader.database.split_collection("wide", 4, &|_| true);
+    split.unwrap();
+    let why = follower.catch_up(&env, &leader.database).unwrap();
+    assert!(why.is_some(), "it copies");
+    put_rows(&rows, 9..10, "after it was split");
+    assert_eq!(follower.catch_up(&env, &leader.database).unwrap(), None);
+    agree(&follower, 25);
+    assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+}
+
+#[test]
 fn a_follower_deletes_what_its_leader_deletes_and_nothing_else() {
     let leader = Leader::new();
     let env = SimEnv::new(2);

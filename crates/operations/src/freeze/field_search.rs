@@ -68,8 +68,8 @@ pub(super) fn find_fields(
 ) -> Result<FoundFields> {
     let mut seen = BTreeMap::from([(ID.to_owned(), Seen::default())]);
     let mut looked = 0;
-    for partition in engine::view_partitions(view)? {
-        let mut rows = partition.rows()?;
+    for partition in 0..view.partition_count() {
+        let mut rows = engine::view_rows(view, partition)?;
         loop {
             let batch = rows.next_batch()?;
             if batch.is_empty() {

@@ -1,9 +1,14 @@
 //! Wide collections beside plain ones in a database.
 
-use quiredb::operations::{VerifyOptions, backup, repair, restore, verify, verify_open};
+use quiredb::operations::{
+    FreezeOptions, FrozenView, VerifyOptions, backup, freeze, freeze_by_partition, repair, restore,
+    verify, verify_open,
+};
+use quiredb::query::{Options, field, find};
 use quiredb::wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
 use quiredb::{
-    Alias, AliasChange, CollectionSettings, Database, Document, ErrorKind, Key, OsEnv, Volumes,
+    Alias, AliasChange, CollectionSettings, Database, Document, ErrorKind, Key, OsEnv, Position,
+    Volumes,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -242,5 +247,106 @@ fn damage_is_found_by_verify_and_what_is_whole_comes_out_of_a_backup_and_a_repai
         std::fs::write(&path, bytes)?;
     }
     assert!(!checked()?.damage.is_empty());
+    Ok(())
+}
+
+#[test]
+fn rows_are_frozen_as_a_get_gives_them() -> Tested {
+    let dir = tempfile::tempdir()?;
+    let database = Database::open(dir.path().join("db"))?;
+    let pages = database.create_wide_collection("pages", schema(), settings())?;
+    for number in 0..700 {
+        let (key, document) = page(number);
+        pages.put(&key, &document)?;
+    }
+    // Of other kinds: a number as the key, no cells, large cells, members that were patched.
+    pages.put(&Key::from(7), &Document::from_json(br#"{"size":-1}"#)?)?;
+    pages.put(&Key::parse("empty")?, &Document::from_json(b"{}")?)?;
+    let large = Cell::Bytes((0..2_000_000u32).map(|byte| byte as u8).collect());
+    for number in 0..12 {
+        let key = Key::parse(&format!("large-{number}"))?;
+        pages.write(&RowWrite::upsert(key).with(Change::set("html", large.clone())))?;
+    }
+    pages.patch(
+        &page(3).0,
+        &Document::from_json(br#"{"anchors":{"c":"d"},"html":null}"#)?,
+    )?;
+    pages.delete(&page(4).0)?;
+
+    let rows = pages.rows()?.collect::<quiredb::Result<Vec<_>>>()?;
+    let view = pages.view()?;
+    // What is written from now on is not frozen.
+    pages.put(&page(4).0, &page(4).1)?;
+    let options = FreezeOptions {
+        memory_bytes: 8 << 20,
+        ..FreezeOptions::default()
+    };
+    let (file, folder) = (dir.path().join("p.quire"), dir.path().join("p"));
+    let report = freeze(&view, &file, &options, &mut |_| {})?;
+    assert_eq!(report.documents, view.count());
+    assert_eq!(report.long_texts, Vec::<String>::new());
+    let parts = freeze_by_partition(&view, &folder, &options, &mut |_| {})?;
+    assert_eq!((parts.files.len(), parts.documents), (3, view.count()));
+
+    for path in [&file, &folder] {
+        let frozen = FrozenView::open(database.env(), path)?;
+        assert_eq!(frozen.count(), view.count());
+        let all = find(field("_id").exists()).limit(10_000).prepare()?;
+        let answer = frozen.query(&all, &Options::default())?;
+        let found = frozen.documents(&answer.hits)?;
+        assert_eq!(found.len(), rows.len());
+        for (found, row) in found.iter().zip(&rows) {
+            let origin = found.origin.as_ref().ok_or("it was a row")?;
+            assert_eq!((&origin.key, origin.version), (&row.key, row.version));
+            assert_eq!(found.document.to_json(), row.document.to_json());
+        }
+        for query in [
+            find(field("size").lt(20)),
+            find(field("anchors.c").eq("d")),
+            find(field("_id").eq("large-3")),
+            find(field("title").eq("page 9")),
+        ] {
+            let query = query.limit(1000).with_count().prepare()?;
+            let answer = frozen.query(&query, &Options::default())?;
+            let of_view = view.query(&query, &Options::default())?;
+            assert_eq!(answer.count, of_view.count);
+            let live = view.documents(&of_view.hits)?;
+            let found = frozen.documents(&answer.hits)?;
+            let mut found: Vec<_> = found.iter().map(|one| one.document.to_json()).collect();
+            let mut live: Vec<_> = live.iter().map(|one| one.document.to_json()).collect();
+            found.sort();
+            live.sort();
+            assert_eq!(found, live);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_backup_has_the_changes_that_are_kept() -> Tested {
+    let dir = tempfile::tempdir()?;
+    let database = Database::open(dir.path().join("db"))?;
+    let settings = CollectionSettings {
+        log_retention_secs: 3600,
+        ..settings()
+    };
+    let pages = database.create_wide_collection("pages", schema(), settings)?;
+    for number in 0..20 {
+        let (key, document) = page(number);
+        pages.put(&key, &document)?;
+    }
+    pages.flush()?;
+    pages.delete(&page(7).0)?;
+    let changes: Vec<_> = pages.tail(Position(1))?.collect::<quiredb::Result<_>>()?;
+    assert_eq!(changes.len(), 21);
+    let (backed_up, copy) = (dir.path().join("backup"), dir.path().join("copy"));
+    backup(&database, &backed_up, &Default::default(), &mut |_, _| {
+        ControlFlow::Continue(())
+    })?;
+    let volumes = Volumes::single(&copy);
+    restore(OsEnv::new()?, &backed_up, None, &volumes, &mut |_, _| ())?;
+    let restored = Database::open(&copy)?;
+    let tail = restored.wide_collection("pages")?.tail(Position(1))?;
+    assert_eq!(tail.collect::<quiredb::Result<Vec<_>>>()?, changes);
     Ok(())
 }

@@ -7,7 +7,8 @@
 //!   here are kept and shown as they were given: see [`kept`].
 //! - `settings.quire.*` and `quire.*` are Quire's own settings: `partitions`, `key_field`,
 //!   `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`,
-//!   `retention_secs`, `retention_bytes` and `index` (an object only in a body's own `quire`).
+//!   `retention_secs`, `retention_bytes`, `log_retention_secs` and `index` (an object only in a
+//!   body's own `quire`).
 //! - `mappings` gives fields types, which documents must agree with: see [`Mapping`].
 //! - `aliases` are those that the collection has from the start.
 //!
@@ -123,6 +124,24 @@ impl Given {
     pub(super) fn is_of_blocks(&self) -> bool {
         let mut names = self.api.keys();
         self.quire.is_empty() && names.all(|name| name.starts_with("index.blocks."))
+    }
+
+    /// The retention of the log, in seconds, if it is all that is given; null is the default, none.
+    pub(super) fn log_retention(&self) -> Outcome<Option<u64>> {
+        let is_all = self.quire.len() == 1 && self.api.is_empty();
+        let given = self.quire.get("log_retention_secs").filter(|_| is_all);
+        let secs = given.map(|value| match value {
+            Value::Null => Ok(0),
+            value => {
+                let text = value.as_str().and_then(|text| text.parse().ok());
+                value.as_u64().or(text).ok_or_else(|| {
+                    Failure::illegal_argument(format!(
+                        "log_retention_secs is [{value}], and must be a number of seconds"
+                    ))
+                })
+            }
+        });
+        secs.transpose()
     }
 
     /// Whether a setting is given, by its whole name.

@@ -59,6 +59,10 @@ pub(crate) async fn change(call: Call<Engine>) -> Outcome<Answer> {
     let body = call.take_small_body().await?;
     let given = Given::parse(&body.bytes)?;
     let work = move |engine: &Engine| {
+        if let Some(secs) = given.log_retention()? {
+            set_log_retention(engine, &selection, secs)?;
+            return Ok(Answer::ok(&json!({"acknowledged": true})));
+        }
         let mut changes = Vec::new();
         for collection in selection.plain(engine)? {
             if !given.is_of_blocks() {
@@ -77,6 +81,30 @@ pub(crate) async fn change(call: Call<Engine>) -> Outcome<Answer> {
         Ok(Answer::ok(&json!({"acknowledged": true})))
     };
     engine.write(work).await?
+}
+
+/// Gives wide collections another retention of their log, the one setting of theirs that can be
+/// changed. One that has it is left as it is.
+fn set_log_retention(engine: &Engine, selection: &Selection, secs: u64) -> Outcome<()> {
+    let (plain, wide) = selection.both(engine)?;
+    if let Some(plain) = plain.first() {
+        let name = plain.name();
+        return Err(Failure::illegal_argument(format!(
+            "[{name}] is a plain collection, which keeps its log: log_retention_secs is of wide \
+             ones"
+        )));
+    }
+    for collection in &wide {
+        engine.check_use(collection.name(), Use::Change)?;
+    }
+    for collection in &wide {
+        if collection.settings().log_retention_secs != secs {
+            let name = collection.name();
+            let changed = engine.database().set_log_retention(name, secs);
+            changed.map_err(|error| refused(&error, name))?;
+        }
+    }
+    Ok(())
 }
 
 /// `PUT /{collection}/_block/{name}`: what was begun before is still done.

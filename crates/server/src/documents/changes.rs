@@ -13,7 +13,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiredb::{Change, Collection, ErrorKind, Position, ValueRef, expand_cursor};
+use quiredb::wide::WideCollection;
+use quiredb::{Collection, ErrorKind, Logged, Position, Tail, expand_cursor};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -52,6 +53,36 @@ pub(crate) struct ChangesState {
     pub(crate) reading: Arc<Semaphore>,
 }
 
+/// A collection whose changes are read.
+#[derive(Clone)]
+enum Tailed {
+    Plain(Collection),
+    Wide(WideCollection),
+}
+
+impl Tailed {
+    fn open(engine: &Engine, name: &str) -> Outcome<Tailed> {
+        match engine.wide(name)? {
+            Some(wide) => Ok(Tailed::Wide(wide)),
+            None => engine.collection(name).map(Tailed::Plain),
+        }
+    }
+
+    fn positions(&self) -> Vec<Position> {
+        match self {
+            Tailed::Plain(collection) => collection.positions(),
+            Tailed::Wide(collection) => collection.positions(),
+        }
+    }
+
+    fn spread(&self, seen: &[Position]) -> quiredb::Result<Vec<Position>> {
+        match self {
+            Tailed::Plain(collection) => collection.spread(seen),
+            Tailed::Wide(collection) => collection.spread(seen),
+        }
+    }
+}
+
 /// A request for changes.
 #[derive(Debug, Clone)]
 struct Wanted {
@@ -88,7 +119,7 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
     let opened = {
         let name = name.clone();
         engine
-            .read(move |engine| engine.collection(&name))
+            .read(move |engine| Tailed::open(engine, &name))
             .await??
     };
     let mut wanted = wanted(&call, &opened)?;
@@ -140,7 +171,7 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
     }
 }
 
-fn wanted(call: &Call<ChangesState>, collection: &Collection) -> Outcome<Wanted> {
+fn wanted(call: &Call<ChangesState>, collection: &Tailed) -> Outcome<Wanted> {
     let partitions = collection.positions().len();
     let wrong = |what: String| Err(Failure::illegal_argument(what));
     let seen = match call.params.text("after") {
@@ -181,7 +212,7 @@ fn wanted(call: &Call<ChangesState>, collection: &Collection) -> Outcome<Wanted>
 }
 
 /// Whether there may be changes that were not read.
-fn is_new(collection: &Collection, wanted: &Wanted) -> bool {
+fn is_new(collection: &Tailed, wanted: &Wanted) -> bool {
     let positions = collection.positions();
     if positions.len() != wanted.seen.len() {
         // The next read expands what was seen.
@@ -203,16 +234,11 @@ enum Read {
 /// Reads the changes after those seen, as lines, and advances what was seen. Documents that take
 /// more than `large_bytes_max` together are not read, and a large one ends the answer. So does a
 /// split of the collection, whose old partitions are closed.
-fn read(
-    collection: &Collection,
-    wanted: &mut Wanted,
-    large_bytes_max: usize,
-) -> quiredb::Result<Read> {
-    let mut lines = Vec::new();
+fn read(collection: &Tailed, wanted: &mut Wanted, large_bytes_max: usize) -> quiredb::Result<Read> {
     let now = collection.positions();
     wanted.expand(now.len());
     if wanted.is_over {
-        return Ok(Read::Lines(lines));
+        return Ok(Read::Lines(Vec::new()));
     }
     let mut from = wanted.seen.clone();
     if let Some(only) = wanted.partition {
@@ -223,7 +249,28 @@ fn read(
             }
         }
     }
-    let mut changes = collection.tail_after(&from)?;
+    match collection {
+        Tailed::Plain(plain) => {
+            let changes = plain.tail_after(&from)?;
+            read_from(changes, collection, "", wanted, large_bytes_max)
+        }
+        Tailed::Wide(wide) => {
+            let (changes, settings) = (wide.tail_after(&from)?, wide.settings());
+            let key_field = &settings.key_field;
+            read_from(changes, collection, key_field, wanted, large_bytes_max)
+        }
+    }
+}
+
+/// As [`read`], of these changes.
+fn read_from<C: Logged>(
+    mut changes: Tail<C>,
+    collection: &Tailed,
+    key_field: &str,
+    wanted: &mut Wanted,
+    large_bytes_max: usize,
+) -> quiredb::Result<Read> {
+    let mut lines = Vec::new();
     // It may have been split just now.
     let partitions = changes.seen().len();
     wanted.expand(partitions);
@@ -254,10 +301,13 @@ fn read(
             Some(change) => change?,
         };
         read_count += 1;
-        if wanted.partition.is_none_or(|only| only == change.partition)
-            && change.key.to_string().starts_with(&wanted.prefix)
+        if wanted
+            .partition
+            .is_none_or(|only| only == change.partition())
+            && change.key().to_string().starts_with(&wanted.prefix)
         {
-            write_change(&change, &mut lines);
+            change.write_json(key_field, &mut lines);
+            lines.push(b'\n');
             found += 1;
         }
         if is_large {
@@ -272,41 +322,6 @@ fn read(
         }
     }
     Ok(Read::Lines(lines))
-}
-
-fn write_change(change: &Change, out: &mut Vec<u8>) {
-    let Change {
-        version,
-        partition,
-        time_micros,
-        external,
-        expires_micros,
-        key,
-        document,
-    } = change;
-    let head = format!(
-        "{{\"partition\":{partition},\"position\":{version},\"time_micros\":{time_micros},"
-    );
-    out.extend_from_slice(head.as_bytes());
-    if let Some(external) = external {
-        out.extend_from_slice(format!("\"version\":{external},").as_bytes());
-    }
-    if let Some(expires) = expires_micros {
-        out.extend_from_slice(format!("\"expires_micros\":{expires},").as_bytes());
-    }
-    out.extend_from_slice(b"\"key\":");
-    match key.as_str() {
-        Some(text) => ValueRef::String(text).write_json(out),
-        None => out.extend_from_slice(key.to_string().as_bytes()),
-    }
-    match document {
-        Some(document) => {
-            out.extend_from_slice(b",\"document\":");
-            ValueRef::Object(document.root()).write_json(out);
-        }
-        None => out.extend_from_slice(b",\"deleted\":true"),
-    }
-    out.extend_from_slice(b"}\n");
 }
 
 fn with_cursor(mut lines: Vec<u8>, seen: &[Position]) -> Vec<u8> {

@@ -870,3 +870,110 @@ async fn settings_are_shown_and_many_rows_are_read_together() {
     assert_eq!(docs[4]["found"], false);
     assert_eq!(docs[5]["_source"]["title"], "t5");
 }
+
+/// The lines of an answer, and the cursor after them.
+fn changes(text: &str) -> (Vec<Value>, String) {
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let mut lines: Vec<Value> = lines.collect();
+    let last = lines.pop().unwrap();
+    (lines, last["cursor"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_told_while_they_are_kept_also_over_a_split() {
+    let site = Site::new();
+    let kept = SCHEMA.replacen(
+        "{\"quire\":{",
+        "{\"quire\":{\"log_retention_secs\":3600,",
+        1,
+    );
+    site.call("PUT /kept", kept).await.done(200);
+    let put = r#"{"title":"A","html":"PGh0bWw+","links":{"x":"1","y":"2"}}"#;
+    site.call("PUT /kept/_doc/a", put).await.done(201);
+    site.call("PUT /kept/_doc/b", r#"{"visits":1}"#)
+        .await
+        .done(201);
+    let (lines, first) = changes(&site.get("/kept/_changes?limit=1").await.text);
+    assert_eq!(lines.len(), 1);
+    let (mut lines, cursor) = changes(&site.get("/kept/_changes").await.text);
+    lines.sort_by_key(|line| line["key"].to_string());
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["key"], "a");
+    assert_eq!(
+        lines[0]["document"],
+        site.get("/kept/_source/a").await.done(200)
+    );
+    assert_eq!(lines[1]["document"], json!({"_id": "b", "visits": 1}));
+
+    // The next is waited for.
+    let path = format!("/kept/_changes?wait_ms=60000&after={cursor}");
+    let wait = site.get(&path);
+    let patch = r#"{"doc":{"title":null,"visits":3,"links":{"x":null,"z":"4"}}}"#;
+    let write = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        site.call("POST /kept/_update/a", patch).await.done(200)
+    };
+    let (waited, _) = tokio::join!(wait, write);
+    let (lines, cursor) = changes(&waited.text);
+    assert_eq!(lines.len(), 1);
+    let mut patched = lines[0]["patch"].as_array().unwrap().clone();
+    patched.sort_by_key(ToString::to_string);
+    let expected = [
+        json!({"column": "links", "member": "x", "removed": true}),
+        json!({"column": "links", "member": "z", "value": "4"}),
+        json!({"column": "title", "removed": true}),
+        json!({"column": "visits", "value": 3}),
+    ];
+    assert_eq!(patched, expected);
+    assert_eq!(lines[0]["key"], "a");
+
+    site.call("POST /kept/_cell/a/visits", r#"{"add":2}"#)
+        .await
+        .done(200);
+    let split = site.call("POST /kept/_partitions?count=4", "").await;
+    split.done(200);
+    site.call("DELETE /kept/_doc/a", "").await.done(200);
+    let (lines, _) = changes(
+        &site
+            .get(&format!("/kept/_changes?after={cursor}"))
+            .await
+            .text,
+    );
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines[0]["patch"], json!([{"column": "visits", "add": 2}]));
+    assert_eq!(lines[1]["deleted"], true);
+    // A cursor from before the split has the rest.
+    let (lines, _) = changes(
+        &site
+            .get(&format!("/kept/_changes?after={first}"))
+            .await
+            .text,
+    );
+    assert_eq!(lines.len(), 4);
+    let (lines, _) = changes(&site.get("/kept/_changes?prefix=b").await.text);
+    assert_eq!(lines.len(), 1);
+
+    // The setting is changed while the collection is served.
+    let set = |secs: &str| format!("{{\"quire\":{{\"log_retention_secs\":{secs}}}}}");
+    let settings = "PUT /kept/_settings";
+    site.call(settings, set("0")).await.done(200);
+    let refused = site.get("/kept/_changes").await;
+    let reason = refused.refused(400, "illegal_argument_exception");
+    assert!(reason.contains("log_retention_secs"), "{reason}");
+    site.call("PUT /kept/_doc/c", r#"{"visits":1}"#)
+        .await
+        .done(201);
+    site.call(settings, set("60")).await.done(200);
+    site.call("PUT /kept/_doc/c", r#"{"visits":2}"#)
+        .await
+        .done(200);
+    let gone = site.get(&format!("/kept/_changes?after={cursor}")).await;
+    let reason = gone.refused(404, "resource_not_found_exception");
+    assert!(reason.contains("log_retention_secs"), "{reason}");
+    site.call(settings, set("\"soon\""))
+        .await
+        .refused(400, "illegal_argument_exception");
+    site.call("PUT /plain", "").await.done(200);
+    let plain = site.call("PUT /plain/_settings", set("60")).await;
+    plain.refused(400, "illegal_argument_exception");
+}

@@ -88,6 +88,15 @@ fn split_between(before: &[Step], meanwhile: &[Step], after: &[Step]) {
     while follow() > 0 {}
     agree(&schema, &left);
 
+    // Nobody tails them: records are as programs wrote them that knew no tails.
+    for one in new.iter().chain([&old]) {
+        let first = one.store().log_first();
+        for item in one.store().tail(Position(first.0 - 1)).unwrap() {
+            let flags = item.unwrap().1[1];
+            assert_eq!(flags & !7, 0, "flags of a record");
+        }
+    }
+
     // Each goes on alone, also after it was opened again.
     let last = left.states.last().unwrap().clone();
     old.close().unwrap();

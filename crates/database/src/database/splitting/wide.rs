@@ -115,7 +115,7 @@ impl Parts for WideParts {
     fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry) {
         let has_jobs = database.inner.options.retention;
         if let Some(schema) = new.settings.wide.clone() {
-            let partitions = self.partitions.clone();
+            let partitions = (self.partitions.clone(), new.partitions_before.clone());
             let settings = new.settings.clone();
             self.collection
                 .replace(partitions, settings, schema, has_jobs);
