@@ -51,7 +51,7 @@ impl Records {
         Ok(records)
     }
 
-    /// Makes ready what queries will need of them. They are applied, and no view has them yet.
+    /// Makes ready what queries will need of them. They are applied; mostly no view has them yet.
     pub(crate) fn make_ready(self, search: &SearchState) {
         let Some(last) = (self.records.len() as u64).checked_sub(1) else {
             return;

@@ -269,8 +269,8 @@ impl SearchState {
     }
 
     /// Makes the changes of a write ready for the queries that will see it: it has the records
-    /// from `first` to `last`, and there is no view that has any of them. Nothing is done if no
-    /// query came since the last time, or if it is not known what changed right before.
+    /// from `first` to `last`. Nothing is done if no query came since the last time, or if it is
+    /// not known what changed right before.
     pub(crate) fn make_ready(
         &self,
         (first, last): (Position, Position),
@@ -283,12 +283,12 @@ impl SearchState {
         let Ok(newest) = self.ahead.newest() else {
             return;
         };
-        let cached = || Some(self.changed.lock().as_ref()?.0.clone());
+        let cached = self.changed.lock().as_ref().map(|(known, _)| known.clone());
         let is_before = |known: &CachedChanges| {
             let is_right_before = known.to.next() == first || seeded(Bug::ReadyOverGap);
             is_right_before && !known.with_keys
         };
-        let Some(mut known) = newest.or_else(cached).filter(is_before) else {
+        let Some(mut known) = newest.into_iter().chain(cached).find(is_before) else {
             return;
         };
         let of_changes: usize = changes.values().map(Change::bytes).sum();
