@@ -321,7 +321,7 @@ pub struct CollectionStats {
     pub records: u64,
     /// Log syncs done.
     pub syncs: u64,
-    /// Memtable flushes done, those that found nothing to write among them.
+    /// Flushes of memtables that had something in them, and all that were called for.
     pub flushes: u64,
     /// Visible records that no flush has written to tables yet: opening applies them again.
     pub unflushed_records: u64,

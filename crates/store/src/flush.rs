@@ -77,11 +77,15 @@ impl<M: Machine> Store<M> {
     /// # Errors
     /// `Full` or `Io` as the disk says; the memtables stay, and the flush is tried again later.
     pub fn flush(&self) -> Result<()> {
-        self.inner.check_open()?;
-        self.inner.flush()?;
+        let inner = &*self.inner;
+        inner.check_open()?;
+        if !inner.flush()? {
+            // The caller counts on it all the same.
+            inner.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        }
         match M::LOG_IS_KEPT {
             true => Ok(()),
-            false => self.inner.drop_whole_log(),
+            false => inner.drop_whole_log(),
         }
     }
 
@@ -134,7 +138,7 @@ impl<M: Machine> Store<M> {
         inner.changed.notify();
         let unflushed = inner.writer.lock().unflushed_bytes;
         let flushed = if unflushed > CLOSE_FLUSH_BYTES && inner.lost.is_none() {
-            inner.flush()
+            inner.flush().map(drop)
         } else {
             Ok(())
         };
@@ -164,13 +168,20 @@ impl<M: Machine> Store<M> {
 }
 
 impl<M: Machine> Inner<M> {
-    pub(crate) fn flush(&self) -> Result<()> {
-        self.flush_then(|_, _| ())
+    /// Writes all memtables out. Whether there was anything in them.
+    pub(crate) fn flush(&self) -> Result<bool> {
+        let ((), has_tables) = self.flush_counted(|_, _| ())?;
+        Ok(has_tables)
     }
 
     /// As [`flush`](Inner::flush). Before another flush can begin, `then` gets the position up to
     /// which all is in files, and the machine's summary there.
     pub(crate) fn flush_then<T>(&self, then: impl FnOnce(Position, M::Summary) -> T) -> Result<T> {
+        let (made, _has_tables) = self.flush_counted(then)?;
+        Ok(made)
+    }
+
+    fn flush_counted<T>(&self, then: impl FnOnce(Position, M::Summary) -> T) -> Result<(T, bool)> {
         let result = self.flush_steps(then);
         match &result {
             Ok(_) => *self.background_error.lock() = None,
@@ -180,7 +191,7 @@ impl<M: Machine> Inner<M> {
         result
     }
 
-    fn flush_steps<T>(&self, then: impl FnOnce(Position, M::Summary) -> T) -> Result<T> {
+    fn flush_steps<T>(&self, then: impl FnOnce(Position, M::Summary) -> T) -> Result<(T, bool)> {
         let _io = IoScope::enter(IoClass::Log);
         let _one = self.flushing.lock();
         // Before any table is made: it would lie among the files of another process.
@@ -198,16 +209,17 @@ impl<M: Machine> Inner<M> {
             (self.freeze(&mut writer), writer.machine.summary())
         };
         let position = cut.position;
-        self.flush_cut(cut, deriver)?;
-        Ok(then(position, summary))
+        let has_tables = self.flush_cut(cut, deriver)?;
+        Ok((then(position, summary), has_tables))
     }
 
-    /// Flushes what was frozen. Called with the lock of the one flush.
+    /// Flushes what was frozen. Whether there was anything in it: then the flush is counted. Called
+    /// with the lock of the one flush.
     pub(crate) fn flush_cut(
         &self,
         mut cut: Cut,
         mut deriver: MutexGuard<'_, Deriver>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let rotate_unsynced = self.options.log.rotate_unsynced && !M::LOG_IS_KEPT;
         if !rotate_unsynced && !seeded(Bug::FlushAheadOfLog) {
             self.log.sync_aside(cut.position)?;
@@ -232,9 +244,9 @@ impl<M: Machine> Inner<M> {
                 }
             }
         }
-        if edits.is_empty() && self.is_flushed(&cut) {
-            self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
+        let has_tables = !edits.is_empty();
+        if !has_tables && self.is_flushed(&cut) {
+            return Ok(false);
         }
         let derived = cut.derived.clone();
         self.commit(ManifestChange {
@@ -245,12 +257,14 @@ impl<M: Machine> Inner<M> {
         if !derived.is_empty() {
             self.note_flushed(&derived);
         }
-        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        // That a derived tree is complete is no flush of anything.
+        let counted = u64::from(has_tables);
+        self.counters.flushes.fetch_add(counted, Ordering::Relaxed);
         self.schedule_compaction();
-        if M::LOG_IS_KEPT {
-            return Ok(());
+        if !M::LOG_IS_KEPT {
+            self.drop_obsolete_log()?;
         }
-        self.drop_obsolete_log().map(|_| ())
+        Ok(has_tables)
     }
 
     /// Whether the manifest says already what a flush without files has to say.
@@ -595,7 +609,7 @@ impl<M: Machine> Inner<M> {
             let result = if inner.closed.load(Ordering::Acquire) {
                 Ok(())
             } else {
-                inner.flush()
+                inner.flush().map(drop)
             };
             inner.flush_due.store(false, Ordering::Release);
             inner.shared.flush_ended();

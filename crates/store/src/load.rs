@@ -65,7 +65,7 @@ impl<M: Machine> Inner<M> {
             let cut = self.freeze(&mut writer);
             let flushed = self.check_writable();
             match flushed.and_then(|()| self.flush_cut(cut, deriver)) {
-                Ok(()) => self.commit(ManifestChange::edit(slot.id, edit)),
+                Ok(_) => self.commit(ManifestChange::edit(slot.id, edit)),
                 Err(error) => {
                     slot.tree.abandon(edit);
                     Err(error)

@@ -470,7 +470,7 @@ impl<M: Machine> Inner<M> {
                     Err(error) if error.kind() == ErrorKind::Full && memtables.used() < most => {
                         flush_at = self.memtable_bytes() + memtables.limit() / 8;
                     }
-                    flushed => flushed?,
+                    flushed => drop(flushed?),
                 }
             }
         }

@@ -25,7 +25,7 @@ pub struct StoreStats {
     pub stall_micros: u64,
     /// The longest that one write waited, in microseconds.
     pub stall_micros_max: u64,
-    /// Flushes done, those that found nothing to write among them.
+    /// Flushes of memtables that had something in them, and all that were called for.
     pub flushes: u64,
     /// Compactions done, of trees.
     pub compactions: u64,

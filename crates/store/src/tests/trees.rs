@@ -487,6 +487,24 @@ fn trees_that_nobody_reads_lag_further_until_a_view_is_made_of_them() {
 }
 
 #[test]
+fn what_names_a_tree_as_complete_is_not_counted_as_a_flush() {
+    let env = SimEnv::new(1);
+    let store = open_with(&env, 16 << 20, with_index()).unwrap();
+    store.add_trees(Arc::new(ByCount)).unwrap();
+    env.run_until_idle();
+    assert!(matches!(
+        store.tree_state(BY_COUNT),
+        Some(TreeState::Complete { .. })
+    ));
+    assert_eq!(store.stats().flushes, 0);
+    store.flush().unwrap();
+    assert_eq!(store.stats().flushes, 1, "it was called for");
+    write(&store, &["w1"], Durability::Sync).unwrap();
+    store.flush().unwrap();
+    assert_eq!(store.stats().flushes, 2);
+}
+
+#[test]
 fn trees_are_added_built_and_dropped_with_a_crash_at_every_step() {
     crash_at_every_step();
 }
