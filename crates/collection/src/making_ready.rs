@@ -3,10 +3,11 @@
 
 use crate::Result;
 use crate::documents::Documents;
-use crate::record::{Kind, Record};
+use crate::record::Record;
 use crate::search::{Change, SearchState};
+use crate::searching::change_of;
 use bytes::Bytes;
-use quire_model::{Document, Position};
+use quire_model::Position;
 use quire_store::Transaction;
 use std::collections::BTreeMap;
 
@@ -61,6 +62,7 @@ impl Records {
         let changes = positions
             .zip(&self.records)
             .map(|(at, bytes)| change(at, bytes));
+        // The later change of a document counts.
         // What can't be read is left to the query, which says so.
         if let Some(changes) = changes.collect::<Option<BTreeMap<_, _>>>() {
             search.make_ready((self.first, last), changes);
@@ -68,13 +70,9 @@ impl Records {
     }
 }
 
-/// What a record changes; the later one of a document counts.
+/// The number of a record's document, and what the record changes.
 fn change(position: Position, bytes: &Bytes) -> Option<(u32, Change)> {
     let record = Record::decode(bytes).ok()?;
-    let document = match record.kind {
-        Kind::Foreign => return None,
-        Kind::Delete => None,
-        Kind::Put | Kind::Patch => Some(Document::from_stored(record.document_bytes(bytes)).ok()?),
-    };
-    Some((record.docid.0, Change::new(position, document)))
+    let change = change_of(position, &record, bytes, false).ok()??;
+    Some((record.docid.0, change))
 }

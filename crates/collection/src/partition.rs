@@ -123,17 +123,29 @@ impl Partition {
         writes: &[Write],
         triggers: Triggers<'_>,
     ) -> Result<(Vec<Result<Written>>, Position)> {
+        self.write_decided(writer, writes, triggers, Ok)
+    }
+
+    /// Decides writes and does them, if `accept` takes what was decided, and makes ready what
+    /// queries will need of them.
+    fn write_decided<R>(
+        &self,
+        writer: Writer,
+        writes: &[Write],
+        triggers: Triggers<'_>,
+        accept: impl FnOnce(Vec<Result<Written>>) -> Result<R>,
+    ) -> Result<(R, Position)> {
         let time_micros = self.shared.env().now_micros();
         let mut written = Records::default();
-        let decided = self.store.write_unsynced(|transaction| {
+        let accepted = self.store.write_unsynced(|transaction| {
             let first = transaction.next_position();
             let decider = Decider::new(self.number, time_micros, triggers, writer, transaction);
-            let decided = decider.decide(writes);
+            let accepted = accept(decider.decide(writes))?;
             written = Records::to_make_ready(&self.search, transaction, first)?;
-            Ok::<_, Error>(decided)
+            Ok::<_, Error>(accepted)
         })?;
         written.make_ready(&self.search);
-        Ok(decided)
+        Ok(accepted)
     }
 
     /// Decides all writes and does them as one group of records, or does none: as
@@ -147,25 +159,16 @@ impl Partition {
         writes: &[Write],
         triggers: Triggers<'_>,
     ) -> Result<(Vec<Written>, Position)> {
-        let time_micros = self.shared.env().now_micros();
-        let mut written = Records::default();
-        let decided = self.store.write_unsynced(|transaction| {
-            let first = transaction.next_position();
-            let writer = Writer::Client;
-            let decider = Decider::new(self.number, time_micros, triggers, writer, transaction);
-            let decided = decider.decide(writes);
+        self.write_decided(Writer::Client, writes, triggers, |decided| {
             let is_whole = decided.len() == writes.len();
-            let decided = decided.into_iter().collect::<Result<Vec<_>>>()?;
-            written = Records::to_make_ready(&self.search, transaction, first)?;
+            let written = decided.into_iter().collect::<Result<Vec<_>>>()?;
             match is_whole {
-                true => Ok(decided),
+                true => Ok(written),
                 false => Err(Error::BatchTooLarge {
                     bytes_max: GROUP_BYTES,
                 }),
             }
-        })?;
-        written.make_ready(&self.search);
-        Ok(decided)
+        })
     }
 
     /// Makes everything up to `position` as durable as `durability` says, and visible.

@@ -204,12 +204,9 @@ impl PartitionView {
         for item in self.store_view().log_from(seen.next()) {
             let (position, bytes) = item?;
             let record = self.record(position, &bytes)?;
-            let document = match record.kind {
-                Kind::Foreign => continue,
-                Kind::Delete => None,
-                Kind::Put | Kind::Patch => Some(document(&record, &bytes, known.with_keys)?),
+            let Some(change) = change_of(position, &record, &bytes, known.with_keys)? else {
+                continue;
             };
-            let change = Change::new(position, document);
             bytes_kept += change.bytes();
             let before = added.insert(record.docid.0, change);
             bytes_kept -= before.as_ref().map_or(0, Change::bytes);
@@ -227,6 +224,22 @@ impl PartitionView {
             what,
         })
     }
+}
+
+/// What a record changes, with its key in a field if that is wanted; none if another partition has
+/// the document.
+pub(crate) fn change_of(
+    position: Position,
+    record: &Record<'_>,
+    bytes: &Bytes,
+    with_key: bool,
+) -> Result<Option<Change>> {
+    let document = match record.kind {
+        Kind::Foreign => return Ok(None),
+        Kind::Delete => None,
+        Kind::Put | Kind::Patch => Some(document(record, bytes, with_key)?),
+    };
+    Ok(Some(Change::new(position, document)))
 }
 
 /// The document of a record, with its key in a field if that is wanted.
