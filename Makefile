@@ -147,7 +147,7 @@ docs:
 # Everything that must hold: form, lints, every test, the documentation.
 .PHONY: test
 test: export RUSTDOCFLAGS = -D warnings
-test: export FUZZ_SECONDS ?= 15
+test: export FUZZ_SECONDS ?= 6
 test:
 	@scripts/setup.sh test
 	$(call timed,cargo fmt --all --check)

@@ -12,8 +12,8 @@ tools=$PWD/target/tools
 
 if [ ! -x "$tools/bin/cargo-deb" ]; then
     echo "package: building cargo-deb into $tools; this takes some minutes, once" >&2
-    # It runs for seconds: optimising it whole would take longer than it saves.
-    export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+    # It runs for seconds: optimising it would take longer than it saves.
+    export CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
     cargo install --quiet --locked --root "$tools" --no-default-features --features gzip --version 3.8.0 cargo-deb
     unset CARGO_PROFILE_RELEASE_OPT_LEVEL CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS
 fi

@@ -23,7 +23,7 @@ const TEXT_BYTES: [usize; 4] = [(16 << 20) - 200, 2_000, 4 << 20, 400_000];
 
 /// Clients of each kind, and the times that each does what it does.
 const CLIENTS: usize = 8;
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 2;
 
 /// Clients that connect and send nothing, of each port. With the others they are fewer than the
 /// connections that a port takes.
@@ -252,7 +252,7 @@ impl Clients<'_> {
     fn different(&self, client: usize, version: usize) {
         let document = different(client, version);
         let id = format!("different-{client}");
-        let (method, path, body) = match version % 3 {
+        let (method, path, body) = match (client + version) % 3 {
             0 => ("PUT", format!("/docs/_doc/{id}"), document),
             1 => {
                 let body = format!("{{\"doc_as_upsert\":true,\"doc\":{document}}}");
