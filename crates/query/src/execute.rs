@@ -233,13 +233,13 @@ impl Prepared {
         }
     }
 
-    /// Whether it needs the first hits in one order and nothing else, and its execution is not
-    /// watched.
+    /// Whether it needs the first hits in one order, at least one, and nothing else, and its
+    /// execution is not watched. A query that needs none does not look at what it is about.
     fn is_plain_page(&self, options: &Options<'_>) -> bool {
         let query = &self.query;
         let is_page_alone = !query.count && !query.is_aggregated() && query.shuffle.is_none();
         let is_plain = options.clock.is_none() && options.access.is_none() && !options.partial;
-        is_page_alone && is_plain && query.order.len() == 1
+        is_page_alone && is_plain && query.order.len() == 1 && self.hits_max() > 0
     }
 
     /// Passes the first hits on, if the query needs nothing else and the shards have a quick way to
