@@ -35,6 +35,7 @@ mod merger;
 mod new_documents;
 mod number_column;
 mod number_first;
+mod number_sample;
 mod postings;
 mod sample;
 mod segments;

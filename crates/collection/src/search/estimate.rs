@@ -7,8 +7,9 @@ use super::COLUMN_BLOCK_BITS;
 use super::column_blocks::damaged;
 use super::key;
 use super::looked::{Looked, Seen, scaled};
+use super::number_column::NumberColumn;
 use super::postings::FoundPosting;
-use super::sample::Sample;
+use super::sample::{Sample, Sampled};
 use super::shard::{BROAD, FEW_PART, LiveShard, NARROW, takes_strings, term_keys};
 use super::shared_reads::Ends;
 use crate::Result;
@@ -157,6 +158,20 @@ impl LiveShard<'_> {
                 ..Estimate::exactly(docs, Cost::Built)
             });
         }
+        if let Some((_, range)) = numbers
+            && let Some(seen) = self.seen_in_numbers(&leaf.path, range)
+        {
+            // Each value is a number, so no document must be read.
+            return self.estimate_of(
+                leaf,
+                Looked {
+                    seen,
+                    long: Seen::default(),
+                    values: 1,
+                    is_exact: false,
+                },
+            );
+        }
         if numbers.is_none()
             && let Some(known) = self.known_docs(leaf)
         {
@@ -172,12 +187,18 @@ impl LiveShard<'_> {
             };
             return Ok(estimate);
         }
+        let looked = self.looked(leaf)?;
+        self.estimate_of(leaf, looked)
+    }
+
+    /// What follows from a look.
+    fn estimate_of(&self, leaf: &Leaf, looked: Looked) -> Result<Estimate> {
         let Looked {
             seen,
             long,
             values,
             is_exact,
-        } = self.looked(leaf)?;
+        } = looked;
         let (all, changed) = (self.all_count()?, self.all_changed().len() as u64);
         let (has_more_long, long) = (long.has_more, long.docs);
         let is_exact = is_exact && long == 0 && !seen.has_more;
@@ -369,12 +390,26 @@ impl LiveShard<'_> {
         Ok(seen)
     }
 
+    /// What the postings of a range have, by some of the numbers of a field that is followed; none
+    /// if these have little of it. An index that moves on does not make that unknown.
+    fn seen_in_numbers(&self, path: &Path, range: &TermRange) -> Option<Seen> {
+        let kept = self.kept_columns.as_ref()?;
+        let changed = (self.all_changed(), kept.at);
+        let doc_end = quire_query::Shard::doc_end(self);
+        let sampled = |column: &mut NumberColumn| column.sampled(range, doc_end);
+        self.seen_of(kept.numbers.with_column(path, changed, sampled)?)
+    }
+
     /// What the postings of a range have by a sample of the field; none if the sample has little of
-    /// it. Without queries that share the sample it is not made.
+    /// it. Without queries that share the sample it is not made, nor where numbers are followed,
+    /// which have one.
     fn seen_in_sample(&self, leaf: &Leaf, range: &TermRange) -> Result<Option<Seen>> {
         let Some(shared) = self.columns.shared.as_deref() else {
             return Ok(None);
         };
+        if self.kept_numbers(&leaf.path).is_some() {
+            return Ok(None);
+        }
         let sample = match shared.sample(&leaf.path) {
             Some(sample) => sample,
             None => {
@@ -383,9 +418,13 @@ impl LiveShard<'_> {
                 sample
             }
         };
-        let found = sample.between(range);
+        Ok(self.seen_of(sample.between(range)))
+    }
+
+    /// What the postings of a range have, by what a sample has of it; none if that is little.
+    fn seen_of(&self, found: Sampled) -> Option<Seen> {
         if found.found < SAMPLED_MIN {
-            return Ok(None);
+            return None;
         }
         let all = u64::from(quire_query::Shard::doc_end(self));
         let docs = scaled(all, found.found, found.docs);
@@ -394,24 +433,19 @@ impl LiveShard<'_> {
         let clusters = all.div_ceil(CLUSTER_DOCS);
         let values = found.different.saturating_mul(1 + found.different / again);
         let postings = values.saturating_mul(clusters).min(docs);
-        Ok(Some(Seen {
+        Some(Seen {
             postings,
             docs,
             // It is not known which have changes.
             folded: postings,
             has_more: true,
-        }))
+        })
     }
 
     /// The values of a field that some documents have, a few blocks of them, as the index has them.
     fn sample(&self, path: &Path) -> Result<Sample> {
         let doc_end = quire_query::Shard::doc_end(self);
         let step = (doc_end / SAMPLE_DOCS).max(1);
-        if let Some(numbers) = self.kept_numbers(path) {
-            let mut terms = Vec::new();
-            numbers.each_term(step as usize, &mut |term| terms.push(Box::from(term)));
-            return Ok(Sample::new(terms, doc_end.div_ceil(step).into()));
-        }
         let block_count = doc_end.div_ceil(1 << self.columns.block_bits);
         let (mut terms, mut docs) = (Vec::new(), 0);
         let apart = block_count.div_ceil(SAMPLE_BLOCKS).max(1);

@@ -36,6 +36,9 @@ pub(crate) const LEAF_BYTES_MAX: usize = 8 << 10;
 const READY_MAX: usize = 256;
 const READY_BYTES_MAX: usize = 256 << 10;
 
+/// As many of these are taken at once, with the lock that queries wait for.
+const READY_STEP: usize = 16;
+
 /// What an entry takes besides what it holds, about.
 const ENTRY_BYTES: usize = 256;
 
@@ -150,17 +153,25 @@ impl FollowedLeaves {
     /// Makes ready what queries will need that see the records up to a position: the leaves that
     /// queries had since the last time.
     pub(crate) fn make_ready(&self, changed: &Changed, at: Position) {
-        let needed = self.kept.lock().take_needed();
-        // Without the lock: queries go on.
-        let brought_up = |(leaf, known): (Leaf, Followed)| {
-            let now = known.brought_up(&leaf, changed, at)?;
-            Some((leaf, now))
-        };
         let mut ready = Ready {
             at,
-            leaves: needed.into_iter().filter_map(brought_up).collect(),
+            leaves: HashMap::default(),
             charge: self.budget.charge(0),
         };
+        // A query that needs one while this goes on waits for a few, and has it in the next turn.
+        for _ in 0..READY_MAX.div_ceil(READY_STEP) {
+            let needed = self.kept.lock().take_needed(READY_STEP);
+            let is_last = needed.len() < READY_STEP;
+            // Without the lock: queries go on.
+            for (leaf, known) in needed {
+                if let Some(now) = known.brought_up(&leaf, changed, at) {
+                    ready.leaves.insert(leaf, now);
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
         let leaves = ready.leaves.iter();
         let bytes = leaves.map(|(leaf, known)| leaf_bytes(leaf) + known.docs.heap_bytes());
         let bytes = bytes.sum::<usize>() as u64;
@@ -239,16 +250,24 @@ impl Kept {
         Some(followed)
     }
 
-    /// The leaves that queries had since this was called last.
-    fn take_needed(&mut self) -> Vec<(Leaf, Followed)> {
-        let needed = std::mem::take(&mut self.needed);
-        self.needed_bytes = 0;
-        let known = needed.into_iter().filter_map(|leaf| {
-            let known = self.leaves.get_mut(&leaf)?;
+    /// Leaves that queries had and that were not taken since: as many as wanted, if there are.
+    fn take_needed(&mut self, wanted: usize) -> Vec<(Leaf, Followed)> {
+        let mut taken = Vec::with_capacity(wanted);
+        while taken.len() < wanted
+            && let Some(leaf) = self.needed.pop()
+        {
+            let Some(known) = self.leaves.get_mut(&leaf) else {
+                continue;
+            };
             known.is_needed = false;
-            Some((leaf, known.followed.clone()?))
-        });
-        known.collect()
+            if let Some(followed) = known.followed.clone() {
+                taken.push((leaf, followed));
+            }
+        }
+        if self.needed.is_empty() {
+            self.needed_bytes = 0;
+        }
+        taken
     }
 
     fn clear(&mut self) {

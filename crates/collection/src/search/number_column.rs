@@ -14,6 +14,8 @@ use super::column::set_of;
 use super::column_blocks::ordinals_in;
 use super::followed_columns::{FollowedColumn, FollowedColumns, NotKept};
 use super::number_first::FirstKeys;
+use super::number_sample::KeySample;
+use super::sample::Sampled;
 use quire_index::{DocSet, number_key, term};
 use quire_model::ordered::{Direction, OrderedValue};
 use quire_model::{Document, ValueRef};
@@ -68,6 +70,8 @@ struct Pages {
     /// Those that come first by an order, once a query needed them.
     least: Option<FirstKeys>,
     greatest: Option<FirstKeys>,
+    /// Some of the keys, once a query needed to know about how many documents a range has.
+    sample: Option<KeySample>,
 }
 
 /// The first documents by an order.
@@ -199,6 +203,9 @@ impl Pages {
             for first in self.least.iter_mut().chain(&mut self.greatest) {
                 first.set(doc, before, key);
             }
+            if let Some(sample) = &mut self.sample {
+                sample.set(doc, before, key);
+            }
         }
     }
 
@@ -216,7 +223,7 @@ impl Pages {
             }
         }
         self.kind = Kind::Floats;
-        (self.least, self.greatest) = (None, None);
+        (self.least, self.greatest, self.sample) = (None, None, None);
         Ok(())
     }
 
@@ -320,6 +327,18 @@ impl NumberColumn {
         has_all.then(|| self.0.there - self.0.nulls + nulls)
     }
 
+    /// What some documents, which lie evenly among those up to `doc_end`, have in a range.
+    pub(crate) fn sampled(&mut self, range: &TermRange, doc_end: u32) -> Sampled {
+        let keys = self.keys_in(range);
+        let known = self.0.sample.as_ref().filter(|known| !known.is_large());
+        if let Some(known) = known {
+            return known.between(&keys, doc_end);
+        }
+        let sample = KeySample::new(doc_end, |doc| self.0.key_of(doc));
+        let pages = Arc::make_mut(&mut self.0);
+        pages.sample.insert(sample).between(&keys, doc_end)
+    }
+
     /// Those of some documents with a value in a range.
     pub(crate) fn retained(&self, range: &TermRange, docs: &DocSet) -> DocSet {
         let keys = self.keys_in(range);
@@ -358,17 +377,6 @@ impl NumberColumn {
             word
         });
         DocSet::from_bits(&bits.collect::<Vec<u64>>())
-    }
-
-    /// Shows the terms of documents that have a value, one in `step` of all.
-    pub(crate) fn each_term(&self, step: usize, see: &mut dyn FnMut(&[u8])) {
-        let mut term = Vec::new();
-        let keys = self.0.pages.iter().flat_map(|page| page.iter());
-        for key in keys.step_by(step.max(1)).filter(|key| **key != NO_ORDINAL) {
-            term.clear();
-            self.0.kind.append_term(*key, &mut term);
-            see(&term);
-        }
     }
 
     /// The least key whose term is not below these bytes, which need be no term.
@@ -455,7 +463,8 @@ impl FollowedColumn for NumberColumn {
     fn bytes(&self) -> u64 {
         let first = self.0.least.iter().chain(&self.0.greatest);
         let of_first: u64 = first.map(FirstKeys::bytes).sum();
-        NumberColumn::bytes_of((self.0.pages.len() * PAGE_DOCS) as u32) + of_first
+        let of_sample = self.0.sample.as_ref().map_or(0, KeySample::bytes);
+        NumberColumn::bytes_of((self.0.pages.len() * PAGE_DOCS) as u32) + of_first + of_sample
     }
 
     fn bytes_of(docs: u32) -> u64 {

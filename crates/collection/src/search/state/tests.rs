@@ -144,6 +144,16 @@ impl Queries {
             assert_eq!(found, Some(First::Docs(right.into_iter().collect())));
             ordered.reverse();
         }
+        let Test::Range(range) = number_range(2, 4) else {
+            unreachable!("a range");
+        };
+        let numbers = &self.state.numbers;
+        let sampled =
+            numbers.with_column(path, (changed, to), |column| column.sampled(&range, DOCS));
+        let inside = ordered.iter().filter(|(term, _)| range.contains(term));
+        // So few documents are all in the sample.
+        let sampled = sampled.map(|sampled| (sampled.found, sampled.docs));
+        assert_eq!(sampled, Some((inside.count() as u64, DOCS.into())));
     }
 }
 
