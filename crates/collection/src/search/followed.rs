@@ -36,7 +36,7 @@ pub(crate) const LEAF_BYTES_MAX: usize = 8 << 10;
 const READY_MAX: usize = 256;
 const READY_BYTES_MAX: usize = 256 << 10;
 
-/// As many of these are taken at once, with the lock that queries wait for.
+/// As many of these are looked up at once, with the lock that queries wait for.
 const READY_STEP: usize = 16;
 
 /// What an entry takes besides what it holds, about.
@@ -158,18 +158,14 @@ impl FollowedLeaves {
             leaves: HashMap::default(),
             charge: self.budget.charge(0),
         };
-        // A query that needs one while this goes on waits for a few, and has it in the next turn.
-        for _ in 0..READY_MAX.div_ceil(READY_STEP) {
-            let needed = self.kept.lock().take_needed(READY_STEP);
-            let is_last = needed.len() < READY_STEP;
+        let mut needed = self.kept.lock().take_needed().into_iter();
+        while needed.len() > 0 {
+            let known = self.kept.lock().known(needed.by_ref().take(READY_STEP));
             // Without the lock: queries go on.
-            for (leaf, known) in needed {
+            for (leaf, known) in known {
                 if let Some(now) = known.brought_up(&leaf, changed, at) {
                     ready.leaves.insert(leaf, now);
                 }
-            }
-            if is_last {
-                break;
             }
         }
         let leaves = ready.leaves.iter();
@@ -250,24 +246,20 @@ impl Kept {
         Some(followed)
     }
 
-    /// Leaves that queries had and that were not taken since: as many as wanted, if there are.
-    fn take_needed(&mut self, wanted: usize) -> Vec<(Leaf, Followed)> {
-        let mut taken = Vec::with_capacity(wanted);
-        while taken.len() < wanted
-            && let Some(leaf) = self.needed.pop()
-        {
-            let Some(known) = self.leaves.get_mut(&leaf) else {
-                continue;
-            };
+    /// The leaves that queries had since this was called last.
+    fn take_needed(&mut self) -> Vec<Leaf> {
+        self.needed_bytes = 0;
+        std::mem::take(&mut self.needed)
+    }
+
+    /// What is known of leaves that were needed; from now on they are not.
+    fn known(&mut self, leaves: impl Iterator<Item = Leaf>) -> Vec<(Leaf, Followed)> {
+        let known = leaves.filter_map(|leaf| {
+            let known = self.leaves.get_mut(&leaf)?;
             known.is_needed = false;
-            if let Some(followed) = known.followed.clone() {
-                taken.push((leaf, followed));
-            }
-        }
-        if self.needed.is_empty() {
-            self.needed_bytes = 0;
-        }
-        taken
+            Some((leaf, known.followed.clone()?))
+        });
+        known.collect()
     }
 
     fn clear(&mut self) {

@@ -62,11 +62,7 @@ impl KeySample {
         let start = self.keys.partition_point(|key| *key < range.start);
         let end = self.keys.partition_point(|key| *key < range.end);
         let found = self.keys.get(start..end).unwrap_or_default();
-        Sampled {
-            found: found.len() as u64,
-            different: found.chunk_by(|a, b| a == b).count() as u64,
-            docs: doc_end.div_ceil(self.step).into(),
-        }
+        Sampled::of(found, doc_end.div_ceil(self.step).into())
     }
 
     /// Bytes of memory that it takes.

@@ -49,11 +49,17 @@ impl Sample {
             Bound::Included(upper) => terms.partition_point(|term| term <= upper),
             Bound::Excluded(upper) => terms.partition_point(|term| term < upper),
         };
-        let found = terms.get(start..end).unwrap_or_default();
+        Sampled::of(terms.get(start..end).unwrap_or_default(), self.docs)
+    }
+}
+
+impl Sampled {
+    /// Of these values of `docs` documents, ascending.
+    pub(super) fn of<T: PartialEq>(found: &[T], docs: u64) -> Sampled {
         Sampled {
             found: found.len() as u64,
             different: found.chunk_by(|a, b| a == b).count() as u64,
-            docs: self.docs,
+            docs,
         }
     }
 }
