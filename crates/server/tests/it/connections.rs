@@ -465,7 +465,7 @@ async fn an_address_open_to_other_machines_is_not_served_without_a_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stalled_bulks_give_their_room_back_and_slow_ones_are_cut() {
-    let site = Listening::new(impatient(2_000)).await;
+    let site = Listening::new(impatient(4_000)).await;
     let head = "POST /jobs/_bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
                 1\r\n\n\r\n";
     let mut stalled = Vec::new();
@@ -477,10 +477,12 @@ async fn stalled_bulks_give_their_room_back_and_slow_ones_are_cut() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let put = "PUT /jobs/_doc/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
                Content-Length: 7\r\n\r\n{\"a\":1}";
-    let begun = Instant::now();
-    let reply = timeout(LONG, site.exchange(put.as_bytes())).await.unwrap();
+    let mut cut = [0; 1];
+    let reply = tokio::select! {
+        reply = site.exchange(put.as_bytes()) => reply,
+        _ = stalled[0].read(&mut cut) => panic!("it waited until a stalled one was cut"),
+    };
     assert!(reply.starts_with("HTTP/1.1 201 "), "{reply:?}");
-    assert!(begun.elapsed() < Duration::from_millis(1_000), "it waited");
     // One that sends a byte now and then is cut all the same.
     let mut slow = stalled.pop().unwrap();
     let (mut answer, mut sender) = slow.split();
