@@ -12,6 +12,7 @@
 //! the partition's position, however far behind the index is.
 
 mod ahead;
+mod by_lot;
 mod cached_changes;
 mod changed;
 mod column;

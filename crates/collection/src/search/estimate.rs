@@ -144,7 +144,6 @@ impl LiveShard<'_> {
     }
 
     pub(super) fn estimated(&self, leaf: &Leaf) -> Result<Estimate> {
-        // A range of numbers is tested at once: to bring its documents up takes longer.
         let numbers = match &leaf.test {
             Test::Range(range) => self.kept_numbers(&leaf.path).zip(Some(range)),
             _ => None,
@@ -157,6 +156,24 @@ impl LiveShard<'_> {
                 found: BROAD,
                 ..Estimate::exactly(docs, Cost::Built)
             });
+        }
+        // A range of numbers is tested at once: to bring its documents up takes longer.
+        let known = match numbers {
+            Some(_) => self.known_docs_here(leaf),
+            None => self.known_docs(leaf),
+        };
+        if let Some(known) = known {
+            let docs = known.docs.len();
+            let mut estimate = Estimate::exactly(docs, Cost::Built);
+            (estimate.nanos, estimate.found) = match known.by_columns {
+                // Of how many postings they are is not known: as if each had one.
+                true => {
+                    let postings = docs.saturating_mul(POSTING_NANOS);
+                    (postings.saturating_add(SEEK_NANOS), BROAD)
+                }
+                false => (self.kept_nanos(), NARROW),
+            };
+            return Ok(estimate);
         }
         if let Some((_, range)) = numbers
             && let Some(seen) = self.seen_in_numbers(&leaf.path, range)
@@ -171,21 +188,6 @@ impl LiveShard<'_> {
                     is_exact: false,
                 },
             );
-        }
-        if numbers.is_none()
-            && let Some(known) = self.known_docs(leaf)
-        {
-            let docs = known.docs.len();
-            let mut estimate = Estimate::exactly(docs, Cost::Built);
-            (estimate.nanos, estimate.found) = match known.by_columns {
-                // Of how many postings they are is not known: as if each had one.
-                true => {
-                    let postings = docs.saturating_mul(POSTING_NANOS);
-                    (postings.saturating_add(SEEK_NANOS), BROAD)
-                }
-                false => (self.kept_nanos(), NARROW),
-            };
-            return Ok(estimate);
         }
         let looked = self.looked(leaf)?;
         self.estimate_of(leaf, looked)
@@ -273,7 +275,7 @@ impl LiveShard<'_> {
             };
             let blocks = (all / BLOCK_DOCS + 1) * of_block;
             let (few, blocks) = match numbers {
-                Some(_) => (docs.unwrap_or(all).saturating_mul(NUMBER_NANOS), 0),
+                Some(_) => (self.number_nanos(docs.unwrap_or(all))[0], 0),
                 None => (few, blocks),
             };
             let nanos = match docs {
@@ -305,6 +307,12 @@ impl LiveShard<'_> {
             docs.saturating_mul(TESTED_NANOS),
             all.saturating_mul(COLUMN_NANOS),
         ]
+    }
+
+    /// What it costs to test `docs` documents, and to test all, by numbers in memory.
+    pub(super) fn number_nanos(&self, docs: u64) -> [u64; 2] {
+        let [_, all] = self.column_nanos(docs);
+        [docs.saturating_mul(NUMBER_NANOS), all]
     }
 
     /// What it costs to take documents that an earlier query found.

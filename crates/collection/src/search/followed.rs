@@ -9,28 +9,27 @@
 //!    they are then, and no others. It does not depend on where an index is.
 //! 2. A set goes forward alone, by all documents that changed since its position. Where not all
 //!    of them are known, the leaf is found anew; views of an older position find it for themselves.
-//! 3. What is kept is within a part of the budget, and what is ready too. Past it leaves are given
-//!    up by lot: of many that take turns some stay, and one that no query has any more goes.
+//! 3. What is kept is within a part of the budget, and what is ready too. Sets have a part of
+//!    their own: predicates that only one query has do not push them out.
 //! 4. What an index said that was built anew since is not kept.
 //! 5. What a writer made ready of a leaf is taken by queries that see its write, and by no others.
 
+use super::by_lot::{ByLot, leaf_bytes};
 use super::changed::Changed;
-use hashbrown::{DefaultHashBuilder, HashMap};
-use indexmap::IndexMap;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
 use quire_index::DocSet;
 use quire_model::Position;
-use quire_query::{Leaf, Test, Value};
+use quire_query::Leaf;
 use quire_seeded::{Bug, seeded};
-use std::ops::Bound;
 use std::sync::Arc;
 
-/// The leaves of one partition take at most one in this number of the bytes of the budget.
-const BUDGET_PART: u64 = 4;
-
-/// Predicates with longer lists or values are not followed.
-pub(crate) const LEAF_BYTES_MAX: usize = 8 << 10;
+/// The sets of one partition take at most this part of the bytes of the budget, in 32nds, and the
+/// notes of predicates without a set that part.
+const SETS_PART: u64 = 7;
+const NOTES_PART: u64 = 1;
+const PARTS: u64 = 32;
 
 /// Leaves that are made ready for the queries after a write, and the bytes of their documents.
 const READY_MAX: usize = 256;
@@ -38,9 +37,6 @@ const READY_BYTES_MAX: usize = 256 << 10;
 
 /// As many of these are looked up at once, with the lock that queries wait for.
 const READY_STEP: usize = 16;
-
-/// What an entry takes besides what it holds, about.
-const ENTRY_BYTES: usize = 256;
 
 /// The documents that fulfil a leaf at some position.
 #[derive(Debug, Clone)]
@@ -51,16 +47,20 @@ pub(crate) struct Followed {
     pub(crate) by_columns: bool,
 }
 
-/// What is known of a leaf that a query had.
-#[derive(Debug, Default)]
-struct Known {
-    followed: Option<Followed>,
-    /// A query had it since leaves were made ready.
+/// A set, and whether a query had it since leaves were made ready.
+#[derive(Debug)]
+struct Set {
+    followed: Followed,
     is_needed: bool,
+}
+
+/// A query had a leaf whose set is not known, or not in the way that it was looked for.
+#[derive(Debug, Default)]
+struct Note {
     /// What testing documents one by one has cost, in nanoseconds, about.
     spent_nanos: u64,
-    /// Its bytes, of those that are charged.
-    bytes: u64,
+    /// Since this position.
+    since: Position,
 }
 
 /// Leaves at a position that no view may have yet.
@@ -82,27 +82,25 @@ pub(crate) struct FollowedLeaves {
 
 #[derive(Debug)]
 struct Kept {
-    leaves: IndexMap<Leaf, Known, DefaultHashBuilder>,
+    sets: ByLot<Set>,
+    notes: ByLot<Note>,
     /// Those that queries had since leaves were made ready.
     needed: Vec<Leaf>,
     needed_bytes: usize,
-    charge: Charge,
-    /// How many were given up.
-    given_up: u64,
     /// Sets at or before it are not kept.
     after: Position,
 }
 
 impl FollowedLeaves {
     pub(crate) fn new(budget: &Arc<Budget>) -> FollowedLeaves {
+        let part = |part| budget.limit() / PARTS * part;
         FollowedLeaves {
             budget: Arc::clone(budget),
             kept: Mutex::new(Kept {
-                leaves: IndexMap::default(),
+                sets: ByLot::new(budget, part(SETS_PART)),
+                notes: ByLot::new(budget, part(NOTES_PART)),
                 needed: Vec::new(),
                 needed_bytes: 0,
-                charge: budget.charge(0),
-                given_up: 0,
                 after: Position(0),
             }),
             ready: Mutex::new(None),
@@ -120,11 +118,19 @@ impl FollowedLeaves {
     /// Whether a query had this leaf before. From now on it is one that a query had.
     pub(crate) fn note(&self, leaf: &Leaf) -> bool {
         let mut kept = self.kept.lock();
-        let is_noted = kept.leaves.contains_key(leaf);
+        let is_noted = kept.sets.get(leaf).is_some() || kept.notes.get(leaf).is_some();
         if !is_noted {
-            kept.add(&self.budget, leaf, |_| 0);
+            kept.notes.insert(leaf, Note::default(), 0);
         }
         is_noted
+    }
+
+    /// The documents that fulfil a leaf at a position, if they are known there without bringing
+    /// them up.
+    pub(crate) fn docs_at(&self, leaf: &Leaf, at: Position) -> Option<Followed> {
+        let kept = self.kept.lock();
+        let known = &kept.sets.get(leaf)?.followed;
+        (known.at == at).then(|| known.clone())
     }
 
     /// The documents that fulfil a leaf at a position, by what changed up to there, if they are
@@ -190,31 +196,40 @@ impl FollowedLeaves {
     }
 
     fn keep(&self, leaf: &Leaf, followed: &Followed) {
-        let bytes = followed.docs.heap_bytes();
         let mut kept = self.kept.lock();
         if followed.at <= kept.after {
             return;
         }
-        kept.add(&self.budget, leaf, |known| {
-            let newer = known.followed.as_ref().filter(|one| one.at > followed.at);
-            if let Some(newer) = newer {
-                return newer.docs.heap_bytes();
-            }
-            known.followed = Some(followed.clone());
-            known.spent_nanos = 0;
-            bytes
-        });
+        let before = kept.sets.get(leaf);
+        if before.is_some_and(|before| before.followed.at > followed.at) {
+            return;
+        }
+        let set = Set {
+            followed: followed.clone(),
+            is_needed: before.is_some_and(|before| before.is_needed),
+        };
+        kept.notes.remove(leaf);
+        kept.sets.insert(leaf, set, followed.docs.heap_bytes());
     }
 
     /// Notes that documents were tested one by one for a leaf. Whether finding all that fulfil it
-    /// would have cost no more than that has by now.
-    pub(crate) fn spend(&self, leaf: &Leaf, nanos: u64, nanos_of_all: u64) -> bool {
+    /// would have cost no more than that has by now; what was spent before `since` does not count.
+    pub(crate) fn spend(&self, leaf: &Leaf, since: Position, nanos: u64, all: u64) -> bool {
         let mut kept = self.kept.lock();
-        let Some(known) = kept.leaves.get_mut(leaf) else {
+        if kept.notes.get(leaf).is_none() {
+            kept.notes.insert(leaf, Note::default(), 0);
+        }
+        let Some(note) = kept.notes.get_mut(leaf) else {
             return false;
         };
-        known.spent_nanos = known.spent_nanos.saturating_add(nanos);
-        known.spent_nanos >= nanos_of_all
+        if note.since < since {
+            *note = Note {
+                spent_nanos: 0,
+                since,
+            };
+        }
+        note.spent_nanos = note.spent_nanos.saturating_add(nanos);
+        note.spent_nanos >= all
     }
 }
 
@@ -232,14 +247,14 @@ impl Followed {
 }
 
 impl Kept {
-    /// What is known of a leaf, for a query.
+    /// The set of a leaf, for a query.
     fn followed(&mut self, leaf: &Leaf) -> Option<Followed> {
-        let known = self.leaves.get_mut(leaf)?;
-        let followed = known.followed.clone()?;
+        let set = self.sets.get_mut(leaf)?;
+        let followed = set.followed.clone();
         let needed_bytes = self.needed_bytes + followed.docs.heap_bytes();
         let has_room = self.needed.len() < READY_MAX && needed_bytes <= READY_BYTES_MAX;
-        if !known.is_needed && has_room {
-            known.is_needed = true;
+        if !set.is_needed && has_room {
+            set.is_needed = true;
             self.needed.push(leaf.clone());
             self.needed_bytes = needed_bytes;
         }
@@ -252,92 +267,29 @@ impl Kept {
         std::mem::take(&mut self.needed)
     }
 
-    /// What is known of leaves that were needed; from now on they are not.
+    /// The sets of leaves that were needed; from now on they are not.
     fn known(&mut self, leaves: impl Iterator<Item = Leaf>) -> Vec<(Leaf, Followed)> {
         let known = leaves.filter_map(|leaf| {
-            let known = self.leaves.get_mut(&leaf)?;
-            known.is_needed = false;
-            Some((leaf, known.followed.clone()?))
+            let set = self.sets.get_mut(&leaf)?;
+            set.is_needed = false;
+            Some((leaf, set.followed.clone()))
         });
         known.collect()
     }
 
     fn clear(&mut self) {
-        self.leaves.clear();
+        self.sets.clear();
+        self.notes.clear();
         self.needed.clear();
         self.needed_bytes = 0;
-        self.charge.resize(0);
     }
-
-    /// Gives up leaves by lot, but for one, until the others take at most these bytes.
-    fn give_up(&mut self, but_for: &Leaf, bytes_max: u64) {
-        while self.charge.bytes() > bytes_max {
-            self.given_up += 1;
-            // Weyl's sequence by the golden ratio: as good as random, and the same each time.
-            let lot = self.given_up.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let place = (u128::from(lot) * self.leaves.len() as u128) >> 64;
-            let place = place as usize;
-            let is_spared = |(leaf, _): (&Leaf, &Known)| leaf == but_for;
-            let place = match self.leaves.get_index(place).is_some_and(is_spared) {
-                true => (place + 1) % self.leaves.len(),
-                false => place,
-            };
-            let Some((_, known)) = self.leaves.swap_remove_index(place) else {
-                return;
-            };
-            self.charge.resize(self.charge.bytes() - known.bytes);
-        }
-    }
-
-    /// Changes what is known of a leaf; `change` returns the bytes that its documents take then.
-    /// Where there is no room, the leaf is not known any more; past their part others are given up.
-    fn add(&mut self, budget: &Budget, leaf: &Leaf, change: impl FnOnce(&mut Known) -> usize) {
-        let leaf_bytes = leaf_bytes(leaf);
-        if leaf_bytes > LEAF_BYTES_MAX {
-            return;
-        }
-        let slot = self.leaves.get_mut(leaf);
-        let mut known = slot.map(std::mem::take).unwrap_or_default();
-        let others = self.charge.bytes() - known.bytes;
-        known.bytes = (change(&mut known) + leaf_bytes + ENTRY_BYTES) as u64;
-        let bytes_max = budget.limit() / BUDGET_PART;
-        self.charge.resize(others);
-        if known.bytes <= bytes_max {
-            self.give_up(leaf, bytes_max - known.bytes);
-        }
-        let bytes = self.charge.bytes() + known.bytes;
-        let is_free = budget.used().saturating_add(known.bytes) <= budget.limit();
-        if !is_free || bytes > bytes_max {
-            self.leaves.swap_remove(leaf);
-            return;
-        }
-        self.charge.resize(bytes);
-        match self.leaves.get_mut(leaf) {
-            Some(slot) => *slot = known,
-            None => drop(self.leaves.insert(leaf.clone(), known)),
-        }
-    }
-}
-
-/// What a predicate takes in memory, at most.
-pub(crate) fn leaf_bytes(leaf: &Leaf) -> usize {
-    let bound = |bound: &Bound<Box<[u8]>>| match bound {
-        Bound::Included(term) | Bound::Excluded(term) => term.len(),
-        Bound::Unbounded => 0,
-    };
-    let value = |value: &Value| size_of::<Value>() + value.term().len();
-    leaf.path.as_str().len()
-        + match &leaf.test {
-            Test::Eq(one) => value(one),
-            Test::In(values) => values.iter().map(value).sum(),
-            Test::Range(range) => bound(&range.lower) + bound(&range.upper),
-            Test::Exists => 0,
-        }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::by_lot::LEAF_BYTES_MAX;
     use super::*;
+    use quire_query::Test;
 
     fn leaf(number: i64) -> Leaf {
         Leaf {
@@ -356,7 +308,7 @@ mod tests {
             let docs: DocSet = (number..number + 400).collect();
             followed.follow(&leaf(number.into()), Arc::new(docs), Position(1), false);
             assert_eq!(known(number.into()).unwrap().docs.len(), 400);
-            assert!(budget.used() <= budget.limit() / BUDGET_PART);
+            assert!(budget.used() <= budget.limit() / PARTS * (SETS_PART + NOTES_PART));
         }
         assert!(known(0).is_none());
         assert!(!followed.note(&leaf(0)));
@@ -408,9 +360,28 @@ mod tests {
     fn all_are_found_once_testing_few_has_cost_as_much() {
         let budget = Budget::new(64 << 10);
         let followed = FollowedLeaves::new(&budget);
-        assert!(!followed.spend(&leaf(1), 100, 10), "no query had it");
-        followed.note(&leaf(1));
-        assert!(!followed.spend(&leaf(1), 60, 100));
-        assert!(followed.spend(&leaf(1), 60, 100));
+        let spend = |since| followed.spend(&leaf(1), Position(since), 60, 100);
+        assert!(!spend(0));
+        assert!(spend(0));
+        assert!(!spend(5), "what was spent before does not count");
+        assert!(spend(5));
+        followed.follow(&leaf(1), Arc::new(DocSet::full(3)), Position(5), true);
+        assert!(!spend(5), "all were found since");
+    }
+
+    #[test]
+    fn predicates_that_one_query_has_do_not_push_out_sets() {
+        let budget = Budget::new(1 << 20);
+        let followed = FollowedLeaves::new(&budget);
+        for number in 0..100u32 {
+            let docs: DocSet = (number..number + 400).collect();
+            followed.follow(&leaf(number.into()), Arc::new(docs), Position(1), false);
+        }
+        for number in 100..10_000 {
+            assert!(!followed.note(&leaf(number)));
+        }
+        let is_known = |number: &i64| followed.docs_at(&leaf(*number), Position(1)).is_some();
+        assert_eq!((0..100).filter(is_known).count(), 100);
+        assert!(budget.used() <= budget.limit() / PARTS * (SETS_PART + NOTES_PART));
     }
 }

@@ -544,6 +544,12 @@ impl<'v> LiveShard<'v> {
         (known.by_columns == by_columns).then_some(known.docs)
     }
 
+    /// The documents that fulfil a leaf, if an earlier query at this position found them.
+    pub(super) fn known_docs_here(&self, leaf: &Leaf) -> Option<Followed> {
+        let (followed, position) = self.followed.as_ref()?;
+        followed.docs_at(leaf, *position)
+    }
+
     /// Whether documents were tested one by one for a leaf so often that finding all that fulfil it
     /// by the columns would have cost no more; now they are for `docs` documents.
     fn is_worth_finding(&self, leaf: &Leaf, docs: u64) -> bool {
@@ -551,7 +557,17 @@ impl<'v> LiveShard<'v> {
             return false;
         };
         let [few, all] = self.column_nanos(docs);
-        followed.spend(leaf, few, all)
+        followed.spend(leaf, Position(0), few, all)
+    }
+
+    /// The same by numbers in memory. To bring up what was found takes longer than to test a few
+    /// documents, so only queries at this position count.
+    fn is_worth_finding_by_numbers(&self, leaf: &Leaf, docs: u64) -> bool {
+        let Some((followed, position)) = &self.followed else {
+            return false;
+        };
+        let [few, all] = self.number_nanos(docs);
+        followed.spend(leaf, *position, few, all)
     }
 
     fn matching(&self, leaf: &Leaf, found: Found) -> quire_query::Result<Arc<DocSet>> {
@@ -823,10 +839,16 @@ impl Shard for LiveShard<'_> {
         let broad = || self.broad(leaf, found).map_err(|error| self.failed(error));
         if is_few && let Some(range) = broad()? {
             if let Some(numbers) = self.numbers(&leaf.path)? {
-                *docs = numbers.retained(range, docs);
-                return Ok(());
-            }
-            if self.known_docs_by(leaf, true).is_none() && !self.is_worth_finding(leaf, docs.len())
+                if let Some(known) = self.known_docs_here(leaf) {
+                    *docs &= &*known.docs;
+                    return Ok(());
+                }
+                if !self.is_worth_finding_by_numbers(leaf, docs.len()) {
+                    *docs = numbers.retained(range, docs);
+                    return Ok(());
+                }
+            } else if self.known_docs_by(leaf, true).is_none()
+                && !self.is_worth_finding(leaf, docs.len())
             {
                 *docs = self.retained(&leaf.path, range, docs)?;
                 return Ok(());

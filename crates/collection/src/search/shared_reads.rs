@@ -8,8 +8,8 @@
 //! 2. What is kept is within a part of the budget: past it nothing more is kept, and queries read
 //!    for themselves.
 
+use super::by_lot::{LEAF_BYTES_MAX, leaf_bytes};
 use super::column_blocks::FieldBlock;
-use super::followed::{LEAF_BYTES_MAX, leaf_bytes};
 use super::looked::Looked;
 use super::sample::Sample;
 use hashbrown::HashMap;
