@@ -34,6 +34,7 @@ mod live_columns;
 mod looked;
 mod merger;
 mod new_documents;
+mod number;
 mod number_column;
 mod number_first;
 mod number_sample;

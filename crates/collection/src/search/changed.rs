@@ -20,9 +20,11 @@
 //!    was true a moment ago is made true by few documents.
 //! 7. *Past* layers come before the others: together they have all documents that changed after
 //!    `since`. A set that is true at a position from there on is made true by them.
-//! 8. A layer that a writer adds has the values of the fields that queries read of those before.
+//! 8. A layer that a writer adds has the values of the fields that queries read of those before;
+//!    numbers are decoded.
 
 use super::column::{ListedBuilder, ListedColumn, TermsOf};
+use super::number::Number;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_index::{DocSet, term};
@@ -107,6 +109,14 @@ pub(crate) enum Content<'c> {
     Document(Option<&'c Document>),
     /// The document has these values.
     Terms(TermsOf<'c>),
+}
+
+/// What documents of a layer that changed after a position have in a field.
+pub(crate) struct Part<'c> {
+    layer: &'c Layer,
+    after: Position,
+    /// The values of the field, if they are kept.
+    column: Option<ListedColumn>,
 }
 
 /// See the module.
@@ -248,6 +258,37 @@ impl Layer {
     }
 }
 
+impl Part<'_> {
+    /// Each document and what it has.
+    ///
+    /// # Errors
+    /// Those of `see`.
+    pub(crate) fn each<E>(
+        &self,
+        mut see: impl FnMut(u32, Content<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let changes = self.layer.changes.iter();
+        let mut after = changes.filter(|(_, change)| change.position > self.after);
+        after.try_for_each(|(doc, change)| match &self.column {
+            None => see(*doc, Content::Document(change.document.as_ref())),
+            Some(column) => see(*doc, Content::Terms(column.terms_of(*doc))),
+        })
+    }
+
+    /// Each document and the number that it has, or none; if all of the layer changed after the
+    /// position, and have one number or null at most.
+    pub(crate) fn numbers(&self) -> Option<impl Iterator<Item = (u32, Option<Number>)>> {
+        if self.layer.first <= self.after {
+            return None;
+        }
+        let mut numbers = self.column.as_ref()?.numbers_of()?.peekable();
+        Some(self.layer.docs.iter().map(move |doc| {
+            let number = numbers.next_if(|(of, _)| *of == doc);
+            (doc, number.map(|(_, number)| number))
+        }))
+    }
+}
+
 impl LiveLayer {
     /// The documents that are live in it.
     pub(crate) fn live(&self) -> &DocSet {
@@ -344,24 +385,22 @@ impl Changed {
         all.map(|layer| &**layer).try_for_each(see)
     }
 
-    /// Shows what each document that changed after a position has in a field, the oldest change
+    /// Shows what documents that changed after a position have in a field, the oldest changes
     /// first, until `see` gives none. None then, or if it is not known what changed since.
-    pub(crate) fn each_after(
+    pub(crate) fn each_part_after(
         &self,
-        at: Position,
+        after: Position,
         path: &Path,
-        see: &mut dyn FnMut(u32, Content<'_>) -> Option<()>,
+        see: &mut dyn FnMut(&Part<'_>) -> Option<()>,
     ) -> Option<()> {
-        if at < self.since && !seeded(Bug::FollowedOverGap) {
+        if after < self.since && !seeded(Bug::FollowedOverGap) {
             return None;
         }
-        self.each_layer_after(at, &mut |layer| {
-            let column = layer.kept_values(path);
-            let mut changes = layer.changes.iter();
-            changes.try_for_each(|(doc, change)| match (&column, change.position > at) {
-                (_, false) => Some(()),
-                (None, true) => see(*doc, Content::Document(change.document.as_ref())),
-                (Some(column), true) => see(*doc, Content::Terms(column.terms_of(*doc))),
+        self.each_layer_after(after, &mut |layer| {
+            see(&Part {
+                layer,
+                after,
+                column: layer.kept_values(path),
             })
         })
     }

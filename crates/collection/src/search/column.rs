@@ -1,6 +1,7 @@
 //! Columns of a live partition's segments: a layer of a block, or documents one by one.
 
 use super::column_blocks::{FieldBlock, damaged};
+use super::number::Number;
 use quire_index::{ColumnBlock, DocSet, IndexDamage, Numbers, term};
 use quire_query::{Column, End, Error, NO_ORDINAL, Ordinals, Result, TermBounds};
 use quire_seeded::{Bug, seeded};
@@ -124,6 +125,8 @@ struct Listed {
     terms: Terms,
     has_many: bool,
     by_term: OnceLock<ByTerm>,
+    /// What each document has, if all have one number or null.
+    numbers: OnceLock<Option<Vec<Number>>>,
 }
 
 /// The documents of each term, ascending, one term after the other.
@@ -315,6 +318,28 @@ impl Listed {
         self.by_term.get_or_init(|| ByTerm::new(self))
     }
 
+    /// Whether the terms may all be numbers or null. Terms of a type lie together.
+    fn may_be_numbers(&self) -> bool {
+        let is_number = |place| self.terms.get(place).and_then(Number::of_term).is_some();
+        let last = self.terms.len().checked_sub(1);
+        !self.has_many && last.is_some_and(|last| is_number(last) && is_number(0))
+    }
+
+    fn numbers(&self) -> Option<&[Number]> {
+        let numbers = self.numbers.get_or_init(|| {
+            if !self.may_be_numbers() {
+                return None;
+            }
+            let of_terms =
+                (0..self.terms.len()).map(|place| Number::of_term(self.terms.get(place)?));
+            let of_terms = of_terms.collect::<Option<Vec<Number>>>()?;
+            let of_docs = self.ordinals.iter();
+            let numbers = of_docs.map(|ordinal| of_terms.get(*ordinal as usize).copied());
+            numbers.collect()
+        });
+        numbers.as_deref()
+    }
+
     /// The documents, and the ordinals of each.
     fn rows(&self) -> impl Iterator<Item = (u32, &[u32])> {
         let mut begin = 0;
@@ -408,8 +433,13 @@ impl ListedColumn {
             ..
         } = &*self.0;
         let by_term = ordinals.len() + terms.len() + 1;
+        let of_numbers = match self.0.may_be_numbers() {
+            true => docs.len() * size_of::<Number>(),
+            false => 0,
+        };
         let numbers = docs.capacity() + ends.capacity() + ordinals.capacity() + by_term;
         numbers * size_of::<u32>()
+            + of_numbers
             + terms.bytes.capacity()
             + terms.ends.capacity() * size_of::<usize>()
     }
@@ -480,9 +510,17 @@ impl ListedColumn {
         self.0.terms.get(found? as usize)
     }
 
-    /// Makes ready what finds documents by their terms.
+    /// Makes ready what finds documents by their terms, and numbers by their documents.
     pub(crate) fn make_ready(&self) {
         self.0.by_term();
+        self.0.numbers();
+    }
+
+    /// The documents and what each has, if all have one number or null.
+    pub(crate) fn numbers_of(&self) -> Option<impl Iterator<Item = (u32, Number)>> {
+        let numbers = self.0.numbers()?;
+        debug_assert_eq!(numbers.len(), self.0.docs.len(), "each document has one");
+        Some(self.0.docs.iter().copied().zip(numbers.iter().copied()))
     }
 
     /// What a document has.

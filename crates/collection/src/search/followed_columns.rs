@@ -13,7 +13,7 @@
 //! 4. What is kept is within a part of the budget.
 //! 5. What an index said that was built anew since is not kept.
 
-use super::changed::{Changed, Content};
+use super::changed::{Changed, Content, Part};
 use super::column::TermsOf;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -70,6 +70,22 @@ pub(crate) trait FollowedColumn: Clone + Default {
             Content::Terms(TermsOf::One(term)) => self.set_term(doc, Some(term)),
             Content::Terms(TermsOf::Several) => Err(NotKept),
         }
+    }
+
+    /// Makes the values of documents that changed what they have in a field, one by one.
+    ///
+    /// # Errors
+    /// As of [`set_document`](FollowedColumn::set_document).
+    fn take_each(&mut self, path: &Path, part: &Part<'_>) -> Result<(), NotKept> {
+        part.each(|doc, content| self.set(doc, path, content))
+    }
+
+    /// The same, as fast as the column can.
+    ///
+    /// # Errors
+    /// As of [`set_document`](FollowedColumn::set_document).
+    fn take(&mut self, path: &Path, part: &Part<'_>) -> Result<(), NotKept> {
+        self.take_each(path, part)
     }
 
     /// Bytes of memory that it takes.
@@ -146,9 +162,8 @@ impl<C: FollowedColumn> Field<C> {
         }
         let mut followed = Some(());
         if *from < at && !seeded(C::NOT_BROUGHT_UP) {
-            followed = changed.each_after(*from, path, &mut |doc, content| {
-                column.set(doc, path, content).ok()
-            });
+            followed =
+                changed.each_part_after(*from, path, &mut |part| column.take(path, part).ok());
             *from = at;
         }
         let bytes = column.bytes();

@@ -10,9 +10,11 @@
 //! A number's key is that of an integer as long as all numbers are integers, else that of a float.
 //! What is no float exactly then, as 2^53 + 1, can't be kept beside floats.
 
+use super::changed::Part;
 use super::column::set_of;
 use super::column_blocks::ordinals_in;
 use super::followed_columns::{FollowedColumn, FollowedColumns, NotKept};
+use super::number::Number;
 use super::number_first::FirstKeys;
 use super::number_sample::KeySample;
 use super::sample::Sampled;
@@ -36,14 +38,6 @@ const LEAST: u64 = 1;
 
 /// Two to the power of 63.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
-
-/// What a document may have.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Number {
-    Null,
-    Int(i64),
-    Float(f64),
-}
 
 /// What the keys of numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,28 +76,6 @@ pub(crate) enum First {
     Level,
     /// It is not known.
     Unknown,
-}
-
-impl Number {
-    /// None for a value that is no number and not null, or is a number that has no key.
-    fn of(value: &OrderedValue<'_>) -> Option<Number> {
-        Some(match value {
-            OrderedValue::Null => Number::Null,
-            OrderedValue::Int(i64::MIN | i64::MAX) => return None,
-            OrderedValue::Int(value) => Number::Int(*value),
-            OrderedValue::Float(value) if value.is_nan() => return None,
-            OrderedValue::Float(value) => Number::of_float(*value),
-            _ => return None,
-        })
-    }
-
-    /// Equal numbers are one value, whatever their type.
-    fn of_float(value: f64) -> Number {
-        match term::int_of(value) {
-            Some(int) if !matches!(int, i64::MIN | i64::MAX) => Number::Int(int),
-            _ => Number::Float(value),
-        }
-    }
 }
 
 impl Kind {
@@ -246,10 +218,11 @@ impl Pages {
         }
     }
 
-    fn set(&mut self, doc: u32, number: Number) -> std::result::Result<(), NotKept> {
-        let key = match self.kind.key(number) {
-            Some(key) => key,
-            None => {
+    fn set(&mut self, doc: u32, number: Option<Number>) -> std::result::Result<(), NotKept> {
+        let key = match number.map(|number| (number, self.kind.key(number))) {
+            None => NO_ORDINAL,
+            Some((_, Some(key))) => key,
+            Some((number, None)) => {
                 self.make_floats()?;
                 self.kind.key(number).ok_or(NotKept)?
             }
@@ -299,7 +272,7 @@ impl NumberColumn {
                 Some(quire_index::Number::Int(value)) => OrderedValue::Int(value),
                 Some(quire_index::Number::Float(value)) => OrderedValue::Float(value),
             };
-            pages.set(*doc, Number::of(&value).ok_or(NotKept)?)?;
+            pages.set(*doc, Some(Number::of(&value).ok_or(NotKept)?))?;
         }
         Ok(())
     }
@@ -440,24 +413,20 @@ impl FollowedColumn for NumberColumn {
             let _ = path.visit(document.root(), &mut see);
         }
         kept?;
-        let pages = Arc::make_mut(&mut self.0);
-        match found {
-            Some(number) => pages.set(doc, number),
-            None => {
-                pages.set_key(doc, NO_ORDINAL);
-                Ok(())
-            }
-        }
+        Arc::make_mut(&mut self.0).set(doc, found)
     }
 
     fn set_term(&mut self, doc: u32, term: Option<&[u8]>) -> std::result::Result<(), NotKept> {
-        let pages = Arc::make_mut(&mut self.0);
-        let Some(term) = term else {
-            pages.set_key(doc, NO_ORDINAL);
-            return Ok(());
+        let number = term.map(|term| Number::of_term(term).ok_or(NotKept));
+        Arc::make_mut(&mut self.0).set(doc, number.transpose()?)
+    }
+
+    fn take(&mut self, path: &Path, part: &Part<'_>) -> std::result::Result<(), NotKept> {
+        let Some(mut numbers) = part.numbers() else {
+            return self.take_each(path, part);
         };
-        let value = term::decode(term).ok_or(NotKept)?;
-        pages.set(doc, Number::of(&value).ok_or(NotKept)?)
+        let pages = Arc::make_mut(&mut self.0);
+        numbers.try_for_each(|(doc, number)| pages.set(doc, number))
     }
 
     fn bytes(&self) -> u64 {
