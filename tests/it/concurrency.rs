@@ -1,14 +1,16 @@
 //! Many threads on the real machine: writers, readers, flushes and compactions at once, against
 //! models.
 
+use quire_env::{Env, JobClass};
 use quiredb::{
     Collection, CollectionSettings, Database, DatabaseOptions, Document, Durability, ErrorKind,
     Key, OsEnv, ValueRef, Volumes, Write,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const WRITERS: u64 = 4;
 const ROUNDS: u64 = 400;
@@ -242,4 +244,45 @@ fn conditional_writes_lose_no_update() {
         "a write that was refused left no record"
     );
     println!("{} conflicts", conflicts.load(Ordering::Relaxed));
+}
+
+#[test]
+fn an_index_follows_while_merges_take_all_their_threads() {
+    let env = OsEnv::new().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::builder(dir.path()).env(env.clone()).open();
+    let database = database.unwrap();
+    let collection = database.create_collection("c", settings()).unwrap();
+    let (started, has_started) = mpsc::channel();
+    let (end, is_over) = mpsc::channel::<()>();
+    let is_over = Arc::new(Mutex::new(is_over));
+    for _ in 0..2 {
+        let (started, is_over) = (started.clone(), Arc::clone(&is_over));
+        // As merges of gigabytes do.
+        let job = move || {
+            started.send(()).unwrap();
+            let _ = is_over.lock().unwrap().recv();
+        };
+        env.schedule(JobClass::Compaction, Duration::ZERO, Box::new(job));
+        has_started.recv().unwrap();
+    }
+    let lag = || collection.stats().unwrap().index.unwrap().lag_records;
+    for round in 0..3 {
+        for number in 0..100u64 {
+            let key = Key::from(number as i64);
+            let write = Write::put(key, document(number, round));
+            collection.write().run(write).unwrap();
+        }
+        let begun = Instant::now();
+        while lag() > 0 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "{} behind",
+                lag()
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    drop(end);
+    database.close().unwrap();
 }

@@ -15,6 +15,9 @@ pub enum JobClass {
     Flush,
     /// Merging runs and rewriting segments, which frees disk space and speeds up reads.
     Compaction,
+    /// Bringing what follows from records, as a search index, up to what was written: short steps,
+    /// for which writers wait if they come too late.
+    Derive,
 }
 
 /// A condition variable that the simulator can drive: waiting lets background jobs run.

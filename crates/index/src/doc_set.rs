@@ -239,6 +239,10 @@ impl DocSet {
     /// How many docids this set and all others have, without building the set.
     #[must_use]
     pub fn intersection_len_of(&self, others: &[&DocSet]) -> u64 {
+        if others.is_empty() {
+            // Known without a look at the docids.
+            return self.len();
+        }
         let mut found = Vec::with_capacity(others.len());
         let counts = self.clusters().map(|(key, cluster)| {
             let of_others = others.iter().filter_map(|other| other.cluster(key));

@@ -51,7 +51,7 @@ impl<M: Machine> Inner<M> {
         if self.derive_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.background(JobClass::Compaction, after, |inner| {
+        self.background(JobClass::Derive, after, |inner| {
             inner.derive_due.store(false, Ordering::Release);
             if inner.check_writable().is_err() {
                 return;
@@ -74,7 +74,7 @@ impl<M: Machine> Inner<M> {
         if self.derive_retry_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.background(JobClass::Compaction, RETRY, |inner| {
+        self.background(JobClass::Derive, RETRY, |inner| {
             inner.derive_retry_due.store(false, Ordering::Release);
             inner.schedule_derive(Duration::ZERO);
         });
@@ -104,7 +104,7 @@ impl<M: Machine> Inner<M> {
         if self.follow_due.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.background(JobClass::Compaction, after, |inner| {
+        self.background(JobClass::Derive, after, |inner| {
             // First: what is published from now on has a job of its own.
             inner.follow_due.store(false, Ordering::Release);
             inner.schedule_derive(Duration::ZERO);

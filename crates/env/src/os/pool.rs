@@ -24,6 +24,8 @@ const FLUSH_THREADS: usize = 2;
 /// Threads for compactions: two, so that the many small merges get past a large one; more would
 /// take cores and disk from writers and readers.
 const COMPACTION_THREADS: usize = 2;
+/// Threads for what follows from records: a merge of gigabytes must not hold it up.
+const DERIVE_THREADS: usize = 2;
 
 /// The threads of one machine. Dropped, it forgets the jobs that have not started and waits for
 /// those that have.
@@ -31,6 +33,7 @@ const COMPACTION_THREADS: usize = 2;
 pub(super) struct Pool {
     flush: Arc<Queue>,
     compaction: Arc<Queue>,
+    derive: Arc<Queue>,
     threads: Mutex<Threads>,
 }
 
@@ -46,10 +49,13 @@ impl Pool {
         let pool = Pool {
             flush: Queue::new(),
             compaction: Queue::new(),
+            derive: Queue::new(),
             threads: Mutex::default(),
         };
-        for number in 0..FLUSH_THREADS {
-            let started = start(format!("quire-flush-{number}"), &pool.flush)?;
+        let flush = (0..FLUSH_THREADS).map(|number| ("flush", number, &pool.flush));
+        let derive = (0..DERIVE_THREADS).map(|number| ("derive", number, &pool.derive));
+        for (name, number, queue) in flush.chain(derive) {
+            let started = start(format!("quire-{name}-{number}"), queue)?;
             pool.threads.lock().handles.push(started);
         }
         pool.grow(COMPACTION_THREADS)?;
@@ -73,6 +79,7 @@ impl Pool {
         match class {
             JobClass::Flush => self.flush.push(after, job),
             JobClass::Compaction => self.compaction.push(after, job),
+            JobClass::Derive => self.derive.push(after, job),
         }
     }
 }
@@ -81,6 +88,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.flush.close();
         self.compaction.close();
+        self.derive.close();
         for thread in self.threads.get_mut().handles.drain(..) {
             // The last user of the machine may be a job: its own thread can't wait for itself, and
             // ends after it.

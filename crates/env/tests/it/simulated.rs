@@ -179,7 +179,7 @@ fn program(env: &Arc<SimEnv>) {
         let mut bytes = vec![0; 100];
         env.random(&mut bytes);
         let _ = log.append(&bytes);
-        for class in [JobClass::Flush, JobClass::Compaction] {
+        for class in [JobClass::Flush, JobClass::Compaction, JobClass::Derive] {
             let (job_env, gate) = (Arc::clone(env), Arc::clone(&gate));
             let job = move || {
                 let path = format!("/db/{class:?}-{round}");
