@@ -632,3 +632,53 @@ fn a_page_of_many_matches_reads_few_documents() {
     // To count them all the index is not cheaper either, as it has only hashes of long values.
     assert_eq!(documents(texts().with_count()), (10, 2000));
 }
+
+#[test]
+fn ranges_of_numbers_that_queries_repeat_follow_each_write() {
+    const DOCUMENTS: u32 = 2_000;
+    let env = SimEnv::new(1);
+    let database = open(&env).unwrap();
+    let settings = CollectionSettings {
+        partitions: 1,
+        index: IndexedFields::all(),
+        ..CollectionSettings::default()
+    };
+    let collection = database.create_collection("c", settings).unwrap();
+    let mut prices: Vec<u32> = (0..DOCUMENTS).map(|id| id * 37 % 1_000).collect();
+    let put = |id: u32, price: u32| {
+        let json = format!(r#"{{"price":{price},"mark":"m{}"}}"#, id % 40);
+        let document = Document::from_json(json.as_bytes()).unwrap();
+        collection.put_at(&Key::from(id), &document).unwrap();
+    };
+    (0..DOCUMENTS).for_each(|id| put(id, prices[id as usize]));
+    settle(&env);
+    let ranges = [(100, 400), (0, 999), (990, 2_000), (5_000, 9_000)];
+    let query = |(from, to): (u32, u32)| {
+        let mark = field("mark").eq("m3");
+        let query = find(mark.and(field("price").between(from, to)));
+        let query = query.order_by(field("price").descending());
+        query.limit(10).with_count().prepare().unwrap()
+    };
+    for round in 0..12 {
+        // Fields of numbers are in memory after some queries, and what is in a range is known after
+        // some more of the same position.
+        for _ in 0..40 {
+            for range in ranges {
+                let is_in = |id: &u32| {
+                    let price = prices[*id as usize];
+                    id % 40 == 3 && range.0 <= price && price <= range.1
+                };
+                let expected = (0..DOCUMENTS).filter(is_in).count() as u64;
+                let view = collection.view().unwrap();
+                let found = view.query(&query(range), &Options::default()).unwrap();
+                assert_eq!(found.count, Some(expected), "{range:?}, round {round}");
+            }
+        }
+        let id = round * 40 + 3;
+        prices[id as usize] = [7_000, 200, 995][round as usize % 3];
+        put(id, prices[id as usize]);
+        if round % 4 == 3 {
+            settle(&env);
+        }
+    }
+}
