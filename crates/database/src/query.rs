@@ -349,7 +349,7 @@ fn has_to_scan(live: &[(&PartitionView, &LiveShard<'_>)]) -> bool {
 /// them if that is expected to cost less; some if that many are expected to fill the page.
 ///
 /// Documents that match may all come late, where values follow from each other. So reading stops
-/// when it has cost half of what the indexes do, or is well past what was expected.
+/// when it has cost three quarters of what the indexes do, or is well past what was expected.
 fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
     let (mut by_index, mut expected, mut documents) = (0u64, 0u64, 0u64);
     for shard in shards {
@@ -369,7 +369,7 @@ fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
     };
     let read = u128::from(documents) * u128::from(hits) / u128::from(expected.max(1));
     let read = u64::try_from(read).unwrap_or(u64::MAX);
-    let worth = (by_index / 2).saturating_sub(SCAN_BEGIN_NANOS) / SCAN_NANOS;
+    let worth = (by_index / 4 * 3).saturating_sub(SCAN_BEGIN_NANOS) / SCAN_NANOS;
     // Chance may make it half as many again.
     match read.saturating_add(read / 2) < worth {
         true => worth.min(read.saturating_mul(READ_PART) + SCAN_DOCUMENTS_MIN),
