@@ -43,6 +43,7 @@ mod sample;
 mod segments;
 mod shard;
 mod shard_columns;
+mod shard_followed;
 mod shared_reads;
 mod state;
 mod term_column;

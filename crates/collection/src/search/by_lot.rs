@@ -56,27 +56,26 @@ impl<T> ByLot<T> {
     }
 
     /// Keeps a value that holds `bytes` elsewhere, instead of the one of before. Others are given
-    /// up to make room; where they do not suffice nothing is kept of the leaf, and this is false.
-    pub(super) fn insert(&mut self, leaf: &Leaf, value: T, bytes: usize) -> bool {
+    /// up to make room; where they do not suffice nothing is kept of the leaf.
+    pub(super) fn insert(&mut self, leaf: &Leaf, value: T, bytes: usize) {
         self.remove(leaf);
         let leaf_bytes = leaf_bytes(leaf);
         let bytes = (bytes + leaf_bytes + ENTRY_BYTES) as u64;
         if leaf_bytes > LEAF_BYTES_MAX || bytes > self.bytes_max {
-            return false;
+            return;
         }
         self.give_up_to(self.bytes_max - bytes);
         if self.budget.used().saturating_add(bytes) > self.budget.limit() {
-            return false;
+            return;
         }
         self.charge.resize(self.charge.bytes() + bytes);
         self.entries.insert(leaf.clone(), Entry { value, bytes });
-        true
     }
 
-    pub(super) fn remove(&mut self, leaf: &Leaf) -> Option<T> {
-        let entry = self.entries.swap_remove(leaf)?;
-        self.charge.resize(self.charge.bytes() - entry.bytes);
-        Some(entry.value)
+    pub(super) fn remove(&mut self, leaf: &Leaf) {
+        if let Some(entry) = self.entries.swap_remove(leaf) {
+            self.charge.resize(self.charge.bytes() - entry.bytes);
+        }
     }
 
     pub(super) fn clear(&mut self) {

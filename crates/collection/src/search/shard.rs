@@ -9,7 +9,7 @@
 //!    indexed.
 
 use super::changed::Changed;
-use super::followed::{Followed, FollowedLeaves};
+use super::followed::FollowedLeaves;
 use super::live_columns::LiveColumns;
 use super::number_column::{First, FollowedNumbers, NumberColumn};
 use super::postings::{FoundPosting, Postings};
@@ -530,44 +530,6 @@ impl<'v> LiveShard<'v> {
         let (mut docs, marked) = self.in_range(&leaf.path, range)?;
         docs |= &self.read_and_test(&marked, leaf)?;
         Ok(self.accepting(docs, leaf))
-    }
-
-    /// The documents that fulfil a leaf, if an earlier query found them and it is known what
-    /// changed since.
-    pub(super) fn known_docs(&self, leaf: &Leaf) -> Option<Followed> {
-        let (followed, position) = self.followed.as_ref()?;
-        followed.docs(leaf, &self.changed, *position)
-    }
-
-    fn known_docs_by(&self, leaf: &Leaf, by_columns: bool) -> Option<Arc<DocSet>> {
-        let known = self.known_docs(leaf)?;
-        (known.by_columns == by_columns).then_some(known.docs)
-    }
-
-    /// The documents that fulfil a leaf, if an earlier query at this position found them.
-    pub(super) fn known_docs_here(&self, leaf: &Leaf) -> Option<Followed> {
-        let (followed, position) = self.followed.as_ref()?;
-        followed.docs_at(leaf, *position)
-    }
-
-    /// Whether documents were tested one by one for a leaf so often that finding all that fulfil it
-    /// by the columns would have cost no more; now they are for `docs` documents.
-    fn is_worth_finding(&self, leaf: &Leaf, docs: u64) -> bool {
-        let Some((followed, _)) = &self.followed else {
-            return false;
-        };
-        let [few, all] = self.column_nanos(docs);
-        followed.spend(leaf, Position(0), few, all)
-    }
-
-    /// The same by numbers in memory. To bring up what was found takes longer than to test a few
-    /// documents, so only queries at this position count.
-    fn is_worth_finding_by_numbers(&self, leaf: &Leaf, docs: u64) -> bool {
-        let Some((followed, position)) = &self.followed else {
-            return false;
-        };
-        let [few, all] = self.number_nanos(docs);
-        followed.spend(leaf, *position, few, all)
     }
 
     fn matching(&self, leaf: &Leaf, found: Found) -> quire_query::Result<Arc<DocSet>> {
