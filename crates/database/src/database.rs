@@ -147,6 +147,11 @@ impl std::fmt::Debug for Database {
 }
 
 impl Database {
+    /// The directory that it lies in, as it was opened.
+    pub fn path(&self) -> &Path {
+        &self.inner.root
+    }
+
     /// The machine that it runs on.
     pub fn env(&self) -> &Arc<dyn Env> {
         self.inner.shared.env()

@@ -1,7 +1,8 @@
 //! The way from an async request to the blocking engine.
 //!
 //! # Invariants
-//! 1. The engine never runs on a thread that drives connections.
+//! 1. The engine runs on a thread that drives connections only for reads that are expected to be
+//!    short: see [`in_place`].
 //! 2. Reads, searches and writes each have their own bounded set of threads, so a read never waits
 //!    for a write or a search.
 //! 3. Searches of one client don't make those of another wait: see [`turns`].
@@ -9,8 +10,11 @@
 //! 5. A slot is released when its work ends, not when the caller stops waiting for it. So the
 //!    number of threads stays bounded when requests time out.
 
+mod in_place;
+mod shape;
 mod turns;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -21,7 +25,10 @@ use quire_model::DOCUMENT_BYTES_MAX;
 use quiredb::wide::WideCollection;
 use quiredb::{Collection, Database, ErrorKind, FrozenCollection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
+use self::in_place::InPlace;
+pub(crate) use self::shape::Shape;
 use self::turns::{Turn, Turns};
 use crate::collections::api_settings::{Use, check_use};
 use crate::http::failure::{Failure, Outcome};
@@ -30,6 +37,7 @@ use crate::limits::{Caller, Searching};
 use crate::options::ServerOptions;
 use crate::search::execute::{BUCKETS_MAX, SEARCH_BYTES_MAX};
 use crate::slow::counted;
+use crate::tasks::task::Task;
 
 /// The database that is served, and the bounds on its use. A clone is another handle to the same.
 #[derive(Clone)]
@@ -54,6 +62,7 @@ struct Inner {
     reads: Arc<Semaphore>,
     searches: Arc<Turns>,
     writes: Arc<Semaphore>,
+    in_place: InPlace,
     request_timeout: Duration,
     /// When it began, by the monotonic clock.
     begun: Duration,
@@ -72,6 +81,7 @@ impl Engine {
             reads: slots(options.reads_max),
             searches: Turns::new(searches),
             writes: slots(options.writes_max),
+            in_place: InPlace::new(),
             request_timeout: options.request_timeout,
             buckets_max: AtomicU64::new(BUCKETS_MAX),
             rejected: Default::default(),
@@ -137,6 +147,24 @@ impl Engine {
         self.run_in(slot, "read", work).await
     }
 
+    /// As [`Engine::read`], of a read that takes about as long as others of its shape: where they
+    /// are short, on the present thread.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn read_shaped<T: Send + 'static>(
+        &self,
+        shape: Shape,
+        work: impl FnOnce(&Engine) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        let slot = self.slot(&self.0.reads, "read").await?;
+        let Some(_place) = self.0.in_place.begin(shape) else {
+            let work = move |engine: &Engine| engine.timed(shape, work);
+            return self.run_in(slot, "read", work).await;
+        };
+        self.run_here("read", || self.timed(shape, work))
+    }
+
     /// Waits until a search of the present request may run. What the search needs beside a thread
     /// is reserved afterwards.
     ///
@@ -175,6 +203,43 @@ impl Engine {
         let done = self.run_in(turn, "search", work).await;
         drop(caller);
         done
+    }
+
+    /// As [`Engine::search_in`], of a search that takes about as long as others of its shape: where
+    /// they are short, on the present thread. There it is not known that the caller no longer waits,
+    /// so it stops when `task` is cancelled, or after the request timeout. One without a shape runs
+    /// on another thread.
+    ///
+    /// # Errors
+    /// As there, and if `task` was cancelled.
+    pub(crate) async fn search_shaped<T: Send + 'static>(
+        &self,
+        turn: SearchTurn,
+        shape: Option<Shape>,
+        task: &Task,
+        work: impl FnOnce(&Engine, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
+    ) -> Outcome<T> {
+        let Some(shape) = shape else {
+            return self.search_in(turn, work).await;
+        };
+        let Some(_place) = self.0.in_place.begin(shape) else {
+            let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
+                engine.timed(shape, |engine| work(engine, stop))
+            };
+            return self.search_in(turn, work).await;
+        };
+        let (begun, timeout) = (Instant::now(), self.0.request_timeout);
+        let is_late = || begun.elapsed() > timeout;
+        let done = self.run_here("search", || {
+            self.timed(shape, |engine| {
+                work(engine, &|| task.is_cancelled() || is_late())
+            })
+        });
+        task.check()?;
+        match is_late() {
+            true => Err(timed_out("search", timeout)),
+            false => done,
+        }
     }
 
     /// Runs a search that needs a thread alone.
@@ -277,12 +342,27 @@ impl Engine {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => {
                 tracing::error!(%error, "a {what} panicked");
-                Err(Failure::internal(
-                    "this request met a bug of the server; the server's log has the details",
-                ))
+                Err(panicked())
             }
             Err(_) => Err(timed_out(what, timeout)),
         }
+    }
+
+    /// Runs `work` on the present thread.
+    fn run_here<T>(&self, what: &str, work: impl FnOnce() -> T) -> Outcome<T> {
+        // As on another thread: a panic ends this request alone. Locks are not poisoned.
+        catch_unwind(AssertUnwindSafe(counted(work))).map_err(|_| {
+            tracing::error!("a {what} panicked");
+            panicked()
+        })
+    }
+
+    /// Runs a read, and notes how long one of this shape takes.
+    fn timed<T>(&self, shape: Shape, work: impl FnOnce(&Engine) -> T) -> T {
+        let begun = Instant::now();
+        let done = work(self);
+        self.0.in_place.note(shape, begun.elapsed());
+        done
     }
 
     /// The existing collection that a document is read from: of this name, or the only one of this
@@ -497,6 +577,10 @@ fn no_slot(what: &str, timeout: Duration) -> Failure {
     )
 }
 
+fn panicked() -> Failure {
+    Failure::internal("this request met a bug of the server; the server's log has the details")
+}
+
 pub(crate) fn timed_out(what: &str, timeout: Duration) -> Failure {
     let more = if what == "write" {
         "; what was sent may still be applied"
@@ -511,6 +595,65 @@ pub(crate) fn timed_out(what: &str, timeout: Duration) -> Failure {
 mod tests {
     use super::*;
     use crate::limits::Client;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_short_read_runs_in_place_and_others_go_on_if_it_waits_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(dir.path().join("db")).unwrap();
+        let engine = Engine::new(database, &ServerOptions::default());
+        let shape = Shape::of("get", "things");
+        // On one of the two threads: this function itself has a third one.
+        let connection = async move {
+            let here = std::thread::current().id();
+            let thread = |_: &Engine| std::thread::current().id();
+            assert_ne!(engine.read_shaped(shape, thread).await.unwrap(), here);
+            for _ in 0..100 {
+                engine.0.in_place.note(shape, Duration::ZERO);
+            }
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let greeting = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                tokio::io::AsyncWriteExt::write_all(&mut stream, b"hello").await
+            });
+            tokio::task::yield_now().await;
+            let here = std::thread::current().id();
+            let waits = move |engine: &Engine| {
+                // The other thread is left to drive connections.
+                assert!(engine.0.in_place.begin(shape).is_none());
+                let mut client = std::net::TcpStream::connect(address).unwrap();
+                let mut text = String::new();
+                std::io::Read::read_to_string(&mut client, &mut text).unwrap();
+                (std::thread::current().id(), text)
+            };
+            let waited = engine.read_shaped(shape, waits).await.unwrap();
+            assert_eq!(waited, (here, "hello".to_owned()));
+            greeting.await.unwrap().unwrap();
+            // A panic ends its request alone.
+            for _ in 0..1000 {
+                engine.0.in_place.note(shape, Duration::ZERO);
+            }
+            let failed: Outcome<()> = engine.read_shaped(shape, |_| panic!("a bug")).await;
+            assert_eq!(
+                failed.unwrap_err().status,
+                StatusCode::INTERNAL_SERVER_ERROR
+            );
+            assert!(engine.0.in_place.begin(shape).is_some());
+        };
+        tokio::spawn(connection).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_only_thread_of_connections_does_no_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(dir.path().join("db")).unwrap();
+        let engine = Engine::new(database, &ServerOptions::default());
+        let shape = Shape::of("get", "things");
+        for _ in 0..100 {
+            engine.0.in_place.note(shape, Duration::ZERO);
+        }
+        assert!(engine.0.in_place.begin(shape).is_none());
+    }
 
     #[tokio::test]
     async fn a_search_ends_when_its_caller_goes_away() {

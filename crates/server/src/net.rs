@@ -1,6 +1,7 @@
 //! What the ports of both protocols share: accepting connections, counting them, TLS, stopping.
 
 pub(crate) mod accept;
+pub(crate) mod again;
 pub(crate) mod client_io;
 pub(crate) mod connections;
 pub(crate) mod descriptors;

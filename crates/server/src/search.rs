@@ -63,7 +63,7 @@ use crate::access::role::Action;
 use crate::audit::AuditedGrant;
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Searched, Selection, searched, views};
-use crate::engine::Engine;
+use crate::engine::{Engine, Shape};
 use crate::http::answer::Answer;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES, SMALL_BYTES};
 use crate::http::call::Call;
@@ -84,7 +84,9 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     let running = Arc::clone(&call.running);
     let noted = state.notes_plans.then(|| Arc::clone(&running));
     let names_collection = call.path_param("collection").is_some();
+    let shape = Shape::of("search", &call.collection());
     let body = call.take_small_body().await?;
+    let shape = shape.with_body(&body.bytes);
     let mut parsed = parse(&body.bytes)?;
     take_q(&mut parsed, &params)?;
     let parsed = looked_up(parsed, &engine, &buffers, &grant).await?;
@@ -138,7 +140,8 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
         let first = search.next_piece(false)?;
         Ok::<_, Failure>((search, first))
     };
-    let (mut search, first) = engine.search_in(turn, work).await??;
+    let searched = engine.search_shaped(turn, shape, &running, work).await?;
+    let (mut search, first) = searched?;
     if is_filtered {
         let whole = move |_: &_| search.whole(first, &buffers);
         let (whole, held) = engine.read(whole).await??;
@@ -252,7 +255,10 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     let noted = call.state.notes_plans.then(|| Arc::clone(&call.running));
     let grant = Arc::clone(&call.grant);
     let params = call.params.clone();
+    let running = Arc::clone(&call.running);
+    let shape = Shape::of("count", &call.collection());
     let body = call.take_small_body().await?;
+    let shape = shape.with_body(&body.bytes);
     let mut parsed = parse(&body.bytes)?;
     take_q(&mut parsed, &params)?;
     let parsed = looked_up(parsed, &engine, &buffers, &grant).await?;
@@ -287,7 +293,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         }
         Ok(counted(answer.count.unwrap_or_default(), &collections))
     };
-    engine.search_in(turn, work).await?
+    engine.search_shaped(turn, shape, &running, work).await?
 }
 
 /// The count of all documents, which is no search; none if they are seen by an alias with a filter.

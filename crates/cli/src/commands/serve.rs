@@ -14,6 +14,7 @@ use quiredb::{ErrorKind, FrozenCollection};
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -262,7 +263,10 @@ impl Serve {
 pub(super) fn runtime() -> Result<Runtime> {
     use_small_pages();
     use_all_descriptors();
+    // One can do a short read while another one drives connections.
+    let threads = thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
         .enable_all()
         .build();
     runtime.map_err(|error| Error::Failed(format!("cannot start the server's threads: {error}")))

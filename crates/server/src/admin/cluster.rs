@@ -16,20 +16,13 @@ use crate::ids::letters;
 const UUID_CHARS: usize = 22;
 
 /// The identity of the database, as clusters have one.
-pub(super) async fn uuid(engine: &Engine) -> Outcome<String> {
-    let path = |engine: &Engine| {
-        engine
-            .database()
-            .stats()
-            .map(|stats| stats.path)
-            .unwrap_or_default()
-    };
-    Ok(uuid_of(&engine.read(path).await?))
+pub(super) fn uuid(engine: &Engine) -> String {
+    uuid_of(&engine.database().path().display().to_string())
 }
 
 /// `GET /`
 pub(crate) async fn info(call: Call<ClusterState>) -> Outcome<Answer> {
-    let (cluster_uuid, compat) = (uuid(&call.state.engine).await?, call.state.compat);
+    let (cluster_uuid, compat) = (uuid(&call.state.engine), call.state.compat);
     let quire = json!({"version": env!("CARGO_PKG_VERSION")});
     if compat == Compat::Elasticsearch {
         return Ok(Answer::ok(&json!({

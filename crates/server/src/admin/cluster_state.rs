@@ -63,7 +63,7 @@ pub(crate) async fn cluster_state(call: Call<ClusterState>) -> Outcome<Answer> {
         call.state.engine.clone(),
         Selection::watched(&call, states)?,
     );
-    let cluster_uuid = uuid(&engine).await?;
+    let cluster_uuid = uuid(&engine);
     let work = move |engine: &Engine| {
         let shown = state(engine, &selection, node, &cluster_uuid, &wanted, is_flat)?;
         Ok(Answer::ok(&shown))

@@ -81,7 +81,7 @@ pub(crate) async fn cluster_stats(call: Call<ClusterState>) -> Outcome<Answer> {
         call.state.engine.clone(),
         Selection::watched(&call, States::ALL)?,
     );
-    let (cluster_uuid, compat) = (uuid(&engine).await?, call.state.compat);
+    let (cluster_uuid, compat) = (uuid(&engine), call.state.compat);
     let work = move |engine: &Engine| {
         let totals = totals(engine, &selection)?;
         let stats = engine.database().stats();

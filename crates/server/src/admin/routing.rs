@@ -61,7 +61,7 @@ pub(crate) async fn reroute(call: Call<ClusterState>) -> Outcome<Answer> {
     };
     let (engine, node) = (call.state.engine.clone(), node(&call.state));
     let selection = Selection::watched(&call, States::ALL)?;
-    let cluster_uuid = uuid(&engine).await?;
+    let cluster_uuid = uuid(&engine);
     let body = call.take_small_body().await?;
     let body = parse(&body.bytes)?;
     known(&body, "_cluster/reroute", &["commands"])?;

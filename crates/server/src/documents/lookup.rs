@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiredb::{Collection, Found, FrozenCollection, Key, Usage, Use, Within};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Shape};
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES, SMALL_BYTES};
 use crate::http::failure::{Failure, Outcome};
 
@@ -135,6 +135,7 @@ pub(crate) async fn get_held(
 ) -> Outcome<(String, Option<Found>, Option<Held>)> {
     // A longer answer reserves its memory at once or is refused. Here it can be waited for.
     let (mut held, mut bytes_max) = (None, SMALL_BYTES as u64);
+    let shape = Shape::of("get", index);
     loop {
         let (index, key) = (index.to_owned(), key.clone());
         // The reservation goes with the read, which ends even if the caller does not wait for it.
@@ -146,7 +147,7 @@ pub(crate) async fn get_held(
             Ok::<_, Failure>((name, found, held))
         };
         let (name, found);
-        (name, found, held) = engine.read(read).await??;
+        (name, found, held) = engine.read_shaped(shape, read).await??;
         match found {
             Within::Absent => return Ok((name, None, None)),
             Within::Found(found) => return Ok((name, Some(found), held)),

@@ -31,6 +31,7 @@ use tokio::time::{sleep, timeout};
 use tower::ServiceExt;
 
 use crate::audit::Peer;
+use crate::net::again::again;
 use crate::net::client_io::{ClientIo, Outflow};
 use crate::net::idle::{InService, Presence};
 use crate::net::lingering::Lingering;
@@ -318,7 +319,7 @@ impl HttpConnection {
         let mut connection = protocols.http1.serve_connection(io, requests);
         tokio::select! {
             biased;
-            ended = &mut connection => return ended.map(|()| None),
+            ended = again(&mut connection) => return ended.map(|()| None),
             () = quiet(&presence, &outflow, served) => {}
             () = presence.evicted() => {
                 Pin::new(&mut connection).graceful_shutdown();

@@ -1,0 +1,264 @@
+//! Short reads that are done by the thread that drives their connection.
+//!
+//! To hand a read to another thread and to get its answer back takes two switches of threads, which
+//! cost more CPU than most reads. Nobody knows beforehand how long a read takes. So it is expected
+//! to be short where the last ones of its shape were.
+//!
+//! # Invariants
+//! 1. A read is done in place only after so many short ones of its shape in a row. Each long one in
+//!    place doubles that number.
+//! 2. One thread at least that drives connections does no read meanwhile.
+//! 3. While no read in place ends within a tick, a thread is woken to drive connections. So a read
+//!    that waits, for a disk say, makes others wait for two ticks at most.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::shape::Shape;
+
+/// A read that takes longer is long. To hand one over takes about a tenth of it.
+const SHORT: Duration = Duration::from_micros(250);
+
+/// Shapes that are told apart.
+const SHAPES: usize = 4096;
+
+/// The short reads in a row after which the next one of their shape is done in place: at first,
+/// and at the most.
+const FIRST_NEEDED: u16 = 8;
+const NEEDED_MAX: u16 = 4096;
+
+/// How often the reads that are done in place are looked at.
+const TICK: Duration = Duration::from_millis(2);
+
+/// The ticks without a read in place after which they are not looked at until the next one.
+const QUIET_TICKS: u32 = 50;
+
+/// See the module.
+pub(super) struct InPlace {
+    /// What is known of the shapes that have each place.
+    shapes: Box<[AtomicU32]>,
+    reads: Arc<Reads>,
+    /// None if there can't be one: then nothing is done in place.
+    watcher: OnceLock<Option<Thread>>,
+}
+
+/// The reads that are done in place.
+#[derive(Default)]
+struct Reads {
+    running: AtomicUsize,
+    ended: AtomicU64,
+    /// The watcher sleeps until it is woken.
+    is_asleep: AtomicBool,
+    /// The watcher is to end.
+    is_over: AtomicBool,
+}
+
+/// A read that is done in place, until this is dropped.
+pub(super) struct Place<'a>(&'a InPlace);
+
+/// What is known of the reads of a shape.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Short ones since the last long one.
+    short: u16,
+    /// That many are needed; 0 is the first number.
+    needed: u16,
+}
+
+impl Known {
+    fn load(from: &AtomicU32) -> Known {
+        let [a, b, c, d] = from.load(Ordering::Relaxed).to_le_bytes();
+        let needed = u16::from_le_bytes([c, d]);
+        Known {
+            short: u16::from_le_bytes([a, b]),
+            needed: needed.max(FIRST_NEEDED),
+        }
+    }
+
+    fn store(self, to: &AtomicU32) {
+        let [a, b] = self.short.to_le_bytes();
+        let [c, d] = self.needed.to_le_bytes();
+        to.store(u32::from_le_bytes([a, b, c, d]), Ordering::Relaxed);
+    }
+
+    fn is_expected_short(self) -> bool {
+        self.short >= self.needed
+    }
+
+    /// After one more read.
+    fn with(self, took: Duration) -> Known {
+        let Known { short, needed } = self;
+        match took <= SHORT {
+            // Many more short ones than were needed: fewer are.
+            true if short >= needed.saturating_mul(8) => Known {
+                short: needed,
+                needed: (needed / 2).max(FIRST_NEEDED),
+            },
+            true => Known {
+                short: short.saturating_add(1),
+                needed,
+            },
+            false => Known {
+                short: 0,
+                needed: match self.is_expected_short() {
+                    true => needed.saturating_mul(2).min(NEEDED_MAX),
+                    false => needed,
+                },
+            },
+        }
+    }
+}
+
+impl InPlace {
+    pub(super) fn new() -> InPlace {
+        InPlace {
+            shapes: (0..SHAPES).map(|_| AtomicU32::default()).collect(),
+            reads: Arc::default(),
+            watcher: OnceLock::new(),
+        }
+    }
+
+    fn known(&self, shape: Shape) -> &AtomicU32 {
+        &self.shapes[shape.place(SHAPES)]
+    }
+
+    /// Begins a read of this shape in place; none if it is to be done by another thread.
+    pub(super) fn begin(&self, shape: Shape) -> Option<Place<'_>> {
+        if !Known::load(self.known(shape)).is_expected_short() {
+            return None;
+        }
+        let driving = Handle::try_current().ok()?;
+        let others = driving.metrics().num_workers().saturating_sub(1);
+        let reads = &self.reads;
+        let begun = reads
+            .running
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |running| {
+                (running < others).then_some(running + 1)
+            });
+        begun.ok()?;
+        let place = Place(self);
+        let watcher = self.watcher.get_or_init(|| watch(reads, driving));
+        let watcher = watcher.as_ref()?;
+        if reads.is_asleep.swap(false, Ordering::SeqCst) {
+            watcher.unpark();
+        }
+        Some(place)
+    }
+
+    /// Notes how long a read of this shape took, in place or not.
+    pub(super) fn note(&self, shape: Shape, took: Duration) {
+        let known = self.known(shape);
+        // Of two reads that end at once one may not count.
+        Known::load(known).with(took).store(known);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let reads = &self.0.reads;
+        reads.running.fetch_sub(1, Ordering::SeqCst);
+        reads.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for InPlace {
+    fn drop(&mut self) {
+        self.reads.is_over.store(true, Ordering::SeqCst);
+        if let Some(Some(watcher)) = self.watcher.get() {
+            watcher.unpark();
+        }
+    }
+}
+
+/// Starts the thread that looks after the reads in place; none if it can't be started.
+fn watch(reads: &Arc<Reads>, driving: Handle) -> Option<Thread> {
+    let reads = Arc::clone(reads);
+    let watcher = thread::Builder::new().name("in-place".to_owned());
+    match watcher.spawn(move || reads.watch(&driving)) {
+        Ok(watcher) => Some(watcher.thread().clone()),
+        Err(error) => {
+            tracing::warn!(%error, "no thread for short reads: each is done by another thread");
+            None
+        }
+    }
+}
+
+impl Reads {
+    fn watch(&self, driving: &Handle) {
+        let (mut ended_before, mut quiet) = (0, 0);
+        while !self.is_over.load(Ordering::SeqCst) {
+            if quiet >= QUIET_TICKS {
+                self.is_asleep.store(true, Ordering::SeqCst);
+                // A read that began before this was set does not wake it.
+                if self.running.load(Ordering::SeqCst) == 0 && !self.is_over.load(Ordering::SeqCst)
+                {
+                    thread::park();
+                }
+                self.is_asleep.store(false, Ordering::SeqCst);
+                quiet = 0;
+            }
+            thread::park_timeout(TICK);
+            let is_running = self.running.load(Ordering::SeqCst) > 0;
+            let ended = self.ended.load(Ordering::Relaxed);
+            let has_ended = std::mem::replace(&mut ended_before, ended) != ended;
+            quiet = match is_running || has_ended {
+                true => 0,
+                false => quiet + 1,
+            };
+            if is_running && !has_ended {
+                // A thread that is woken to do this drives connections afterwards.
+                driving.spawn(async {});
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_millis(1);
+
+    fn is_expected_short(reads: &[(usize, Duration)]) -> bool {
+        let known = AtomicU32::default();
+        for (count, took) in reads {
+            for _ in 0..*count {
+                Known::load(&known).with(*took).store(&known);
+            }
+        }
+        Known::load(&known).is_expected_short()
+    }
+
+    #[test]
+    fn a_read_is_expected_to_be_short_after_short_ones_in_a_row() {
+        let cases: [(&[(usize, Duration)], bool); 9] = [
+            (&[], false),
+            (&[(7, SHORT)], false),
+            (&[(8, SHORT)], true),
+            (&[(1_000_000, SHORT)], true),
+            (&[(7, SHORT), (1, LONG), (7, SHORT)], false),
+            (&[(7, SHORT), (1, LONG), (8, SHORT)], true),
+            // One that was expected to be short, and was not: more are needed.
+            (&[(8, SHORT), (1, LONG), (15, SHORT)], false),
+            (&[(8, SHORT), (1, LONG), (16, SHORT)], true),
+            // After many short ones fewer are.
+            (
+                &[(8, SHORT), (1, LONG), (500, SHORT), (9, LONG), (16, SHORT)],
+                true,
+            ),
+        ];
+        for (reads, expected) in cases {
+            assert_eq!(is_expected_short(reads), expected, "{reads:?}");
+        }
+        let mut often_wrong = Vec::new();
+        for _ in 0..30 {
+            often_wrong.extend([(usize::from(NEEDED_MAX), SHORT), (1, LONG)]);
+        }
+        often_wrong.push((usize::from(NEEDED_MAX), SHORT));
+        assert!(is_expected_short(&often_wrong));
+    }
+}
