@@ -147,9 +147,16 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
         let (whole, held) = engine.read(whole).await??;
         return Ok(Answer::held_json(StatusCode::OK, whole, Some(held)));
     }
-    let first = match first.len() > SMALL_BYTES {
-        true => buffers.hold_now(first.capacity())?.keep(first)?,
-        false => Bytes::from(first),
+    let held = match first.len() > SMALL_BYTES {
+        true => Some(buffers.hold_now(first.capacity())?),
+        false => None,
+    };
+    if search.is_done() {
+        return Ok(Answer::held_json(StatusCode::OK, first, held));
+    }
+    let first = match held {
+        Some(held) => held.keep(first)?,
+        None => Bytes::from(first),
     };
     let answering = Answering {
         engine,
