@@ -195,6 +195,19 @@ impl Shard for WithConstant<'_> {
         }
     }
 
+    fn first_of(
+        &self,
+        order: &Order,
+        docs: &DocSet,
+        hits_min: u64,
+        tested_max: u64,
+    ) -> Result<Option<DocSet>> {
+        match self.is_about(&order.path) {
+            true => Ok(None),
+            false => self.shard.first_of(order, docs, hits_min, tested_max),
+        }
+    }
+
     fn first_part(&self, order: &Order) -> u64 {
         self.shard.first_part(order)
     }

@@ -54,7 +54,8 @@ pub(crate) fn first_among(
     if hits_max == 0 || !is_worth_it || !order.is_by_terms_in(evaluator.shard)? {
         return Ok(None);
     }
-    let first = evaluator.shard.first(order, needed.ceil() as u64)?;
-    let first = first.map(|first| &first & matching);
-    Ok(first.filter(|first| first.len() >= hits_max))
+    let tested_max = needed.ceil() as u64;
+    evaluator
+        .shard
+        .first_of(order, matching, hits_max, tested_max)
 }

@@ -95,6 +95,20 @@ pub trait Shard: Send + Sync {
         Ok(None)
     }
 
+    /// Those of some documents that come first by a field: `hits_min` at least, and all that are
+    /// level with the last of these. They are looked for among about the first `tested_max`
+    /// documents of the shard. None if they are not there, or if [`first`](Shard::first) finds none.
+    fn first_of(
+        &self,
+        order: &Order,
+        docs: &DocSet,
+        hits_min: u64,
+        tested_max: u64,
+    ) -> Result<Option<DocSet>> {
+        let first = self.first(order, tested_max)?.map(|first| &first & docs);
+        Ok(first.filter(|first| first.len() >= hits_min))
+    }
+
     /// What [`first`](Shard::first) finds is looked at if that is at most one in this number of the
     /// documents whose values would have to be read otherwise.
     fn first_part(&self, order: &Order) -> u64 {

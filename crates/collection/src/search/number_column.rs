@@ -253,6 +253,27 @@ impl NumberColumn {
         }
     }
 
+    /// Those of `docs` that have a value and come first by an order, `hits_min` at least and all
+    /// that are level with the last of these, if they are among the first `tested_max` documents
+    /// and those level with the last of them.
+    pub(crate) fn first_of(
+        &mut self,
+        direction: Direction,
+        docs: &DocSet,
+        hits_min: usize,
+        tested_max: usize,
+    ) -> First {
+        let first = match self.0.known_first(direction) {
+            Some(known) => known,
+            None => Arc::make_mut(&mut self.0).find_first(direction),
+        };
+        match first.first_of(docs, hits_min, tested_max) {
+            Some(docs) => First::Docs(set_of(docs)),
+            None if first.are_level() && first.first(tested_max).is_none() => First::Level,
+            None => First::Unknown,
+        }
+    }
+
     /// Makes the values of many documents those of the ordinals of another column; `numbers` are
     /// what these stand for.
     ///

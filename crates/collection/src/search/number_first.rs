@@ -11,6 +11,7 @@
 //! 2. There are at most twice [`KEPT`] documents: past that the bound is moved forward.
 //! 3. A bound never moves back. Where too few documents are left, all are looked at anew.
 
+use quire_index::DocSet;
 use quire_model::ordered::Direction;
 use quire_query::NO_ORDINAL;
 use std::ops::Range;
@@ -139,6 +140,29 @@ impl FirstKeys {
         Some(docs.iter().map(|(_, doc)| *doc))
     }
 
+    /// Those of `docs` that come first in the order: `hits_min` at least, and all that are level
+    /// with the last of these. `None` if they are not among the first `tested_max` documents and
+    /// those level with the last of them.
+    pub(super) fn first_of(
+        &self,
+        docs: &DocSet,
+        hits_min: usize,
+        tested_max: usize,
+    ) -> Option<Vec<u32>> {
+        let (mut hits, mut last) = (Vec::with_capacity(hits_min), None);
+        for (tested, (sort_key, doc)) in self.sorted.iter().rev().enumerate() {
+            if last != Some(*sort_key) && (hits.len() >= hits_min || tested >= tested_max) {
+                break;
+            }
+            last = Some(*sort_key);
+            if docs.contains(*doc) {
+                hits.push(*doc);
+            }
+        }
+        // Below the bound all that are level with one that is there are there.
+        (hits.len() >= hits_min).then_some(hits)
+    }
+
     /// The documents with one of these keys, if all of them are there.
     pub(super) fn between(&self, keys: Range<u64>) -> Option<impl Iterator<Item = u32>> {
         let last = keys.end.checked_sub(1).filter(|last| keys.start <= *last)?;
@@ -228,6 +252,25 @@ mod tests {
                 found.sort_unstable();
                 expected.sort_unstable();
                 prop_assert_eq!(found, expected);
+                let among: DocSet = (0..keys.len() as u32).filter(|doc| doc % 7 < 2).collect();
+                let (hits_min, tested_max) = (wanted % 40, wanted / 3);
+                let wanted_docs = all.iter().filter(|(_, doc)| among.contains(*doc));
+                let wanted_docs: Vec<_> = wanted_docs.collect();
+                match first.first_of(&among, hits_min, tested_max) {
+                    Some(mut found) => {
+                        let last = hits_min.checked_sub(1).map(|last| wanted_docs[last].0);
+                        let level = wanted_docs.iter().filter(|one| Some(one.0) <= last);
+                        let mut expected: Vec<u32> = level.map(|(_, doc)| *doc).collect();
+                        found.sort_unstable();
+                        expected.sort_unstable();
+                        prop_assert_eq!(found, expected);
+                    }
+                    None => {
+                        let tested = all.iter().take(tested_max).filter(|one| among.contains(one.1));
+                        let is_known = first.first(tested_max).is_some();
+                        prop_assert!(!is_known || tested.count() < hits_min);
+                    }
+                }
                 let (low, end) = (wanted as u64, wanted as u64 * 3);
                 if let Some(found) = first.between(low..end) {
                     let mut found: Vec<u32> = found.collect();

@@ -825,6 +825,23 @@ impl Shard for LiveShard<'_> {
             .map_err(|error| self.failed(error))
     }
 
+    fn first_of(
+        &self,
+        order: &Order,
+        docs: &DocSet,
+        hits_min: u64,
+        tested_max: u64,
+    ) -> quire_query::Result<Option<DocSet>> {
+        match self.first_numbers_of(order, docs, (hits_min, tested_max)) {
+            Some(First::Docs(docs)) => Ok(Some(docs)),
+            Some(First::Unknown) => Ok(None),
+            Some(First::Level) | None => {
+                let first = self.first(order, tested_max)?.map(|first| &first & docs);
+                Ok(first.filter(|first| first.len() >= hits_min))
+            }
+        }
+    }
+
     fn first_part(&self, order: &Order) -> u64 {
         match self.kept_numbers(&order.path) {
             Some(_) => FIRST_PART_OF_NUMBERS,

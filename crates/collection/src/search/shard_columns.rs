@@ -32,7 +32,24 @@ impl LiveShard<'_> {
         })
     }
 
-    /// The same; they are read if enough queries needed them.
+    /// Those of `docs` that come first by an order, `hits_min` at least, if they are among about
+    /// the first `tested_max` documents of a field of numbers that are kept.
+    pub(super) fn first_numbers_of(
+        &self,
+        order: &Order,
+        docs: &DocSet,
+        (hits_min, tested_max): (u64, u64),
+    ) -> Option<First> {
+        let kept = self.kept_columns.as_ref()?;
+        let changed = (self.all_changed(), kept.at);
+        let [hits_min, tested_max] =
+            [hits_min, tested_max].map(|docs| usize::try_from(docs).unwrap_or(usize::MAX));
+        kept.numbers.with_column(&order.path, changed, |column| {
+            column.first_of(order.direction, docs, hits_min, tested_max)
+        })
+    }
+
+    /// The numbers of a field at this position; they are read if enough queries needed them.
     pub(super) fn numbers(&self, path: &Path) -> Result<Option<NumberColumn>> {
         let Some(kept) = &self.kept_columns else {
             return Ok(None);

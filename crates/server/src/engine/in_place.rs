@@ -20,8 +20,8 @@ use tokio::runtime::Handle;
 
 use super::shape::Shape;
 
-/// A read that takes longer is long. To hand one over takes about a tenth of it.
-const SHORT: Duration = Duration::from_micros(250);
+/// A read that takes longer is long. To hand one over takes some 30 µs.
+const SHORT: Duration = Duration::from_micros(500);
 
 /// Shapes that are told apart.
 const SHAPES: usize = 4096;
