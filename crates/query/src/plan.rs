@@ -14,6 +14,9 @@ use smallvec::SmallVec;
 /// What it costs about to have one more document to test by the rest of a conjunction.
 const DOCUMENT_NANOS: u64 = 100;
 
+/// Large sets are merged as words of 64 documents, in a nanosecond each with making the result.
+const MERGED_DOCS_A_NANO: u64 = 64;
+
 /// What finding the documents that match costs on a shard, and how many are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlanCost {
@@ -88,15 +91,16 @@ pub(crate) fn plan<'q>(
         }
         Node::Not(one) => {
             let one = plan(one, 0, shard, docs, Trace::child(&mut trace, 0))?;
+            let nanos = one.nanos.saturating_add(merge_nanos(&one, docs, docs));
             let estimate = Estimate {
                 at_least: docs.saturating_sub(one.estimate.at_most),
                 at_most: docs.saturating_sub(one.estimate.at_least),
                 expected: docs.saturating_sub(one.estimate.expected),
-                nanos: one.nanos,
+                nanos,
                 cost: one.estimate.cost,
                 found: Found::default(),
             };
-            (estimate, one.nanos, StepKind::Not(Box::new(one)))
+            (estimate, nanos, StepKind::Not(Box::new(one)))
         }
         Node::And(and) => {
             let (mut joined, mut planned) = (SmallVec::<[usize; 8]>::new(), 0);
@@ -140,6 +144,10 @@ pub(crate) fn plan<'q>(
                 }
             }
             steps.sort_by_key(|step| std::cmp::Reverse(step.estimate.at_most));
+            for step in steps.iter().skip(1) {
+                let merged = merge_nanos(step, step.estimate.expected, docs);
+                nanos = nanos.saturating_add(merged);
+            }
             (
                 Estimate {
                     at_least,
@@ -262,6 +270,15 @@ impl<'q> Conjunction<'q> {
             ..self.estimate
         };
         (estimate, self.steps)
+    }
+}
+
+/// What it costs to merge `merged` documents of a step into a set, in nanoseconds, about. Nothing is
+/// known of it where nothing is of the step.
+fn merge_nanos(step: &Step<'_>, merged: u64, docs: u64) -> u64 {
+    match step.nanos {
+        0 => 0,
+        _ => merged.min(docs / MERGED_DOCS_A_NANO),
     }
 }
 

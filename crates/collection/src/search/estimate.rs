@@ -59,7 +59,7 @@ const CLUSTER_DOCS: u64 = 1 << 16;
 
 /// To take documents that another query found, which are bits.
 const KEPT_NANOS: u64 = 1_000;
-const KEPT_DOCS_A_NANO: u64 = 64;
+const KEPT_DOCS_A_NANO: u64 = 512;
 
 /// Documents are read among others if there are more than one in this number.
 const DENSE: u64 = 16;
