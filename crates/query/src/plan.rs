@@ -91,7 +91,9 @@ pub(crate) fn plan<'q>(
         }
         Node::Not(one) => {
             let one = plan(one, 0, shard, docs, Trace::child(&mut trace, 0))?;
-            let nanos = one.nanos.saturating_add(merge_nanos(&one, docs, docs));
+            // All documents are copied, then those of the step are taken away.
+            let merging = merge_nanos(&one, docs, docs).saturating_mul(2);
+            let nanos = one.nanos.saturating_add(merging);
             let estimate = Estimate {
                 at_least: docs.saturating_sub(one.estimate.at_most),
                 at_most: docs.saturating_sub(one.estimate.at_least),
@@ -257,7 +259,7 @@ impl<'q> Conjunction<'q> {
         let (mut left, mut nanos) = (None, 0u64);
         for step in &self.steps {
             let cost = match left {
-                Some(left) => cost_of_few(step, left, shard),
+                Some(left) => cost_of_few(step, (left, docs), shard),
                 None => step.nanos,
             };
             nanos = nanos.saturating_add(cost);
@@ -282,13 +284,17 @@ fn merge_nanos(step: &Step<'_>, merged: u64, docs: u64) -> u64 {
     }
 }
 
-/// What it costs to keep those of `left` documents that match a step, in nanoseconds, about.
-fn cost_of_few(step: &Step<'_>, left: u64, shard: &dyn Shard) -> u64 {
+/// What it costs to keep those of `left` documents, of `docs`, that match a step, in nanoseconds,
+/// about.
+fn cost_of_few(step: &Step<'_>, (left, docs): (u64, u64), shard: &dyn Shard) -> u64 {
     let of_all = |steps: &[Step<'_>]| {
-        let costs = steps.iter().map(|step| cost_of_few(step, left, shard));
+        let costs = steps
+            .iter()
+            .map(|step| cost_of_few(step, (left, docs), shard));
         costs.fold(0, u64::saturating_add)
     };
-    match &step.kind {
+    let merging = merge_nanos(step, left, docs);
+    let testing = match &step.kind {
         StepKind::All | StepKind::None => 0,
         StepKind::Leaf(leaf) => {
             let paths = shard.paths(leaf, &step.estimate, Some(left));
@@ -299,9 +305,10 @@ fn cost_of_few(step: &Step<'_>, left: u64, shard: &dyn Shard) -> u64 {
             let testing = left.saturating_mul(tested.nanos());
             Access::choose(&paths, None).nanos.saturating_add(testing)
         }
-        StepKind::Not(one) => cost_of_few(one, left, shard),
+        StepKind::Not(one) => cost_of_few(one, (left, docs), shard),
         StepKind::And(steps) | StepKind::Or(steps) => of_all(steps),
-    }
+    };
+    testing.saturating_add(merging)
 }
 
 /// What a conjunction costs that begins with this step: about the step's documents, what it takes
