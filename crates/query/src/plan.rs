@@ -275,8 +275,8 @@ impl<'q> Conjunction<'q> {
     }
 }
 
-/// What it costs to merge `merged` documents of a step into a set, in nanoseconds, about. Nothing is
-/// known of it where nothing is of the step.
+/// What it costs to merge `merged` documents of a step into a set, in nanoseconds, about. 0 where
+/// it is not known what the step costs.
 fn merge_nanos(step: &Step<'_>, merged: u64, docs: u64) -> u64 {
     match step.nanos {
         0 => 0,

@@ -97,7 +97,7 @@ pub trait Shard: Send + Sync {
 
     /// Those of some documents that come first by a field: `hits_min` at least, and all that are
     /// level with the last of these. They are looked for among about the first `tested_max`
-    /// documents of the shard. None if they are not there, or if [`first`](Shard::first) finds none.
+    /// documents of the shard. None if they are not there, or if these can't be found.
     fn first_of(
         &self,
         order: &Order,

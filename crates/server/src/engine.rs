@@ -5,7 +5,8 @@
 //!    short: see [`in_place`].
 //! 2. Reads, searches and writes each have their own bounded set of threads, so a read never waits
 //!    for a write or a search.
-//! 3. Searches of one client don't make those of another wait: see [`turns`].
+//! 3. Searches of one client don't make those of another wait: see [`turns`]. Long searches don't
+//!    make those wait that are expected to be short: these have turns of their own.
 //! 4. A search has its turn before it reserves memory. So those that wait for their turn hold none.
 //! 5. A slot is released when its work ends, not when the caller stops waiting for it. So the
 //!    number of threads stays bounded when requests time out.
@@ -61,6 +62,8 @@ struct Inner {
     served: RwLock<Database>,
     reads: Arc<Semaphore>,
     searches: Arc<Turns>,
+    /// Of searches that are expected to be short.
+    short_searches: Arc<Turns>,
     writes: Arc<Semaphore>,
     in_place: InPlace,
     request_timeout: Duration,
@@ -80,6 +83,7 @@ impl Engine {
             served: RwLock::new(database),
             reads: slots(options.reads_max),
             searches: Turns::new(searches),
+            short_searches: Turns::new(searches),
             writes: slots(options.writes_max),
             in_place: InPlace::new(),
             request_timeout: options.request_timeout,
@@ -144,7 +148,7 @@ impl Engine {
         work: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> Outcome<T> {
         let slot = self.slot(&self.0.reads, "read").await?;
-        self.run_in(slot, "read", work).await
+        self.run_in(slot, "read", None, work).await
     }
 
     /// As [`Engine::read`], of a read that takes about as long as others of its shape: where they
@@ -159,10 +163,9 @@ impl Engine {
     ) -> Outcome<T> {
         let slot = self.slot(&self.0.reads, "read").await?;
         let Some(_place) = self.0.in_place.begin(shape) else {
-            let work = move |engine: &Engine| engine.timed(shape, work);
-            return self.run_in(slot, "read", work).await;
+            return self.run_in(slot, "read", Some(shape), work).await;
         };
-        self.run_here("read", || self.timed(shape, work))
+        self.run_here("read", shape, work)
     }
 
     /// Waits until a search of the present request may run. What the search needs beside a thread
@@ -172,11 +175,26 @@ impl Engine {
     /// 429 if its client is over its limit of searches, or no thread was free within the request
     /// timeout.
     pub(crate) async fn search_turn(&self) -> Outcome<SearchTurn> {
+        self.turn_of(&self.0.searches).await
+    }
+
+    /// As [`Engine::search_turn`], of a search that takes about as long as others of its shape.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn shaped_turn(&self, shape: Option<Shape>) -> Outcome<SearchTurn> {
+        match shape.is_some_and(|shape| self.0.in_place.expects_short(shape)) {
+            true => self.turn_of(&self.0.short_searches).await,
+            false => self.search_turn().await,
+        }
+    }
+
+    async fn turn_of(&self, turns: &Arc<Turns>) -> Outcome<SearchTurn> {
         let caller = Caller::of_request();
         let searching = caller.begin_search();
         let searching = searching.map_err(|over| Failure::too_many_requests(over.to_string()))?;
         let timeout = self.0.request_timeout;
-        let turn = tokio::time::timeout(timeout, self.0.searches.take(caller.client));
+        let turn = tokio::time::timeout(timeout, turns.take(caller.client));
         match turn.await {
             Ok(Some(turn)) => Ok(SearchTurn {
                 _turn: turn,
@@ -197,18 +215,27 @@ impl Engine {
         turn: SearchTurn,
         work: impl FnOnce(&Engine, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
     ) -> Outcome<T> {
+        self.search_elsewhere(turn, None, work).await
+    }
+
+    async fn search_elsewhere<T: Send + 'static>(
+        &self,
+        turn: SearchTurn,
+        shape: Option<Shape>,
+        work: impl FnOnce(&Engine, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
+    ) -> Outcome<T> {
         let caller = Arc::new(());
         let waits = Arc::downgrade(&caller);
         let work = move |engine: &Engine| work(engine, &|| waits.strong_count() == 0);
-        let done = self.run_in(turn, "search", work).await;
+        let done = self.run_in(turn, "search", shape, work).await;
         drop(caller);
         done
     }
 
     /// As [`Engine::search_in`], of a search that takes about as long as others of its shape: where
-    /// they are short, on the present thread. There it is not known that the caller no longer waits,
-    /// so it stops when `task` is cancelled, or after the request timeout. One without a shape runs
-    /// on another thread.
+    /// they are short, on the present thread. There it is not seen that the caller no longer waits:
+    /// it stops when `task` is cancelled, or after the request timeout. One without a shape runs on
+    /// another thread.
     ///
     /// # Errors
     /// As there, and if `task` was cancelled.
@@ -219,21 +246,14 @@ impl Engine {
         task: &Task,
         work: impl FnOnce(&Engine, &(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
     ) -> Outcome<T> {
-        let Some(shape) = shape else {
-            return self.search_in(turn, work).await;
-        };
-        let Some(_place) = self.0.in_place.begin(shape) else {
-            let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-                engine.timed(shape, |engine| work(engine, stop))
-            };
-            return self.search_in(turn, work).await;
+        let place = shape.and_then(|shape| Some((shape, self.0.in_place.begin(shape)?)));
+        let Some((shape, _place)) = place else {
+            return self.search_elsewhere(turn, shape, work).await;
         };
         let (begun, timeout) = (Instant::now(), self.0.request_timeout);
         let is_late = || begun.elapsed() > timeout;
-        let done = self.run_here("search", || {
-            self.timed(shape, |engine| {
-                work(engine, &|| task.is_cancelled() || is_late())
-            })
+        let done = self.run_here("search", shape, |engine| {
+            work(engine, &|| task.is_cancelled() || is_late())
         });
         task.check()?;
         match is_late() {
@@ -284,7 +304,7 @@ impl Engine {
         turn: WriteTurn,
         work: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> Outcome<T> {
-        self.run_in(turn, "write", work).await
+        self.run_in(turn, "write", None, work).await
     }
 
     fn rejections(&self, what: &str) -> Option<&AtomicU64> {
@@ -325,18 +345,20 @@ impl Engine {
         no_slot(what, self.0.request_timeout)
     }
 
-    /// Runs `work` on a thread that may block; `slot` is held until it ends.
+    /// Runs `work` on a thread that may block; `slot` is held until it ends. How long it takes is
+    /// noted for its shape.
     async fn run_in<T: Send + 'static>(
         &self,
         slot: impl Send + 'static,
         what: &'static str,
+        shape: Option<Shape>,
         work: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> Outcome<T> {
-        let (engine, timeout) = (self.clone(), self.0.request_timeout);
-        let task = tokio::task::spawn_blocking(counted(move || {
+        let timeout = self.0.request_timeout;
+        let task = tokio::task::spawn_blocking(self.noted(shape, move |engine| {
             // Released when the work ends, also if the caller no longer waits for it.
             let _slot = slot;
-            work(&engine)
+            work(engine)
         }));
         match tokio::time::timeout(timeout, task).await {
             Ok(Ok(done)) => Ok(done),
@@ -349,20 +371,28 @@ impl Engine {
     }
 
     /// Runs `work` on the present thread.
-    fn run_here<T>(&self, what: &str, work: impl FnOnce() -> T) -> Outcome<T> {
+    fn run_here<T>(&self, what: &str, shape: Shape, work: impl FnOnce(&Engine) -> T) -> Outcome<T> {
         // As on another thread: a panic ends this request alone. Locks are not poisoned.
-        catch_unwind(AssertUnwindSafe(counted(work))).map_err(|_| {
+        let work = self.noted(Some(shape), work);
+        catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
             tracing::error!("a {what} panicked");
             panicked()
         })
     }
 
-    /// Runs a read, and notes how long one of this shape takes.
-    fn timed<T>(&self, shape: Shape, work: impl FnOnce(&Engine) -> T) -> T {
-        let begun = Instant::now();
-        let done = work(self);
-        self.0.in_place.note(shape, begun.elapsed());
-        done
+    /// `work`, which counts for the present request. How long it takes is noted for its shape.
+    fn noted<T, W: FnOnce(&Engine) -> T>(
+        &self,
+        shape: Option<Shape>,
+        work: W,
+    ) -> impl FnOnce() -> T + use<T, W> {
+        let (engine, noting) = (self.clone(), self.clone());
+        let note = move |took| {
+            if let Some(shape) = shape {
+                noting.0.in_place.note(shape, took);
+            }
+        };
+        counted(move || work(&engine), note)
     }
 
     /// The existing collection that a document is read from: of this name, or the only one of this
@@ -595,6 +625,12 @@ pub(crate) fn timed_out(what: &str, timeout: Duration) -> Failure {
 mod tests {
     use super::*;
     use crate::limits::Client;
+    use crate::slow::Took;
+
+    const SHORTEST: Took = Took {
+        elapsed: Duration::ZERO,
+        cpu: Duration::ZERO,
+    };
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_short_read_runs_in_place_and_others_go_on_if_it_waits_all_the_same() {
@@ -608,7 +644,7 @@ mod tests {
             let thread = |_: &Engine| std::thread::current().id();
             assert_ne!(engine.read_shaped(shape, thread).await.unwrap(), here);
             for _ in 0..100 {
-                engine.0.in_place.note(shape, Duration::ZERO);
+                engine.0.in_place.note(shape, SHORTEST);
             }
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
@@ -631,7 +667,7 @@ mod tests {
             greeting.await.unwrap().unwrap();
             // A panic ends its request alone.
             for _ in 0..1000 {
-                engine.0.in_place.note(shape, Duration::ZERO);
+                engine.0.in_place.note(shape, SHORTEST);
             }
             let failed: Outcome<()> = engine.read_shaped(shape, |_| panic!("a bug")).await;
             assert_eq!(
@@ -650,7 +686,7 @@ mod tests {
         let engine = Engine::new(database, &ServerOptions::default());
         let shape = Shape::of("get", "things");
         for _ in 0..100 {
-            engine.0.in_place.note(shape, Duration::ZERO);
+            engine.0.in_place.note(shape, SHORTEST);
         }
         assert!(engine.0.in_place.begin(shape).is_none());
     }
@@ -694,6 +730,12 @@ mod tests {
         };
         // Two have all threads, and the others are before the next one in the line.
         let _running: Vec<_> = (0..10).map(|_| endless()).collect();
+        // Short ones of the same client do not wait for them.
+        let shape = Shape::of("count", "things");
+        for _ in 0..100 {
+            engine.0.in_place.note(shape, SHORTEST);
+        }
+        greedy.of(engine.shaped_turn(Some(shape))).await.unwrap();
         for _ in 0..3 {
             modest.clone().of(engine.search(|_, _| ())).await.unwrap();
         }

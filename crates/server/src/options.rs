@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use crate::access::caller::Access;
@@ -50,8 +51,9 @@ pub struct ServerOptions {
     /// wait.
     pub reads_max: usize,
     /// Searches, and counts with a query, running at once; they are not counted as reads. Each
-    /// reads every document, and holds up to 16 MiB of the database's memory for work. Default 2,
-    /// fewer if there is no memory for them. More wait, up to `request_timeout`.
+    /// holds up to 16 MiB of the database's memory for work. Default one for each core and at least
+    /// 2, fewer if there is no memory for them. More wait, up to `request_timeout`. As many more
+    /// run for clients that run none, and beside them as many that are expected to be short.
     pub searches_max: usize,
     /// Writes of the database running at once; each holds a thread until it is durable. Default
     /// 256, because writes that wait together share a sync. Reads never wait for writes.
@@ -111,7 +113,7 @@ impl Default for ServerOptions {
             body_bytes_max: 100 << 20,
             connections_max: 1024,
             reads_max: 64,
-            searches_max: 2,
+            searches_max: thread::available_parallelism().map_or(2, |cores| cores.get().max(2)),
             writes_max: 256,
             request_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),

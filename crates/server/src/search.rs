@@ -94,7 +94,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     request.noted = noted;
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
-    let turn = engine.search_turn().await?;
+    let turn = engine.shaped_turn(shape).await?;
     let held = buffers.hold(request.limits.memory_bytes, timeout).await?;
     let point = request.point.clone();
     let seen = match &point {
@@ -276,7 +276,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
     {
         return Ok(counted);
     }
-    let turn = engine.search_turn().await?;
+    let turn = engine.shaped_turn(shape).await?;
     let held = hold(&buffers, timeout).await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let _held = held;

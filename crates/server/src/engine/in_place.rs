@@ -5,8 +5,8 @@
 //! to be short where the last ones of its shape were.
 //!
 //! # Invariants
-//! 1. A read is done in place only after so many short ones of its shape in a row. Each long one in
-//!    place doubles that number.
+//! 1. A read is done in place only after a number of short ones of its shape in a row. Each long
+//!    one that was expected to be short doubles that number.
 //! 2. One thread at least that drives connections does no read meanwhile.
 //! 3. While no read in place ends within a tick, a thread is woken to drive connections. So a read
 //!    that waits, for a disk say, makes others wait for two ticks at most.
@@ -19,9 +19,14 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use super::shape::Shape;
+use crate::slow::Took;
 
-/// A read that takes longer is long. To hand one over takes some 30 µs.
-const SHORT: Duration = Duration::from_micros(500);
+/// A read that takes more CPU is long. To hand one over takes some 30 µs.
+const SHORT_CPU: Duration = Duration::from_micros(500);
+
+/// And so is one that ends later, which has waited for a disk or a lock. On a busy machine each may
+/// wait for its processor.
+const SHORT: Duration = Duration::from_millis(10);
 
 /// Shapes that are told apart.
 const SHAPES: usize = 4096;
@@ -90,9 +95,9 @@ impl Known {
     }
 
     /// After one more read.
-    fn with(self, took: Duration) -> Known {
+    fn with(self, took: Took) -> Known {
         let Known { short, needed } = self;
-        match took <= SHORT {
+        match took.cpu <= SHORT_CPU && took.elapsed <= SHORT {
             // Many more short ones than were needed: fewer are.
             true if short >= needed.saturating_mul(8) => Known {
                 short: needed,
@@ -126,9 +131,14 @@ impl InPlace {
         &self.shapes[shape.place(SHAPES)]
     }
 
+    /// Whether a read of this shape is expected to be short.
+    pub(super) fn expects_short(&self, shape: Shape) -> bool {
+        Known::load(self.known(shape)).is_expected_short()
+    }
+
     /// Begins a read of this shape in place; none if it is to be done by another thread.
     pub(super) fn begin(&self, shape: Shape) -> Option<Place<'_>> {
-        if !Known::load(self.known(shape)).is_expected_short() {
+        if !self.expects_short(shape) {
             return None;
         }
         let driving = Handle::try_current().ok()?;
@@ -150,7 +160,7 @@ impl InPlace {
     }
 
     /// Notes how long a read of this shape took, in place or not.
-    pub(super) fn note(&self, shape: Shape, took: Duration) {
+    pub(super) fn note(&self, shape: Shape, took: Took) {
         let known = self.known(shape);
         // Of two reads that end at once one may not count.
         Known::load(known).with(took).store(known);
@@ -221,9 +231,20 @@ impl Reads {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_millis(1);
+    const SHORTEST: Took = Took {
+        elapsed: SHORT,
+        cpu: SHORT_CPU,
+    };
+    const LONG: Took = Took {
+        elapsed: SHORT,
+        cpu: SHORT,
+    };
+    const WAITED: Took = Took {
+        elapsed: Duration::from_millis(11),
+        cpu: Duration::ZERO,
+    };
 
-    fn is_expected_short(reads: &[(usize, Duration)]) -> bool {
+    fn is_expected_short(reads: &[(usize, Took)]) -> bool {
         let known = AtomicU32::default();
         for (count, took) in reads {
             for _ in 0..*count {
@@ -235,19 +256,26 @@ mod tests {
 
     #[test]
     fn a_read_is_expected_to_be_short_after_short_ones_in_a_row() {
-        let cases: [(&[(usize, Duration)], bool); 9] = [
+        let cases: [(&[(usize, Took)], bool); 10] = [
             (&[], false),
-            (&[(7, SHORT)], false),
-            (&[(8, SHORT)], true),
-            (&[(1_000_000, SHORT)], true),
-            (&[(7, SHORT), (1, LONG), (7, SHORT)], false),
-            (&[(7, SHORT), (1, LONG), (8, SHORT)], true),
+            (&[(7, SHORTEST)], false),
+            (&[(8, SHORTEST)], true),
+            (&[(1_000_000, SHORTEST)], true),
+            (&[(7, SHORTEST), (1, LONG), (7, SHORTEST)], false),
+            (&[(7, SHORTEST), (1, LONG), (8, SHORTEST)], true),
+            (&[(8, SHORTEST), (1, WAITED)], false),
             // One that was expected to be short, and was not: more are needed.
-            (&[(8, SHORT), (1, LONG), (15, SHORT)], false),
-            (&[(8, SHORT), (1, LONG), (16, SHORT)], true),
+            (&[(8, SHORTEST), (1, LONG), (15, SHORTEST)], false),
+            (&[(8, SHORTEST), (1, LONG), (16, SHORTEST)], true),
             // After many short ones fewer are.
             (
-                &[(8, SHORT), (1, LONG), (500, SHORT), (9, LONG), (16, SHORT)],
+                &[
+                    (8, SHORTEST),
+                    (1, LONG),
+                    (500, SHORTEST),
+                    (9, LONG),
+                    (16, SHORTEST),
+                ],
                 true,
             ),
         ];
@@ -256,9 +284,9 @@ mod tests {
         }
         let mut often_wrong = Vec::new();
         for _ in 0..30 {
-            often_wrong.extend([(usize::from(NEEDED_MAX), SHORT), (1, LONG)]);
+            often_wrong.extend([(usize::from(NEEDED_MAX), SHORTEST), (1, LONG)]);
         }
-        often_wrong.push((usize::from(NEEDED_MAX), SHORT));
+        often_wrong.push((usize::from(NEEDED_MAX), SHORTEST));
         assert!(is_expected_short(&often_wrong));
     }
 }

@@ -79,8 +79,8 @@ mod tests {
         }
     }
 
-    /// Polls a future that wakes itself in so many polls before it is ready. Returns how often its
-    /// task was polled, and how often it was woken.
+    /// Polls a future that wakes itself in its first `self_wakes` polls. Returns how often its task
+    /// was polled, and how often it was woken.
     fn polled(self_wakes: usize) -> (usize, usize) {
         let mut left = self_wakes;
         let mut future = pin!(again(poll_fn(move |context| match left {

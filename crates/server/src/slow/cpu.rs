@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use tokio::time::Instant;
 
 tokio::task_local! {
     static OF_REQUEST: CpuTime;
@@ -63,17 +64,31 @@ impl Drop for Turn {
     }
 }
 
-/// Work that counts for the request that has it done, on whatever thread.
-pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+/// How long work took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Took {
+    /// From its beginning to its end.
+    pub(crate) elapsed: Duration,
+    /// Of its thread.
+    pub(crate) cpu: Duration,
+}
+
+/// Work that counts for the request that has it done, on whatever thread. `tell` is told how long
+/// it took.
+pub(crate) fn counted<T>(work: impl FnOnce() -> T, tell: impl FnOnce(Took)) -> impl FnOnce() -> T {
     let of_request = OF_REQUEST.try_with(CpuTime::clone).ok();
     move || {
-        let begun = of_thread();
+        let (begun, cpu) = (Instant::now(), of_thread());
         let turn = of_request.map(Turn::begin);
         let done = work();
+        let took = Took {
+            elapsed: begun.elapsed(),
+            cpu: of_thread().saturating_sub(cpu),
+        };
+        tell(took);
         if let Some(turn) = turn {
-            let took = of_thread().saturating_sub(begun).as_nanos();
-            let nanos = &turn.0.0.nanos;
-            nanos.fetch_add(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+            let nanos = u64::try_from(took.cpu.as_nanos()).unwrap_or(u64::MAX);
+            turn.0.0.nanos.fetch_add(nanos, Ordering::Relaxed);
         }
         done
     }
