@@ -51,6 +51,14 @@ pub(crate) struct WeakEngine(Weak<Inner>);
 pub(crate) struct SearchTurn {
     _turn: Turn,
     _searching: Searching,
+    is_short: bool,
+}
+
+impl SearchTurn {
+    /// Whether the search is expected to be short.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short
+    }
 }
 
 /// The turn of a write.
@@ -175,7 +183,7 @@ impl Engine {
     /// 429 if its client is over its limit of searches, or no thread was free within the request
     /// timeout.
     pub(crate) async fn search_turn(&self) -> Outcome<SearchTurn> {
-        self.turn_of(&self.0.searches).await
+        self.turn_of(&self.0.searches, false).await
     }
 
     /// As [`Engine::search_turn`], of a search that takes about as long as others of its shape.
@@ -184,12 +192,12 @@ impl Engine {
     /// As there.
     pub(crate) async fn shaped_turn(&self, shape: Option<Shape>) -> Outcome<SearchTurn> {
         match shape.is_some_and(|shape| self.0.in_place.expects_short(shape)) {
-            true => self.turn_of(&self.0.short_searches).await,
+            true => self.turn_of(&self.0.short_searches, true).await,
             false => self.search_turn().await,
         }
     }
 
-    async fn turn_of(&self, turns: &Arc<Turns>) -> Outcome<SearchTurn> {
+    async fn turn_of(&self, turns: &Arc<Turns>, is_short: bool) -> Outcome<SearchTurn> {
         let caller = Caller::of_request();
         let searching = caller.begin_search();
         let searching = searching.map_err(|over| Failure::too_many_requests(over.to_string()))?;
@@ -199,6 +207,7 @@ impl Engine {
             Ok(Some(turn)) => Ok(SearchTurn {
                 _turn: turn,
                 _searching: searching,
+                is_short,
             }),
             _ => Err(self.no_slot("search")),
         }

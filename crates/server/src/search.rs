@@ -63,7 +63,7 @@ use crate::access::role::Action;
 use crate::audit::AuditedGrant;
 use crate::collections::coerce::Mappings;
 use crate::collections::selection::{Searched, Selection, searched, views};
-use crate::engine::{Engine, Shape};
+use crate::engine::{Engine, SearchTurn, Shape};
 use crate::http::answer::Answer;
 use crate::http::buffers::{Buffers, Held, LARGE_BYTES, SMALL_BYTES};
 use crate::http::call::Call;
@@ -95,7 +95,7 @@ pub(crate) async fn search(call: Call<SearchState>) -> Outcome<Answer> {
     // The memory of the body is released first: no request waits for memory while it holds some.
     drop(body);
     let turn = engine.shaped_turn(shape).await?;
-    let held = buffers.hold(request.limits.memory_bytes, timeout).await?;
+    let held = hold_in(&turn, &buffers, request.limits.memory_bytes, timeout).await?;
     let point = request.point.clone();
     let seen = match &point {
         Some(_) if names_collection || request.scroll.is_some() => {
@@ -277,7 +277,7 @@ pub(crate) async fn count(call: Call<SearchState>) -> Outcome<Answer> {
         return Ok(counted);
     }
     let turn = engine.shaped_turn(shape).await?;
-    let held = hold(&buffers, timeout).await?;
+    let held = hold_in(&turn, &buffers, SEARCH_BYTES_MAX, timeout).await?;
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let _held = held;
         let (collections, filter) = selection.searched(engine)?;
@@ -339,6 +339,19 @@ async fn looked_up(
 
 fn counted(count: u64, collections: &[Searched]) -> Answer {
     Answer::ok(&json!({"count": count, "_shards": searched(collections)}))
+}
+
+/// Reserves the memory of a search whose turn it is.
+async fn hold_in(
+    turn: &SearchTurn,
+    buffers: &Buffers,
+    bytes: usize,
+    timeout: Duration,
+) -> Outcome<Held> {
+    match turn.is_short() {
+        true => buffers.hold_short(bytes, timeout).await,
+        false => buffers.hold(bytes, timeout).await,
+    }
 }
 
 /// Reserves the memory that finding the hits may need.

@@ -10,7 +10,8 @@
 //!    requests is given back: neither is waited for.
 //! 4. A request that has waited long is next: no other heavy one takes memory before it.
 //! 5. A heavy request leaves some memory to light ones, if there is ever so much.
-//! 6. Under memory pressure one heavy request at a time takes memory.
+//! 6. Under memory pressure one heavy request at a time takes memory. A search that is expected to
+//!    be short is not heavy: it has no time to use what it reserves.
 //! 7. A write waits for memtables before it takes memory: one that has memory can go on.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -89,7 +90,29 @@ pub(crate) struct Buffers {
 struct Turns {
     small: Semaphore,
     light: Semaphore,
+    short: Semaphore,
     heavy: Semaphore,
+}
+
+/// The line that a request waits in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Small,
+    Light,
+    /// Of short searches.
+    Short,
+    Heavy,
+}
+
+impl Line {
+    /// Of a request for so many bytes.
+    fn of(bytes: usize) -> Line {
+        match bytes {
+            _ if bytes <= SMALL_BYTES => Line::Small,
+            _ if bytes <= HEAVY_BYTES => Line::Light,
+            _ => Line::Heavy,
+        }
+    }
 }
 
 /// One who keeps memory between requests, and can do without.
@@ -130,6 +153,7 @@ impl Buffers {
             turns: Arc::new(Turns {
                 small: Semaphore::new(1),
                 light: Semaphore::new(1),
+                short: Semaphore::new(1),
                 heavy: Semaphore::new(1),
             }),
             is_pressed: Arc::default(),
@@ -188,7 +212,16 @@ impl Buffers {
     /// # Errors
     /// 413 if there is never room for them, 429 if they are not free in time.
     pub(crate) async fn hold(&self, bytes: usize, time: Duration) -> Outcome<Held> {
-        self.hold_when(bytes, time, || true).await
+        self.hold_when(bytes, Line::of(bytes), time, || true).await
+    }
+
+    /// As [`hold`](Self::hold), for a search that is expected to be short: it does not wait behind
+    /// heavy requests.
+    ///
+    /// # Errors
+    /// As [`hold`](Self::hold).
+    pub(crate) async fn hold_short(&self, bytes: usize, time: Duration) -> Outcome<Held> {
+        self.hold_when(bytes, Line::Short, time, || true).await
     }
 
     /// As [`hold`](Self::hold), for a write: it waits while memtables are full, too, but not for
@@ -199,12 +232,14 @@ impl Buffers {
     pub(crate) async fn hold_to_write(&self, bytes: usize, time: Duration) -> Outcome<Held> {
         let memtables = &self.memtables;
         let have_room = || bytes <= HEAVY_BYTES || memtables.used() < memtables.limit();
-        self.hold_when(bytes, time, have_room).await
+        self.hold_when(bytes, Line::of(bytes), time, have_room)
+            .await
     }
 
     async fn hold_when(
         &self,
         bytes: usize,
+        line: Line,
         time: Duration,
         may_begin: impl Fn() -> bool,
     ) -> Outcome<Held> {
@@ -218,22 +253,22 @@ impl Buffers {
             }
             let turns = &self.turns;
             // The semaphores are never closed.
-            let turn = if bytes > HEAVY_BYTES {
-                timeout(TURN_TIME_MAX, turns.heavy.acquire()).await.ok()
-            } else if bytes > SMALL_BYTES {
-                Some(turns.light.acquire().await)
-            } else {
-                Some(turns.small.acquire().await)
+            let turn = match line {
+                Line::Small => Some(turns.small.acquire().await),
+                Line::Light => Some(turns.light.acquire().await),
+                Line::Short => Some(turns.short.acquire().await),
+                Line::Heavy => timeout(TURN_TIME_MAX, turns.heavy.acquire()).await.ok(),
             };
             let (begun, mut waiter) = (Instant::now(), None::<Waiter<'_>>);
             loop {
                 let is_next = waiter.as_ref().is_some_and(|waiter| waiter.has_claimed);
-                if let Some(held) = self.take(bytes, is_next) {
+                if let Some(held) = self.take(bytes, line, is_next) {
                     drop(turn);
                     return held;
                 }
                 let waiter = waiter.get_or_insert_with(|| self.waiter());
-                if turn.is_some() && bytes > HEAVY_BYTES && begun.elapsed() >= OVERDUE_AFTER {
+                let is_overdue = line == Line::Heavy && begun.elapsed() >= OVERDUE_AFTER;
+                if turn.is_some() && is_overdue {
                     waiter.claim();
                 }
                 self.cut_stalled();
@@ -246,8 +281,8 @@ impl Buffers {
     }
 
     /// Takes memory if it is free, and nobody comes first. `is_next`: no other request does.
-    fn take(&self, bytes: usize, is_next: bool) -> Option<Held> {
-        if bytes <= HEAVY_BYTES {
+    fn take(&self, bytes: usize, line: Line, is_next: bool) -> Option<Held> {
+        if matches!(line, Line::Small | Line::Light) {
             return self.hold_now(bytes).ok();
         }
         let is_overdue = self.line.is_overdue.load(Ordering::Relaxed);
@@ -255,7 +290,7 @@ impl Buffers {
             return None;
         }
         let bytes = bytes as u64;
-        let is_pressed = self.is_pressed.load(Ordering::Relaxed);
+        let is_pressed = self.is_pressed.load(Ordering::Relaxed) && line == Line::Heavy;
         if is_pressed && self.budget.used() > LIGHT_BYTES {
             return None;
         }
@@ -549,6 +584,35 @@ mod tests {
             sleep(LOOK_EVERY).await;
         }
         endless.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+
+    #[tokio::test]
+    async fn a_short_search_waits_for_the_overdue_alone() {
+        let buffers = buffers(52 * PIECE_BYTES);
+        let time = Duration::from_millis(20);
+        // Under pressure others wait for the first one.
+        buffers.set_pressed(true);
+        let first = buffers.hold_now(12 * PIECE_BYTES).unwrap();
+        assert!(buffers.hold(12 * PIECE_BYTES, time).await.is_err());
+        drop(buffers.hold_short(12 * PIECE_BYTES, time).await.unwrap());
+        buffers.set_pressed(false);
+        // What short ones leave free is never enough for the largest one, until they wait for it.
+        let short = {
+            let buffers = buffers.clone();
+            tokio::spawn(async move {
+                loop {
+                    let held = buffers.hold_short(12 * PIECE_BYTES, Duration::MAX).await;
+                    let next = buffers.hold_short(12 * PIECE_BYTES, Duration::MAX).await;
+                    drop(held);
+                    sleep(LOOK_EVERY).await;
+                    drop(next);
+                }
+            })
+        };
+        drop(first);
+        let largest = buffers.hold(48 * PIECE_BYTES, Duration::from_secs(60));
+        drop(largest.await.unwrap());
+        short.abort();
     }
 
     #[tokio::test]
