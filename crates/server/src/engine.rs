@@ -11,6 +11,7 @@
 //! 5. A slot is released when its work ends, not when the caller stops waiting for it. So the
 //!    number of threads stays bounded when requests time out.
 
+mod expected;
 mod in_place;
 mod shape;
 mod turns;
@@ -28,6 +29,7 @@ use quiredb::{Collection, Database, ErrorKind, FrozenCollection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use self::expected::Expected;
 use self::in_place::InPlace;
 pub(crate) use self::shape::Shape;
 use self::turns::{Turn, Turns};
@@ -37,8 +39,17 @@ use crate::ids::document_id;
 use crate::limits::{Caller, Searching};
 use crate::options::ServerOptions;
 use crate::search::execute::{BUCKETS_MAX, SEARCH_BYTES_MAX};
-use crate::slow::counted;
+use crate::slow::{Took, counted};
 use crate::tasks::task::Task;
+
+/// A search that takes more CPU, or ends later, is long: others do not wait for it in its line.
+const SHORT_CPU: Duration = Duration::from_millis(10);
+const SHORT: Duration = Duration::from_millis(250);
+
+/// The short searches in a row after which the next one of their shape is expected to be short: at
+/// first, and at the most.
+const SHORT_NEEDED: u16 = 1;
+const SHORT_NEEDED_MAX: u16 = 64;
 
 /// The database that is served, and the bounds on its use. A clone is another handle to the same.
 #[derive(Clone)]
@@ -51,13 +62,13 @@ pub(crate) struct WeakEngine(Weak<Inner>);
 pub(crate) struct SearchTurn {
     _turn: Turn,
     _searching: Searching,
-    is_short: bool,
+    is_instant: bool,
 }
 
 impl SearchTurn {
-    /// Whether the search is expected to be short.
-    pub(crate) fn is_short(&self) -> bool {
-        self.is_short
+    /// Whether the search is expected to be over before it has used much memory.
+    pub(crate) fn is_instant(&self) -> bool {
+        self.is_instant
     }
 }
 
@@ -72,6 +83,8 @@ struct Inner {
     searches: Arc<Turns>,
     /// Of searches that are expected to be short.
     short_searches: Arc<Turns>,
+    /// Whether searches are short.
+    are_short: Expected,
     writes: Arc<Semaphore>,
     in_place: InPlace,
     request_timeout: Duration,
@@ -92,6 +105,7 @@ impl Engine {
             reads: slots(options.reads_max),
             searches: Turns::new(searches),
             short_searches: Turns::new(searches),
+            are_short: Expected::new(SHORT_NEEDED, SHORT_NEEDED_MAX),
             writes: slots(options.writes_max),
             in_place: InPlace::new(),
             request_timeout: options.request_timeout,
@@ -183,7 +197,7 @@ impl Engine {
     /// 429 if its client is over its limit of searches, or no thread was free within the request
     /// timeout.
     pub(crate) async fn search_turn(&self) -> Outcome<SearchTurn> {
-        self.turn_of(&self.0.searches, false).await
+        self.turn_of(&self.0.searches, None).await
     }
 
     /// As [`Engine::search_turn`], of a search that takes about as long as others of its shape.
@@ -191,13 +205,24 @@ impl Engine {
     /// # Errors
     /// As there.
     pub(crate) async fn shaped_turn(&self, shape: Option<Shape>) -> Outcome<SearchTurn> {
-        match shape.is_some_and(|shape| self.0.in_place.expects_short(shape)) {
-            true => self.turn_of(&self.0.short_searches, true).await,
-            false => self.search_turn().await,
+        let (are_short, turns) = (&self.0.are_short, &self.0.short_searches);
+        let Some(shape) = shape else {
+            return self.search_turn().await;
+        };
+        if are_short.is_first(shape) {
+            return self.turn_of(turns, Some(shape)).await;
         }
+        if are_short.of(shape) {
+            let turn = self.turn_of(turns, Some(shape)).await?;
+            // Others of its shape may have been long meanwhile.
+            if are_short.of(shape) {
+                return Ok(turn);
+            }
+        }
+        self.search_turn().await
     }
 
-    async fn turn_of(&self, turns: &Arc<Turns>, is_short: bool) -> Outcome<SearchTurn> {
+    async fn turn_of(&self, turns: &Arc<Turns>, shape: Option<Shape>) -> Outcome<SearchTurn> {
         let caller = Caller::of_request();
         let searching = caller.begin_search();
         let searching = searching.map_err(|over| Failure::too_many_requests(over.to_string()))?;
@@ -207,7 +232,7 @@ impl Engine {
             Ok(Some(turn)) => Ok(SearchTurn {
                 _turn: turn,
                 _searching: searching,
-                is_short,
+                is_instant: shape.is_some_and(|shape| self.0.in_place.expects_short(shape)),
             }),
             _ => Err(self.no_slot("search")),
         }
@@ -396,9 +421,11 @@ impl Engine {
         work: W,
     ) -> impl FnOnce() -> T + use<T, W> {
         let (engine, noting) = (self.clone(), self.clone());
-        let note = move |took| {
+        let note = move |took: Took| {
             if let Some(shape) = shape {
                 noting.0.in_place.note(shape, took);
+                let is_short = took.cpu <= SHORT_CPU && took.elapsed <= SHORT;
+                noting.0.are_short.note(shape, is_short);
             }
         };
         counted(move || work(&engine), note)
@@ -634,7 +661,6 @@ pub(crate) fn timed_out(what: &str, timeout: Duration) -> Failure {
 mod tests {
     use super::*;
     use crate::limits::Client;
-    use crate::slow::Took;
 
     const SHORTEST: Took = Took {
         elapsed: Duration::ZERO,
@@ -742,7 +768,7 @@ mod tests {
         // Short ones of the same client do not wait for them.
         let shape = Shape::of("count", "things");
         for _ in 0..100 {
-            engine.0.in_place.note(shape, SHORTEST);
+            engine.0.are_short.note(shape, true);
         }
         greedy.of(engine.shaped_turn(Some(shape))).await.unwrap();
         for _ in 0..3 {

@@ -348,8 +348,8 @@ async fn hold_in(
     bytes: usize,
     timeout: Duration,
 ) -> Outcome<Held> {
-    match turn.is_short() {
-        true => buffers.hold_short(bytes, timeout).await,
+    match turn.is_instant() {
+        true => buffers.hold_instant(bytes, timeout).await,
         false => buffers.hold(bytes, timeout).await,
     }
 }

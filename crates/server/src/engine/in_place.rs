@@ -5,19 +5,19 @@
 //! to be short where the last ones of its shape were.
 //!
 //! # Invariants
-//! 1. A read is done in place only after a number of short ones of its shape in a row. Each long
-//!    one that was expected to be short doubles that number.
+//! 1. A read is done in place only after a number of short ones of its shape in a row.
 //! 2. One thread at least that drives connections does no read meanwhile.
 //! 3. While no read in place ends within a tick, a thread is woken to drive connections. So a read
 //!    that waits, for a disk say, makes others wait for two ticks at most.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use super::expected::Expected;
 use super::shape::Shape;
 use crate::slow::Took;
 
@@ -28,12 +28,9 @@ const SHORT_CPU: Duration = Duration::from_micros(500);
 /// wait for its processor.
 const SHORT: Duration = Duration::from_millis(10);
 
-/// Shapes that are told apart.
-const SHAPES: usize = 4096;
-
 /// The short reads in a row after which the next one of their shape is done in place: at first,
 /// and at the most.
-const FIRST_NEEDED: u16 = 8;
+const NEEDED: u16 = 8;
 const NEEDED_MAX: u16 = 4096;
 
 /// How often the reads that are done in place are looked at.
@@ -44,8 +41,8 @@ const QUIET_TICKS: u32 = 50;
 
 /// See the module.
 pub(super) struct InPlace {
-    /// What is known of the shapes that have each place.
-    shapes: Box<[AtomicU32]>,
+    /// Whether reads are short.
+    are_short: Expected,
     reads: Arc<Reads>,
     /// None if there can't be one: then nothing is done in place.
     watcher: OnceLock<Option<Thread>>,
@@ -65,75 +62,18 @@ struct Reads {
 /// A read that is done in place, until this is dropped.
 pub(super) struct Place<'a>(&'a InPlace);
 
-/// What is known of the reads of a shape.
-#[derive(Clone, Copy)]
-struct Known {
-    /// Short ones since the last long one.
-    short: u16,
-    /// That many are needed; 0 is the first number.
-    needed: u16,
-}
-
-impl Known {
-    fn load(from: &AtomicU32) -> Known {
-        let [a, b, c, d] = from.load(Ordering::Relaxed).to_le_bytes();
-        let needed = u16::from_le_bytes([c, d]);
-        Known {
-            short: u16::from_le_bytes([a, b]),
-            needed: needed.max(FIRST_NEEDED),
-        }
-    }
-
-    fn store(self, to: &AtomicU32) {
-        let [a, b] = self.short.to_le_bytes();
-        let [c, d] = self.needed.to_le_bytes();
-        to.store(u32::from_le_bytes([a, b, c, d]), Ordering::Relaxed);
-    }
-
-    fn is_expected_short(self) -> bool {
-        self.short >= self.needed
-    }
-
-    /// After one more read.
-    fn with(self, took: Took) -> Known {
-        let Known { short, needed } = self;
-        match took.cpu <= SHORT_CPU && took.elapsed <= SHORT {
-            // Many more short ones than were needed: fewer are.
-            true if short >= needed.saturating_mul(8) => Known {
-                short: needed,
-                needed: (needed / 2).max(FIRST_NEEDED),
-            },
-            true => Known {
-                short: short.saturating_add(1),
-                needed,
-            },
-            false => Known {
-                short: 0,
-                needed: match self.is_expected_short() {
-                    true => needed.saturating_mul(2).min(NEEDED_MAX),
-                    false => needed,
-                },
-            },
-        }
-    }
-}
-
 impl InPlace {
     pub(super) fn new() -> InPlace {
         InPlace {
-            shapes: (0..SHAPES).map(|_| AtomicU32::default()).collect(),
+            are_short: Expected::new(NEEDED, NEEDED_MAX),
             reads: Arc::default(),
             watcher: OnceLock::new(),
         }
     }
 
-    fn known(&self, shape: Shape) -> &AtomicU32 {
-        &self.shapes[shape.place(SHAPES)]
-    }
-
-    /// Whether a read of this shape is expected to be short.
+    /// Whether a read of this shape is expected to be short enough.
     pub(super) fn expects_short(&self, shape: Shape) -> bool {
-        Known::load(self.known(shape)).is_expected_short()
+        self.are_short.of(shape)
     }
 
     /// Begins a read of this shape in place; none if it is to be done by another thread.
@@ -161,9 +101,8 @@ impl InPlace {
 
     /// Notes how long a read of this shape took, in place or not.
     pub(super) fn note(&self, shape: Shape, took: Took) {
-        let known = self.known(shape);
-        // Of two reads that end at once one may not count.
-        Known::load(known).with(took).store(known);
+        let is_short = took.cpu <= SHORT_CPU && took.elapsed <= SHORT;
+        self.are_short.note(shape, is_short);
     }
 }
 
@@ -224,69 +163,5 @@ impl Reads {
                 driving.spawn(async {});
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SHORTEST: Took = Took {
-        elapsed: SHORT,
-        cpu: SHORT_CPU,
-    };
-    const LONG: Took = Took {
-        elapsed: SHORT,
-        cpu: SHORT,
-    };
-    const WAITED: Took = Took {
-        elapsed: Duration::from_millis(11),
-        cpu: Duration::ZERO,
-    };
-
-    fn is_expected_short(reads: &[(usize, Took)]) -> bool {
-        let known = AtomicU32::default();
-        for (count, took) in reads {
-            for _ in 0..*count {
-                Known::load(&known).with(*took).store(&known);
-            }
-        }
-        Known::load(&known).is_expected_short()
-    }
-
-    #[test]
-    fn a_read_is_expected_to_be_short_after_short_ones_in_a_row() {
-        let cases: [(&[(usize, Took)], bool); 10] = [
-            (&[], false),
-            (&[(7, SHORTEST)], false),
-            (&[(8, SHORTEST)], true),
-            (&[(1_000_000, SHORTEST)], true),
-            (&[(7, SHORTEST), (1, LONG), (7, SHORTEST)], false),
-            (&[(7, SHORTEST), (1, LONG), (8, SHORTEST)], true),
-            (&[(8, SHORTEST), (1, WAITED)], false),
-            // One that was expected to be short, and was not: more are needed.
-            (&[(8, SHORTEST), (1, LONG), (15, SHORTEST)], false),
-            (&[(8, SHORTEST), (1, LONG), (16, SHORTEST)], true),
-            // After many short ones fewer are.
-            (
-                &[
-                    (8, SHORTEST),
-                    (1, LONG),
-                    (500, SHORTEST),
-                    (9, LONG),
-                    (16, SHORTEST),
-                ],
-                true,
-            ),
-        ];
-        for (reads, expected) in cases {
-            assert_eq!(is_expected_short(reads), expected, "{reads:?}");
-        }
-        let mut often_wrong = Vec::new();
-        for _ in 0..30 {
-            often_wrong.extend([(usize::from(NEEDED_MAX), SHORTEST), (1, LONG)]);
-        }
-        often_wrong.push((usize::from(NEEDED_MAX), SHORTEST));
-        assert!(is_expected_short(&often_wrong));
     }
 }

@@ -11,7 +11,7 @@
 //! 4. A request that has waited long is next: no other heavy one takes memory before it.
 //! 5. A heavy request leaves some memory to light ones, if there is ever so much.
 //! 6. Under memory pressure one heavy request at a time takes memory. A search that is expected to
-//!    be short is not heavy: it has no time to use what it reserves.
+//!    be over at once is not heavy: it has no time to use what it reserves.
 //! 7. A write waits for memtables before it takes memory: one that has memory can go on.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -90,7 +90,7 @@ pub(crate) struct Buffers {
 struct Turns {
     small: Semaphore,
     light: Semaphore,
-    short: Semaphore,
+    instant: Semaphore,
     heavy: Semaphore,
 }
 
@@ -99,8 +99,8 @@ struct Turns {
 enum Line {
     Small,
     Light,
-    /// Of short searches.
-    Short,
+    /// Of searches that are over at once.
+    Instant,
     Heavy,
 }
 
@@ -153,7 +153,7 @@ impl Buffers {
             turns: Arc::new(Turns {
                 small: Semaphore::new(1),
                 light: Semaphore::new(1),
-                short: Semaphore::new(1),
+                instant: Semaphore::new(1),
                 heavy: Semaphore::new(1),
             }),
             is_pressed: Arc::default(),
@@ -215,13 +215,13 @@ impl Buffers {
         self.hold_when(bytes, Line::of(bytes), time, || true).await
     }
 
-    /// As [`hold`](Self::hold), for a search that is expected to be short: it does not wait behind
-    /// heavy requests.
+    /// As [`hold`](Self::hold), for a search that is expected to be over at once: it does not wait
+    /// behind heavy requests.
     ///
     /// # Errors
     /// As [`hold`](Self::hold).
-    pub(crate) async fn hold_short(&self, bytes: usize, time: Duration) -> Outcome<Held> {
-        self.hold_when(bytes, Line::Short, time, || true).await
+    pub(crate) async fn hold_instant(&self, bytes: usize, time: Duration) -> Outcome<Held> {
+        self.hold_when(bytes, Line::Instant, time, || true).await
     }
 
     /// As [`hold`](Self::hold), for a write: it waits while memtables are full, too, but not for
@@ -256,7 +256,7 @@ impl Buffers {
             let turn = match line {
                 Line::Small => Some(turns.small.acquire().await),
                 Line::Light => Some(turns.light.acquire().await),
-                Line::Short => Some(turns.short.acquire().await),
+                Line::Instant => Some(turns.instant.acquire().await),
                 Line::Heavy => timeout(TURN_TIME_MAX, turns.heavy.acquire()).await.ok(),
             };
             let (begun, mut waiter) = (Instant::now(), None::<Waiter<'_>>);
@@ -587,22 +587,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_short_search_waits_for_the_overdue_alone() {
+    async fn an_instant_search_waits_for_the_overdue_alone() {
         let buffers = buffers(52 * PIECE_BYTES);
         let time = Duration::from_millis(20);
         // Under pressure others wait for the first one.
         buffers.set_pressed(true);
         let first = buffers.hold_now(12 * PIECE_BYTES).unwrap();
         assert!(buffers.hold(12 * PIECE_BYTES, time).await.is_err());
-        drop(buffers.hold_short(12 * PIECE_BYTES, time).await.unwrap());
+        drop(buffers.hold_instant(12 * PIECE_BYTES, time).await.unwrap());
         buffers.set_pressed(false);
-        // What short ones leave free is never enough for the largest one, until they wait for it.
+        // What instant ones leave free is never enough for the largest one, until they wait for it.
         let short = {
             let buffers = buffers.clone();
             tokio::spawn(async move {
                 loop {
-                    let held = buffers.hold_short(12 * PIECE_BYTES, Duration::MAX).await;
-                    let next = buffers.hold_short(12 * PIECE_BYTES, Duration::MAX).await;
+                    let held = buffers.hold_instant(12 * PIECE_BYTES, Duration::MAX).await;
+                    let next = buffers.hold_instant(12 * PIECE_BYTES, Duration::MAX).await;
                     drop(held);
                     sleep(LOOK_EVERY).await;
                     drop(next);
