@@ -88,6 +88,20 @@ const KINDS: [Kind; 6] = [
     }),
 ];
 
+/// A question that takes long: all documents are ordered and grouped.
+const LONG: Kind = ("long", "_search", |random| {
+    let aggregations = json!({
+        "regions": {"terms": {"field": "region", "size": 1024}},
+        "marks": {"terms": {"field": "mark"}, "aggs": {"price": {"avg": {"field": "price"}}}},
+    });
+    let filter = json!([{"range": {"price": {"gte": 500 + random.below(100)}}}]);
+    json!({"query": {"bool": {"filter": filter}}, "size": 100, "aggs": aggregations,
+        "sort": [{"colour": "asc"}, {"price": "desc"}, {"added": "asc"}]})
+});
+
+/// Connections that ask it, each one question after the other.
+const LONG_CLIENTS: usize = 4;
+
 /// What an answer says, as a number: a count, or the ids of the hits, or values and counts.
 fn meaning(answer: &Value) -> u64 {
     if let Some(count) = answer["count"].as_u64() {
@@ -190,6 +204,29 @@ pub(super) fn run(engine: Engine, setup: &Setup) -> Result<Report> {
         report.add(format!("{}, beside updates, p50", kind.0), "ms", p50 / 1e3);
         report.add(format!("{}, beside updates, p99", kind.0), "ms", p99 / 1e3);
     }
+    let [count, ..] = &KINDS;
+    let is_done = AtomicBool::new(false);
+    let (latencies, long) = std::thread::scope(|scope| {
+        let long = || -> Result<Latencies> {
+            let mut client = Client::connect(tested.address())?;
+            queried(&mut client, &LONG, setup, Some(&is_done))
+        };
+        let long: Vec<_> = (0..LONG_CLIENTS).map(|_| scope.spawn(long)).collect();
+        let latencies = queried(&mut client, count, setup, None);
+        is_done.store(true, Ordering::Relaxed);
+        let mut executed = 0;
+        for one in long {
+            executed += one.join().map_err(|_| "a client panicked")??.len();
+        }
+        Ok::<_, crate::Error>((latencies?, executed))
+    })?;
+    let name = format!("{}, beside {LONG_CLIENTS} long ones", count.0);
+    let count = latencies.len();
+    let [p50, p99] = latencies.micros([0.5, 0.99]);
+    report.add(format!("{name}, p50"), "ms", p50 / 1e3);
+    report.add(format!("{name}, p99"), "ms", p99 / 1e3);
+    report.add(format!("{name}, executed"), "requests", count as f64);
+    report.add(format!("{name}, long ones"), "requests", long as f64);
     level(&tested, &mut client)?;
     for kind in &KINDS {
         report.answer(
