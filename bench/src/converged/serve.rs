@@ -99,7 +99,7 @@ const LONG: Kind = ("long", "_search", |random| {
         "sort": [{"colour": "asc"}, {"price": "desc"}, {"added": "asc"}]})
 });
 
-/// Connections that ask it, each one question after the other.
+/// Connections that send it, each one request after the other.
 const LONG_CLIENTS: usize = 4;
 
 /// What an answer says, as a number: a count, or the ids of the hits, or values and counts.

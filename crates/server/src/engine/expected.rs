@@ -8,8 +8,8 @@ use super::shape::Shape;
 const SHAPES: usize = 4096;
 
 /// Whether something holds of requests, such as that they are short: it is expected after it has
-/// held for a number of them in a row. Each one of which it was expected in vain doubles that
-/// number, so that a shape of which it seldom holds is soon not trusted.
+/// held for a number of them in a row. Each wrong expectation doubles that number, so that a shape
+/// of which it seldom holds is soon not trusted.
 pub(super) struct Expected {
     /// What is known of the shapes that have each place.
     known: Box<[AtomicU32]>,
@@ -131,7 +131,7 @@ mod tests {
             (&[(1_000_000, true)], true),
             (&[(7, true), (1, false), (7, true)], false),
             (&[(7, true), (1, false), (8, true)], true),
-            // It was expected in vain: more are needed.
+            // The expectation was wrong: more are needed.
             (&[(8, true), (1, false), (15, true)], false),
             (&[(8, true), (1, false), (16, true)], true),
             (&[(8, true), (9, false), (16, true)], true),

@@ -105,7 +105,7 @@ enum Line {
 }
 
 impl Line {
-    /// Of a request for so many bytes.
+    /// Of a request for `bytes`.
     fn of(bytes: usize) -> Line {
         match bytes {
             _ if bytes <= SMALL_BYTES => Line::Small,
