@@ -2,7 +2,7 @@
 
 use crate::{
     Access, AccessCost, AccessCosts, Column, Cost, End, Error, Estimate, FieldInfo, Found, Leaf,
-    Order, Ordinals, Path, Result, Segment, Shard, Value,
+    Order, Ordinals, Path, Result, Segment, Shard, Value, WantedFirst,
 };
 use quire_index::DocSet;
 use quire_model::Document;
@@ -195,16 +195,10 @@ impl Shard for WithConstant<'_> {
         }
     }
 
-    fn first_of(
-        &self,
-        order: &Order,
-        docs: &DocSet,
-        hits_min: u64,
-        tested_max: u64,
-    ) -> Result<Option<DocSet>> {
+    fn first_of(&self, order: &Order, wanted: WantedFirst<'_>) -> Result<Option<DocSet>> {
         match self.is_about(&order.path) {
             true => Ok(None),
-            false => self.shard.first_of(order, docs, hits_min, tested_max),
+            false => self.shard.first_of(order, wanted),
         }
     }
 

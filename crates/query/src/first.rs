@@ -8,7 +8,7 @@
 use crate::evaluate::Evaluator;
 use crate::explain::Trace;
 use crate::plan::Step;
-use crate::{Order, Result};
+use crate::{Order, Result, WantedFirst};
 use quire_index::DocSet;
 
 /// The first documents are expected to hold the needed hits this many times over.
@@ -54,8 +54,10 @@ pub(crate) fn first_among(
     if hits_max == 0 || !is_worth_it || !order.is_by_terms_in(evaluator.shard)? {
         return Ok(None);
     }
-    let tested_max = needed.ceil() as u64;
-    evaluator
-        .shard
-        .first_of(order, matching, hits_max, tested_max)
+    let wanted = WantedFirst {
+        docs: matching,
+        hits_min: hits_max,
+        tested_max: needed.ceil() as u64,
+    };
+    evaluator.shard.first_of(order, wanted)
 }

@@ -134,7 +134,9 @@ pub use prepared::{Prepared, Use};
 pub use projection::write_fields;
 pub use query::{Query, find, find_all};
 pub use scan::Scan;
-pub use shard::{AccessCosts, Cost, Estimate, FieldInfo, Found, Segment, Shard, TermPair};
+pub use shard::{
+    AccessCosts, Cost, Estimate, FieldInfo, Found, Segment, Shard, TermPair, WantedFirst,
+};
 pub use shards::{Execute, Merged, Places, Shards};
 pub use term_range::TermRange;
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};

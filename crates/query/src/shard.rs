@@ -6,6 +6,25 @@ use quire_model::Document;
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Cow;
 
+/// Documents of which the first ones in an order are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct WantedFirst<'d> {
+    /// Of these.
+    pub docs: &'d DocSet,
+    /// How many are needed at least.
+    pub hits_min: u64,
+    /// About how many documents of the shard are tested for them.
+    pub tested_max: u64,
+}
+
+impl WantedFirst<'_> {
+    /// Those that are among the first documents of the shard; none if they are too few.
+    pub fn enough_in(&self, first: &DocSet) -> Option<DocSet> {
+        let hits = first & self.docs;
+        (hits.len() >= self.hits_min).then_some(hits)
+    }
+}
+
 /// Documents with indexes: all that the planner and the executor know of them.
 ///
 /// Docids are below [`doc_end`](Shard::doc_end) and never change during the life of the shard. Only
@@ -95,18 +114,11 @@ pub trait Shard: Send + Sync {
         Ok(None)
     }
 
-    /// Those of some documents that come first by a field: `hits_min` at least, and all that are
-    /// level with the last of these. They are looked for among about the first `tested_max`
-    /// documents of the shard. None if they are not there, or if these can't be found.
-    fn first_of(
-        &self,
-        order: &Order,
-        docs: &DocSet,
-        hits_min: u64,
-        tested_max: u64,
-    ) -> Result<Option<DocSet>> {
-        let first = self.first(order, tested_max)?.map(|first| &first & docs);
-        Ok(first.filter(|first| first.len() >= hits_min))
+    /// Those of some documents that come first by a field, and all that are level with the last of
+    /// these. None if they are not among the documents that are tested, or if these can't be found.
+    fn first_of(&self, order: &Order, wanted: WantedFirst<'_>) -> Result<Option<DocSet>> {
+        let first = self.first(order, wanted.tested_max)?;
+        Ok(first.and_then(|first| wanted.enough_in(&first)))
     }
 
     /// What [`first`](Shard::first) finds is looked at if that is at most one in this number of the

@@ -43,8 +43,10 @@ use crate::slow::{Took, counted};
 use crate::tasks::task::Task;
 
 /// A search that takes more CPU, or ends later, is long: others do not wait for it in its line.
-const SHORT_CPU: Duration = Duration::from_millis(10);
-const SHORT: Duration = Duration::from_millis(250);
+const SHORT: Took = Took {
+    cpu: Duration::from_millis(10),
+    elapsed: Duration::from_millis(250),
+};
 
 /// The short searches in a row after which the next one of their shape is expected to be short: at
 /// first, and at the most.
@@ -420,15 +422,16 @@ impl Engine {
         shape: Option<Shape>,
         work: W,
     ) -> impl FnOnce() -> T + use<T, W> {
-        let (engine, noting) = (self.clone(), self.clone());
-        let note = move |took: Took| {
+        let engine = self.clone();
+        let work = counted(move || (work(&engine), engine));
+        move || {
+            let ((done, engine), took) = work();
             if let Some(shape) = shape {
-                noting.0.in_place.note(shape, took);
-                let is_short = took.cpu <= SHORT_CPU && took.elapsed <= SHORT;
-                noting.0.are_short.note(shape, is_short);
+                engine.0.in_place.note(shape, took);
+                engine.0.are_short.note(shape, took.is_within(SHORT));
             }
-        };
-        counted(move || work(&engine), note)
+            done
+        }
     }
 
     /// The existing collection that a document is read from: of this name, or the only one of this
@@ -662,10 +665,17 @@ mod tests {
     use super::*;
     use crate::limits::Client;
 
-    const SHORTEST: Took = Took {
-        elapsed: Duration::ZERO,
-        cpu: Duration::ZERO,
-    };
+    /// Has reads of a shape be expected to be short.
+    fn expect_short(engine: &Engine, shape: Shape) {
+        let shortest = Took {
+            elapsed: Duration::ZERO,
+            cpu: Duration::ZERO,
+        };
+        for _ in 0..1000 {
+            engine.0.in_place.note(shape, shortest);
+            engine.0.are_short.note(shape, shortest.is_within(SHORT));
+        }
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_short_read_runs_in_place_and_others_go_on_if_it_waits_all_the_same() {
@@ -678,9 +688,7 @@ mod tests {
             let here = std::thread::current().id();
             let thread = |_: &Engine| std::thread::current().id();
             assert_ne!(engine.read_shaped(shape, thread).await.unwrap(), here);
-            for _ in 0..100 {
-                engine.0.in_place.note(shape, SHORTEST);
-            }
+            expect_short(&engine, shape);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let greeting = tokio::spawn(async move {
@@ -701,9 +709,7 @@ mod tests {
             assert_eq!(waited, (here, "hello".to_owned()));
             greeting.await.unwrap().unwrap();
             // A panic ends its request alone.
-            for _ in 0..1000 {
-                engine.0.in_place.note(shape, SHORTEST);
-            }
+            expect_short(&engine, shape);
             let failed: Outcome<()> = engine.read_shaped(shape, |_| panic!("a bug")).await;
             assert_eq!(
                 failed.unwrap_err().status,
@@ -720,9 +726,7 @@ mod tests {
         let database = Database::open(dir.path().join("db")).unwrap();
         let engine = Engine::new(database, &ServerOptions::default());
         let shape = Shape::of("get", "things");
-        for _ in 0..100 {
-            engine.0.in_place.note(shape, SHORTEST);
-        }
+        expect_short(&engine, shape);
         assert!(engine.0.in_place.begin(shape).is_none());
     }
 
@@ -767,9 +771,7 @@ mod tests {
         let _running: Vec<_> = (0..10).map(|_| endless()).collect();
         // Short ones of the same client do not wait for them.
         let shape = Shape::of("count", "things");
-        for _ in 0..100 {
-            engine.0.are_short.note(shape, true);
-        }
+        expect_short(&engine, shape);
         greedy.of(engine.shaped_turn(Some(shape))).await.unwrap();
         for _ in 0..3 {
             modest.clone().of(engine.search(|_, _| ())).await.unwrap();

@@ -21,7 +21,9 @@ use super::sample::Sampled;
 use quire_index::{DocSet, number_key, term};
 use quire_model::ordered::{Direction, OrderedValue};
 use quire_model::{Document, ValueRef};
-use quire_query::{Batches, Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange};
+use quire_query::{
+    Batches, Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange, WantedFirst,
+};
 use quire_seeded::{Bug, seeded};
 use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
@@ -240,36 +242,34 @@ impl NumberColumn {
 
     /// The documents that have a value, up to the first `docs_min` by an order and all that are
     /// level with the last of these.
-    pub(crate) fn first(&mut self, direction: Direction, docs_min: usize) -> First {
+    pub(crate) fn first(&mut self, direction: Direction, docs_min: u64) -> First {
+        self.find_in_first(direction, docs_min, |first| {
+            first.first(docs_min).map(Iterator::collect)
+        })
+    }
+
+    /// Those of some documents that have a value and come first by an order, and all that are level
+    /// with the last of these, if they are among the first documents that are tested and those
+    /// level with the last of them.
+    pub(crate) fn first_of(&mut self, direction: Direction, wanted: WantedFirst<'_>) -> First {
+        self.find_in_first(direction, wanted.tested_max, |first| first.first_of(wanted))
+    }
+
+    /// What `find` finds among the first documents, of which it looks at `docs` at the most.
+    fn find_in_first(
+        &mut self,
+        direction: Direction,
+        docs: u64,
+        find: impl FnOnce(&FirstKeys) -> Option<Vec<u32>>,
+    ) -> First {
         // What a query reads is copied, but to look at all documents takes longer.
         let first = match self.0.known_first(direction) {
             Some(known) => known,
             None => Arc::make_mut(&mut self.0).find_first(direction),
         };
-        match first.first(docs_min) {
-            Some(docs) => First::Docs(set_of(docs.collect())),
-            None if first.are_level() => First::Level,
-            None => First::Unknown,
-        }
-    }
-
-    /// Those of `docs` that have a value and come first by an order, `hits_min` at least and all
-    /// that are level with the last of these, if they are among the first `tested_max` documents
-    /// and those level with the last of them.
-    pub(crate) fn first_of(
-        &mut self,
-        direction: Direction,
-        docs: &DocSet,
-        hits_min: usize,
-        tested_max: usize,
-    ) -> First {
-        let first = match self.0.known_first(direction) {
-            Some(known) => known,
-            None => Arc::make_mut(&mut self.0).find_first(direction),
-        };
-        match first.first_of(docs, hits_min, tested_max) {
+        match find(first) {
             Some(docs) => First::Docs(set_of(docs)),
-            None if first.are_level() && first.first(tested_max).is_none() => First::Level,
+            None if first.are_level() && first.first(docs).is_none() => First::Level,
             None => First::Unknown,
         }
     }

@@ -11,9 +11,8 @@
 //! 2. There are at most twice [`KEPT`] documents: past that the bound is moved forward.
 //! 3. A bound never moves back. Where too few documents are left, all are looked at anew.
 
-use quire_index::DocSet;
 use quire_model::ordered::Direction;
-use quire_query::NO_ORDINAL;
+use quire_query::{NO_ORDINAL, WantedFirst};
 use std::ops::Range;
 
 /// Documents that are kept, about.
@@ -126,7 +125,8 @@ impl FirstKeys {
 
     /// The first `docs_min` documents of the order, and all that are level with the last of them;
     /// all if there are fewer. `None` if it has too few to know.
-    pub(super) fn first(&self, docs_min: usize) -> Option<impl Iterator<Item = u32>> {
+    pub(super) fn first(&self, docs_min: u64) -> Option<impl Iterator<Item = u32>> {
+        let docs_min = usize::try_from(docs_min).unwrap_or(usize::MAX);
         let from_last = self.sorted.len().checked_sub(docs_min);
         let start = match from_last {
             None if self.bound != UNBOUNDED => return None,
@@ -140,27 +140,23 @@ impl FirstKeys {
         Some(docs.iter().map(|(_, doc)| *doc))
     }
 
-    /// Those of `docs` that come first in the order: `hits_min` at least, and all that are level
-    /// with the last of these. `None` if they are not among the first `tested_max` documents and
-    /// those level with the last of them.
-    pub(super) fn first_of(
-        &self,
-        docs: &DocSet,
-        hits_min: usize,
-        tested_max: usize,
-    ) -> Option<Vec<u32>> {
-        let (mut hits, mut last) = (Vec::with_capacity(hits_min), None);
-        for (tested, (sort_key, doc)) in self.sorted.iter().rev().enumerate() {
-            if last != Some(*sort_key) && (hits.len() >= hits_min || tested >= tested_max) {
+    /// Those of some documents that come first in the order, and all that are level with the last
+    /// of these. `None` if they are not among the first documents that are tested and those level
+    /// with the last of them.
+    pub(super) fn first_of(&self, wanted: WantedFirst<'_>) -> Option<Vec<u32>> {
+        let (mut hits, mut last) = (Vec::new(), None);
+        let has_enough = |hits: &Vec<u32>| hits.len() as u64 >= wanted.hits_min;
+        for (tested, (sort_key, doc)) in (0..).zip(self.sorted.iter().rev()) {
+            if last != Some(*sort_key) && (has_enough(&hits) || tested >= wanted.tested_max) {
                 break;
             }
             last = Some(*sort_key);
-            if docs.contains(*doc) {
+            if wanted.docs.contains(*doc) {
                 hits.push(*doc);
             }
         }
         // Below the bound all that are level with one that is there are there.
-        (hits.len() >= hits_min).then_some(hits)
+        has_enough(&hits).then_some(hits)
     }
 
     /// The documents with one of these keys, if all of them are there.
@@ -185,6 +181,7 @@ mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use quire_index::DocSet;
 
     /// All documents by sort key.
     fn sorted(direction: Direction, keys: &[u64]) -> Vec<(u64, u32)> {
@@ -240,7 +237,7 @@ mod tests {
             let all = sorted(direction, &keys);
             prop_assert!(first.sorted.len() < 2 * KEPT);
             for wanted in wanted {
-                let Some(found) = first.first(wanted) else {
+                let Some(found) = first.first(wanted as u64) else {
                     prop_assert!(first.sorted.len() < wanted && all.len() > first.sorted.len());
                     continue;
                 };
@@ -254,9 +251,14 @@ mod tests {
                 prop_assert_eq!(found, expected);
                 let among: DocSet = (0..keys.len() as u32).filter(|doc| doc % 7 < 2).collect();
                 let (hits_min, tested_max) = (wanted % 40, wanted / 3);
+                let wanted_first = WantedFirst {
+                    docs: &among,
+                    hits_min: hits_min as u64,
+                    tested_max: tested_max as u64,
+                };
                 let wanted_docs = all.iter().filter(|(_, doc)| among.contains(*doc));
                 let wanted_docs: Vec<_> = wanted_docs.collect();
-                match first.first_of(&among, hits_min, tested_max) {
+                match first.first_of(wanted_first) {
                     Some(mut found) => {
                         let last = hits_min.checked_sub(1).map(|last| wanted_docs[last].0);
                         let level = wanted_docs.iter().filter(|one| Some(one.0) <= last);
@@ -268,7 +270,7 @@ mod tests {
                     None => {
                         let tested = all.iter().take(tested_max);
                         let hits = tested.filter(|one| among.contains(one.1)).count();
-                        let is_known = first.first(tested_max).is_some();
+                        let is_known = first.first(tested_max as u64).is_some();
                         prop_assert!(!is_known || hits < hits_min);
                     }
                 }
@@ -287,7 +289,7 @@ mod tests {
     fn what_has_left_is_looked_for_anew() {
         let keys: Vec<u64> = (0..3 * KEPT as u64).collect();
         let mut first = FirstKeys::of(Direction::Ascending, (0..).zip(keys));
-        assert!(first.first(KEPT).is_some() && first.first(KEPT + 1).is_none());
+        assert!(first.first(KEPT as u64).is_some() && first.first(KEPT as u64 + 1).is_none());
         for key in 0..KEPT as u64 / 2 {
             assert!(!first.is_thin());
             first.set(key as u32, key, NO_ORDINAL);

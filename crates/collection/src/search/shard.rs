@@ -23,7 +23,7 @@ use quire_model::ordered::Direction;
 use quire_model::{DocId, Document, Position};
 use quire_query::{
     Access, AccessCosts, Column, Estimate, FieldInfo, Found, Leaf, Order, Path, Segment, Shard,
-    TermRange, Test,
+    TermRange, Test, WantedFirst,
 };
 use quire_seeded::{Bug, seeded};
 use quire_store::TreeId;
@@ -615,7 +615,7 @@ impl<'v> LiveShard<'v> {
     /// The documents that have a value at `path`, up to the first `docs_min` by the order and all
     /// that are level with the last of these.
     fn first_docs(&self, order: &Order, docs_min: u64) -> Result<Option<DocSet>> {
-        match self.first_numbers(order, docs_min) {
+        match self.first_numbers(order, |numbers| numbers.first(order.direction, docs_min)) {
             Some(First::Docs(docs)) => return Ok(Some(docs)),
             Some(First::Unknown) => return Ok(None),
             // Few postings have them.
@@ -828,16 +828,14 @@ impl Shard for LiveShard<'_> {
     fn first_of(
         &self,
         order: &Order,
-        docs: &DocSet,
-        hits_min: u64,
-        tested_max: u64,
+        wanted: WantedFirst<'_>,
     ) -> quire_query::Result<Option<DocSet>> {
-        match self.first_numbers_of(order, docs, (hits_min, tested_max)) {
+        match self.first_numbers(order, |numbers| numbers.first_of(order.direction, wanted)) {
             Some(First::Docs(docs)) => Ok(Some(docs)),
             Some(First::Unknown) => Ok(None),
             Some(First::Level) | None => {
-                let first = self.first(order, tested_max)?.map(|first| &first & docs);
-                Ok(first.filter(|first| first.len() >= hits_min))
+                let first = self.first(order, wanted.tested_max)?;
+                Ok(first.and_then(|first| wanted.enough_in(&first)))
             }
         }
     }

@@ -22,31 +22,16 @@ impl LiveShard<'_> {
         numbers
     }
 
-    /// The first documents of a field by an order, if it is one of numbers that are kept.
-    pub(super) fn first_numbers(&self, order: &Order, docs_min: u64) -> Option<First> {
-        let kept = self.kept_columns.as_ref()?;
-        let changed = (self.all_changed(), kept.at);
-        let docs_min = usize::try_from(docs_min).unwrap_or(usize::MAX);
-        kept.numbers.with_column(&order.path, changed, |column| {
-            column.first(order.direction, docs_min)
-        })
-    }
-
-    /// Those of `docs` that come first by an order, `hits_min` at least, if they are among about
-    /// the first `tested_max` documents of a field of numbers that are kept.
-    pub(super) fn first_numbers_of(
+    /// What `find` finds of the first documents of a field by an order, if it is one of numbers
+    /// that are kept.
+    pub(super) fn first_numbers(
         &self,
         order: &Order,
-        docs: &DocSet,
-        (hits_min, tested_max): (u64, u64),
+        find: impl FnOnce(&mut NumberColumn) -> First,
     ) -> Option<First> {
         let kept = self.kept_columns.as_ref()?;
         let changed = (self.all_changed(), kept.at);
-        let [hits_min, tested_max] =
-            [hits_min, tested_max].map(|docs| usize::try_from(docs).unwrap_or(usize::MAX));
-        kept.numbers.with_column(&order.path, changed, |column| {
-            column.first_of(order.direction, docs, hits_min, tested_max)
-        })
+        kept.numbers.with_column(&order.path, changed, find)
     }
 
     /// The numbers of a field at this position; they are read if enough queries needed them.

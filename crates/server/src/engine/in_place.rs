@@ -21,12 +21,12 @@ use super::expected::Expected;
 use super::shape::Shape;
 use crate::slow::Took;
 
-/// A read that takes more CPU is long. To hand one over takes some 30 µs.
-const SHORT_CPU: Duration = Duration::from_micros(500);
-
-/// And so is one that ends later, which has waited for a disk or a lock. On a busy machine each may
-/// wait for its processor.
-const SHORT: Duration = Duration::from_millis(10);
+/// A read that takes more CPU is long: to hand one over takes some 30 µs. And so is one that ends
+/// later, which has waited for a disk or a lock. On a busy machine each may wait for its processor.
+const SHORT: Took = Took {
+    cpu: Duration::from_micros(500),
+    elapsed: Duration::from_millis(10),
+};
 
 /// The short reads in a row after which the next one of their shape is done in place: at first,
 /// and at the most.
@@ -101,8 +101,7 @@ impl InPlace {
 
     /// Notes how long a read of this shape took, in place or not.
     pub(super) fn note(&self, shape: Shape, took: Took) {
-        let is_short = took.cpu <= SHORT_CPU && took.elapsed <= SHORT;
-        self.are_short.note(shape, is_short);
+        self.are_short.note(shape, took.is_within(SHORT));
     }
 }
 

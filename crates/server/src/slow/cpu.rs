@@ -73,9 +73,15 @@ pub(crate) struct Took {
     pub(crate) cpu: Duration,
 }
 
-/// Work that counts for the request that has it done, on whatever thread. `tell` is told how long
-/// it took.
-pub(crate) fn counted<T>(work: impl FnOnce() -> T, tell: impl FnOnce(Took)) -> impl FnOnce() -> T {
+impl Took {
+    /// Whether it took neither more CPU nor longer than this.
+    pub(crate) fn is_within(self, most: Took) -> bool {
+        self.cpu <= most.cpu && self.elapsed <= most.elapsed
+    }
+}
+
+/// Work that counts for the request that has it done, on whatever thread, and how long it took.
+pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> (T, Took) {
     let of_request = OF_REQUEST.try_with(CpuTime::clone).ok();
     move || {
         let (begun, cpu) = (Instant::now(), of_thread());
@@ -85,12 +91,11 @@ pub(crate) fn counted<T>(work: impl FnOnce() -> T, tell: impl FnOnce(Took)) -> i
             elapsed: begun.elapsed(),
             cpu: of_thread().saturating_sub(cpu),
         };
-        tell(took);
         if let Some(turn) = turn {
             let nanos = u64::try_from(took.cpu.as_nanos()).unwrap_or(u64::MAX);
             turn.0.0.nanos.fetch_add(nanos, Ordering::Relaxed);
         }
-        done
+        (done, took)
     }
 }
 
