@@ -17,6 +17,7 @@ mod id_value;
 mod indexing;
 mod lookup;
 mod making_ready;
+mod merging;
 mod partition;
 mod record;
 mod retention;

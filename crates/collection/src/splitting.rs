@@ -23,8 +23,8 @@ use quire_model::{DocId, Key, Position};
 use quire_store::{Dealt, Durability, ForkPlace};
 
 /// Bytes of records that are taken over at a time, about, and positions at most.
-const STEP_BYTES: usize = 4 << 20;
-const STEP_POSITIONS: u64 = 16 << 10;
+pub(crate) const STEP_BYTES: usize = 4 << 20;
+pub(crate) const STEP_POSITIONS: u64 = 16 << 10;
 
 impl Partition {
     /// Makes partitions at these places of the documents that this one has: a key's are in the one
@@ -125,7 +125,7 @@ impl Partition {
         self.acknowledge(position, Durability::None)
     }
 
-    fn record_at<'a>(&self, position: Position, bytes: &'a Bytes) -> Result<Record<'a>> {
+    pub(crate) fn record_at<'a>(&self, position: Position, bytes: &'a Bytes) -> Result<Record<'a>> {
         Record::decode(bytes).map_err(|what| self.corrupt(position, &what))
     }
 

@@ -10,10 +10,11 @@
 //!
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
 //! alias, 4 if it has a template, 5 if it has a coprocessor or names volumes, 6 if a collection has
-//! a trigger, 7 if one was split, or 8 if a wide one was split or has an alias: a program that
-//! knows none must not lose them. Version 1 had one copy and no number.
+//! a trigger, 7 if one was split, 8 if a wide one was split or has an alias, or 9 if partitions of
+//! one were merged: a program that knows none must not lose them. Version 1 had one copy and no number.
 
 use crate::alias::{Alias, check_aliases};
+use crate::partitions_before::{Before, is_history};
 use crate::settings::{check_name, deserialize_stored};
 use crate::{CollectionSettings, Error, Result};
 use quire_collection::IndexSettings;
@@ -32,7 +33,8 @@ pub const CATALOG_NAME: &str = "CATALOG";
 pub const CATALOG_COPY_NAME: &str = "CATALOG-2";
 
 const KIND: &str = "quire-catalog";
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
+const VERSION_NO_MERGES: u32 = 8;
 const VERSION_NO_WIDE_SPLITS: u32 = 7;
 const VERSION_NO_SPLITS: u32 = 6;
 const VERSION_NO_TRIGGERS: u32 = 5;
@@ -128,10 +130,9 @@ pub struct Entry {
     /// The id that it had before it was first split, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u32>,
-    /// How many partitions it had before each time when it was split, ascending: positions of then
-    /// are still good.
+    /// What partitions it had before each split and each merge: positions of then are still good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub partitions_before: Vec<u32>,
+    pub partitions_before: Vec<Before>,
     /// Its name, which is unique.
     pub name: String,
     /// Its settings.
@@ -272,6 +273,7 @@ impl Catalog {
             VERSION_NO_TRIGGERS,
             VERSION_NO_SPLITS,
             VERSION_NO_WIDE_SPLITS,
+            VERSION_NO_MERGES,
         ];
         let mut older = older.into_iter();
         let is_of = |version: &u32| bytes.starts_with(format!("{KIND} {version} ").as_bytes());
@@ -297,11 +299,15 @@ impl Catalog {
 
     /// The least version that a program must know to keep all that is there.
     fn version(&self) -> u32 {
+        let mut before = self.collections.iter().flat_map(|one| &one.partitions_before);
+        if before.any(|before| matches!(before, Before::Merge(_))) {
+            return VERSION;
+        }
         let has_alias = self.collections.iter().any(|one| !one.aliases.is_empty());
         let is_wide = |one: &Entry| one.settings.wide.is_some();
         let mut wide = self.collections.iter().filter(|one| is_wide(one));
         if wide.any(|one| !one.aliases.is_empty() || one.origin.is_some()) {
-            return VERSION;
+            return VERSION_NO_MERGES;
         }
         if self.collections.iter().any(|one| one.origin.is_some()) {
             return VERSION_NO_WIDE_SPLITS;
@@ -333,9 +339,9 @@ impl Catalog {
             if entry.id >= self.next_collection || !ids.insert(entry.id) {
                 return Err(format!("collection {:?} has a wrong id", entry.name));
             }
-            let (now, mut before) = (entry.settings.partitions, entry.partitions_before.iter());
-            if !before.all(|count| *count > 0 && now.is_multiple_of(*count)) {
-                return Err(format!("collection {:?} was never split so", entry.name));
+            if !is_history(&entry.partitions_before, entry.settings.partitions) {
+                let name = &entry.name;
+                return Err(format!("collection {name:?} never had such partitions"));
             }
         }
         self.check_triggers()?;

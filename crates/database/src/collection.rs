@@ -5,6 +5,7 @@ use crate::collection_state::{CollectionState, get_many};
 use crate::error::first_error;
 use crate::layout::Layout;
 use crate::scan::Scan;
+use crate::partitions_before::Before;
 use crate::settings::CollectionSettings;
 use crate::stats::CollectionStats;
 use crate::tail::Tail;
@@ -64,7 +65,7 @@ impl Collection {
         (name, identity, begun): (String, [u8; 16], Duration),
         settings: CollectionSettings,
         triggers: AttachedTriggers,
-        (partitions, before): (Vec<Partition>, Vec<u32>),
+        (partitions, before): (Vec<Partition>, Vec<Before>),
         changed: Arc<dyn Gate>,
         retention: bool,
     ) -> Collection {
@@ -331,6 +332,11 @@ impl Collection {
     /// `Invalid` as there.
     pub fn spread(&self, seen: &[Position]) -> Result<Vec<Position>> {
         self.state.layout.load().spread(seen)
+    }
+
+    /// How many partitions it had at first, if it was split or merged since.
+    pub(crate) fn first_partitions(&self) -> Option<u32> {
+        self.state.layout.load().first_partitions()
     }
 
     /// The last position that is visible of each partition.

@@ -5,8 +5,8 @@ mod collections;
 mod disks;
 mod leader;
 mod opening;
+mod repartition;
 mod scrubbed;
-mod splitting;
 mod wide_collections;
 
 use crate::alias::Aliases;
@@ -81,8 +81,8 @@ struct State {
     /// Collections that the catalog on disk may not have, since dropping them failed half-way.
     /// Nothing is acknowledged for them until that is settled.
     in_doubt: BTreeSet<u32>,
-    /// Those whose partitions are being split.
-    splitting: BTreeSet<u32>,
+    /// Those whose partitions are being split or merged.
+    repartitioned: BTreeSet<u32>,
     /// Those that were used: a collection is opened when it is first used, so that damage to
     /// one leaves the others.
     open: BTreeMap<u32, Collection>,
@@ -297,7 +297,7 @@ impl Database {
     pub fn close(&self) -> Result<()> {
         self.inner.closing.store(true, Ordering::Release);
         // Splits end soon. What they write is not named by the catalog, and they hold no lock.
-        while !self.inner.state.lock().splitting.is_empty() {
+        while !self.inner.state.lock().repartitioned.is_empty() {
             self.env().sleep(SPLIT_LOOK);
         }
         let mut state = self.inner.state.lock();

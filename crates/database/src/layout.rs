@@ -1,15 +1,16 @@
-//! [`Layout`]: the partitions that a collection has now. A split replaces it by another one.
+//! [`Layout`]: the partitions that a collection has now. A split or a merge replaces it by another
+//! one.
 //!
 //! # Invariants
-//! 1. Who writes holds the layout for as long as that takes, until all is acknowledged. A split
-//!    replaces it while nobody does: all that was acknowledged is in the new partitions.
+//! 1. Who writes holds the layout for as long as that takes, until all is acknowledged. It is
+//!    replaced while nobody does: all that was acknowledged is in the new partitions.
 //! 2. The partitions of a layout that was replaced are closed afterwards. A reader that meets a
 //!    closed one reads from the newer layout.
 
-use crate::cursor::expand_cursor;
+use crate::partitions_before::{Before, is_history, spread};
 use crate::retention::PartitionRetention;
 use crate::write_gate::{Gated, WriteGate};
-use crate::{Error, Result};
+use crate::Result;
 use quire_collection::{Expiry, Partition, RetentionRule, Write};
 use quire_model::{Key, Position};
 use std::sync::Arc;
@@ -30,32 +31,13 @@ pub fn partition_of(key: &Key, partitions: u32) -> u32 {
     partition
 }
 
-/// A position of each partition that there is now, or that there was before a split, as one of each
-/// of the `partitions` of now: that of an old partition holds for all that it has become. `before`
-/// says how many there were before each split.
-///
-/// # Errors
-/// `Invalid` if there never was this number of partitions.
-pub(crate) fn spread(
-    seen: &[Position],
-    partitions: usize,
-    before: &[u32],
-) -> Result<Vec<Position>> {
-    let had = before.iter().any(|count| *count as usize == seen.len());
-    let spread = (had || seen.len() == partitions).then(|| expand_cursor(seen, partitions));
-    spread.flatten().ok_or_else(|| {
-        let what = format!("{} positions for {partitions} partitions", seen.len());
-        Error::Invalid(what)
-    })
-}
-
 /// The partitions of an open collection, and what runs with them.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// At least one.
     partitions: Arc<[Partition]>,
-    /// How many there were before each split.
-    before: Vec<u32>,
+    /// What there was before each split and each merge.
+    before: Vec<Before>,
     /// The jobs that delete documents by the retention settings, one a partition; none where
     /// retention is off.
     retention: Vec<Arc<PartitionRetention>>,
@@ -66,15 +48,13 @@ impl Layout {
     /// Begins the jobs of retention, if there are to be any.
     pub(crate) fn new(
         partitions: Vec<Partition>,
-        before: Vec<u32>,
+        before: Vec<Before>,
         rule: Option<RetentionRule>,
     ) -> Layout {
         assert!(!partitions.is_empty(), "a collection has a partition");
         assert!(
-            before
-                .iter()
-                .all(|count| partitions.len().is_multiple_of(*count as usize)),
-            "a split makes a multiple of the partitions"
+            is_history(&before, partitions.len() as u32),
+            "splits and merges lead to these partitions"
         );
         let start = |rule| {
             let partitions = partitions.iter();
@@ -97,8 +77,12 @@ impl Layout {
         &self.retention
     }
 
-    /// Positions of now, or of a time before a split, as one of each partition of now: that of an
-    /// old partition holds for all that it has become.
+    /// How many partitions there were at first, if there were others.
+    pub(crate) fn first_partitions(&self) -> Option<u32> {
+        self.before.first().map(Before::partitions)
+    }
+
+    /// Positions of now, or of a time before splits and merges, as one of each partition of now.
     ///
     /// # Errors
     /// `Invalid` if there never was this number of partitions.

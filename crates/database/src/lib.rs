@@ -40,6 +40,7 @@ mod one_key;
 mod options;
 mod part_rows;
 mod partition_job;
+mod partitions_before;
 mod query;
 mod query_scan;
 mod retention;
@@ -48,7 +49,7 @@ mod scan;
 mod scrub;
 mod seen;
 mod settings;
-mod split_progress;
+mod partitions_progress;
 mod stats;
 mod stored_code;
 mod tail;
@@ -95,7 +96,7 @@ pub use run_code::{CodeRun, Produced, RunOptions};
 pub use scan::Scan;
 pub use seen::Seen;
 pub use settings::{CollectionSettings, check_name};
-pub use split_progress::{SplitProgress, SplitStage};
+pub use partitions_progress::{PartitionsProgress, PartitionsStage};
 pub use stats::{
     CollectionStats, ColumnMoveStats, DatabaseStats, FilterStats, GroupStats, IndexStats, IoStats,
     ScrubStats, TierStats, VolumeStats,

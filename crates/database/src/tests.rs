@@ -6,6 +6,7 @@ mod coprocessors;
 mod dead_space;
 mod expiry;
 mod indexes;
+mod merges;
 pub(crate) mod numbers;
 mod splits;
 mod templates;

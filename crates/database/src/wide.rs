@@ -3,6 +3,7 @@
 use crate::attached::AttachedTriggers;
 use crate::error::first_error;
 use crate::query::Page;
+use crate::partitions_before::Before;
 use crate::settings::CollectionSettings;
 use crate::stats::{CollectionStats, GroupStats};
 use crate::usage::Usage;
@@ -105,7 +106,7 @@ impl WideCollection {
         settings: CollectionSettings,
         schema: Schema,
         triggers: AttachedTriggers,
-        (partitions, before): (Vec<WidePartition>, Vec<u32>),
+        (partitions, before): (Vec<WidePartition>, Vec<Before>),
         volumes: Volumes,
         has_jobs: bool,
     ) -> WideCollection {
@@ -165,7 +166,7 @@ impl WideCollection {
     /// Has other partitions from now on, which these settings say the number of.
     pub(crate) fn replace(
         &self,
-        (partitions, before): (Vec<WidePartition>, Vec<u32>),
+        (partitions, before): (Vec<WidePartition>, Vec<Before>),
         settings: CollectionSettings,
         schema: Schema,
         has_jobs: bool,

@@ -4,9 +4,10 @@
 use crate::Result;
 use crate::cell_expiry::PartitionCellExpiry;
 use crate::column_moving::ColumnMoving;
-use crate::layout::{partition_of, spread};
+use crate::layout::partition_of;
 use crate::log_retention::PartitionLogRetention;
 use crate::partition_job::PartitionJob;
+use crate::partitions_before::{Before, spread};
 use crate::settings::CollectionSettings;
 use crate::tiering::Tiering;
 use crate::write_gate::{Gated, WriteGate};
@@ -19,8 +20,8 @@ use std::sync::Arc;
 pub(crate) struct WideLayout {
     /// At least one.
     partitions: Arc<[WidePartition]>,
-    /// How many there were before each split.
-    before: Vec<u32>,
+    /// What there was before each split.
+    before: Vec<Before>,
     /// The jobs that move cells between tiers, one a partition; none where background jobs write
     /// nothing.
     tiering: Vec<Arc<PartitionJob<Tiering>>>,
@@ -36,7 +37,7 @@ pub(crate) struct WideLayout {
 impl WideLayout {
     /// Has the partitions go by this schema, and begins the jobs, if there are to be any.
     pub(crate) fn new(
-        (partitions, before): (Vec<WidePartition>, Vec<u32>),
+        (partitions, before): (Vec<WidePartition>, Vec<Before>),
         schema: &Arc<Schema>,
         settings: &CollectionSettings,
         has_jobs: bool,

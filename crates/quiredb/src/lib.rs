@@ -64,8 +64,8 @@ pub use quire_database::{
     CollectionSettings, CollectionStats, ColumnMoveStats, Damage, Database, DatabaseBuilder,
     DatabaseOptions, DatabaseStats, Error, ErrorKind, FieldKind, FieldStats, FieldType,
     FilterStats, FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Logged,
-    Mapping, MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Seen, SplitProgress,
-    SplitStage, Tail, Templates, TierStats, Usage, Use, UseFigures, Using, View, Violation,
+    Mapping, MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Seen, PartitionsProgress,
+    PartitionsStage, Tail, Templates, TierStats, Usage, Use, UseFigures, Using, View, Violation,
     VolumeStats, WriteBuilder, check_name, expand_cursor, from_document, partition_of, to_document,
 };
 pub use quire_env::{

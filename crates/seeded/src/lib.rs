@@ -281,6 +281,12 @@ bugs! {
     /// A column that moves on in a row of another partition does not move on in this one.
     SplitColumnNotPassed,
 
+    // merges of partitions.
+    /// A partition that others are merged into begins at the position where they end.
+    MergeWithoutRoom,
+    /// A position of one old partition counts for all that were merged with it.
+    MergedReaderAhead,
+
     // triggers.
     /// What a trigger changes is a record of its own, after that of the write.
     TriggerApart,
@@ -364,6 +370,15 @@ impl Bug {
     /// Those of splits of wide partitions, beside [`OF_SPLITS`](Bug::OF_SPLITS): the tests of
     /// `wide` find them.
     pub const OF_WIDE_SPLITS: &[Bug] = &[Bug::SplitColumnNotPassed];
+
+    /// Those of merges of partitions, beside [`OF_SPLITS`](Bug::OF_SPLITS): the tests of `database`
+    /// find them.
+    pub const OF_MERGES: &[Bug] = &[
+        Bug::SplitNotLevel,
+        Bug::SplitNamedUnsynced,
+        Bug::MergeWithoutRoom,
+        Bug::MergedReaderAhead,
+    ];
 
     /// Those of triggers: the tests of `database` find them, with a crash at every step.
     pub const OF_TRIGGERS: &[Bug] = &[Bug::TriggerApart];

@@ -11,9 +11,9 @@
 //! 2. The forked store is only read. What is written to it meanwhile, and after the position up to
 //!    which it was forked, is the caller's to bring over.
 
-use crate::{Error, Machine, Place, Store, StoreOptions};
+use crate::{Error, Machine, Place, Result, Shared, Store, StoreOptions};
 use bytes::Bytes;
-use quire_log::{Dealt, ForkTarget, LogIdentity};
+use quire_log::{Dealt, ForkTarget, Log, LogIdentity};
 use quire_model::Position;
 
 /// Where a new store is to be, and how its log is made.
@@ -23,6 +23,16 @@ pub struct ForkPlace {
     pub place: Place,
     /// As what it is opened later.
     pub options: StoreOptions,
+}
+
+impl ForkPlace {
+    fn target(&self) -> ForkTarget {
+        ForkTarget {
+            dir: self.place.log_dir(),
+            identity: LogIdentity(self.place.identity),
+            options: self.options.log.clone(),
+        }
+    }
 }
 
 /// Says which new store gets a record, and what it is there; `None` if none gets it.
@@ -41,6 +51,23 @@ impl<E> From<quire_log::Error> for Failed<E> {
 }
 
 impl<M: Machine> Store<M> {
+    /// Makes a store whose log has one record, at this position, and none before it. Durable when
+    /// this returns.
+    ///
+    /// # Errors
+    /// `Exists` if there is one; `Full` or `Io`.
+    pub fn create_after(
+        shared: &Shared,
+        place: &ForkPlace,
+        position: Position,
+        record: &[u8],
+    ) -> Result<()> {
+        Store::<M>::create(shared, &place.place)?;
+        let (env, cache) = (shared.env(), shared.cache());
+        Log::create_at(env, cache, &place.target(), position, record)?;
+        Ok(())
+    }
+
     /// Makes stores of the needed records so far: each goes to the one that `deal` says, under its
     /// position; they are given in their order. A store that does not get the last of them has the
     /// record `held` there. False if `stop`, which is called now and then, returned true.
@@ -69,11 +96,7 @@ impl<M: Machine> Store<M> {
             next <= applied.position.next(),
             "a flush has all that was written before it"
         );
-        let targets = places.iter().map(|target| ForkTarget {
-            dir: target.place.log_dir(),
-            identity: LogIdentity(target.place.identity),
-            options: target.options.log.clone(),
-        });
+        let targets = places.iter().map(ForkPlace::target);
         let whole = inner.log.fork(
             next,
             &targets.collect::<Vec<_>>(),

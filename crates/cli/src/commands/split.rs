@@ -12,7 +12,7 @@ use crate::place::{Documents, Place, no_collection};
 use crate::progress::Progress;
 use crate::signals::Interrupt;
 use crate::size::{count, counted};
-use quiredb::{Database, ErrorKind, SplitProgress};
+use quiredb::{Database, ErrorKind, PartitionsProgress};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -197,8 +197,8 @@ fn wanted(name: &str, now: u32, given: Option<u32>) -> Result<u32> {
 /// Splits a collection of a directory, and shows how far it is.
 fn split(database: &Database, name: &str, partitions: u32, interrupt: &Interrupt) -> Result<()> {
     let bar = Progress::stages();
-    let watch = |progress: SplitProgress| {
-        let SplitProgress {
+    let watch = |progress: PartitionsProgress| {
+        let PartitionsProgress {
             stage, done, total, ..
         } = progress;
         show(&bar, stage.name(), done, total);

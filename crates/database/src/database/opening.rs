@@ -66,7 +66,7 @@ impl Database {
         let state = Mutex::new(State {
             catalog,
             in_doubt: BTreeSet::new(),
-            splitting: BTreeSet::new(),
+            repartitioned: BTreeSet::new(),
             open: BTreeMap::new(),
             open_wide: BTreeMap::new(),
             closed: false,

@@ -367,7 +367,7 @@ fn a_split_that_can_not_be_is_refused_and_one_is_due_by_the_setting() {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(says), "{refused}");
     }
-    assert!(database.splits_due().is_empty());
+    assert!(database.all_partitions_due().is_empty());
     let mut numbers = Numbers(5);
     for n in 0..2_000 {
         let text: String = (0..100)
@@ -377,7 +377,7 @@ fn a_split_that_can_not_be_is_refused_and_one_is_due_by_the_setting() {
         collection.write(&RowWrite::put(key(n)).with(text)).unwrap();
     }
     collection.flush().unwrap();
-    assert_eq!(database.splits_due(), [("c".to_string(), 4)]);
+    assert_eq!(database.all_partitions_due(), [("c".to_string(), 4)]);
     database.split_collection("c", 4, &|_| true).unwrap();
     assert_eq!(collection.count().unwrap(), 2_000);
 }

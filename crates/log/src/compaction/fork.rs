@@ -10,8 +10,10 @@ use crate::directory::LogDirectory;
 use crate::format::header::segment_path;
 use crate::log::Log;
 use crate::reading::segment::Segment;
+use crate::options::SEGMENT_RECORDS_MAX;
 use crate::{Error, LogIdentity, LogOptions, Result};
 use bytes::Bytes;
+use quire_env::{BlockCache, Env};
 use quire_model::Position;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,25 +89,63 @@ impl Log {
             finish(outputs, after.base(), held)?;
         }
         for directory in &directories {
-            // A compacted segment has a successor always.
-            let made = directory.create(next, None, &mut |_, _| Ok(0));
-            made.map_err(|failed| failed.error)?;
-            directory.sync_names()?;
+            end_with_empty_segment(directory, next)?;
         }
         Ok(true)
     }
 
+    /// Makes a log that has one record, at this position: as if a compaction had removed all before
+    /// it. Durable when this returns.
+    ///
+    /// # Errors
+    /// Kind `NoSpace` if the disk is full; else those of the machine. What was made is then of no
+    /// use.
+    pub fn create_at(
+        env: &Arc<dyn Env>,
+        cache: &Arc<BlockCache>,
+        target: &ForkTarget,
+        position: Position,
+        record: &[u8],
+    ) -> Result<()> {
+        let directory = make_directory(env, cache, target)?;
+        let next = position.next();
+        let mut base = Position(1);
+        while base < next {
+            let after = Position(base.0.saturating_add(SEGMENT_RECORDS_MAX)).min(next);
+            let file = directory.create_temporary(&segment_path(&directory.dir, base))?;
+            let output = Output::begin(&directory, file, base, after)?;
+            finish(vec![output], after, (after == next).then_some(record))?;
+            base = after;
+        }
+        end_with_empty_segment(&directory, next)
+    }
+
     fn directory_of(&self, target: &ForkTarget) -> Result<LogDirectory> {
         let ours = &self.shared().directory;
-        ours.env.create_dir_all(&target.dir)?;
-        Ok(LogDirectory::new(
-            Arc::clone(&ours.env),
-            &target.dir,
-            target.identity,
-            Arc::clone(&ours.cache),
-            &target.options,
-        ))
+        make_directory(&ours.env, &ours.cache, target)
     }
+}
+
+fn make_directory(
+    env: &Arc<dyn Env>,
+    cache: &Arc<BlockCache>,
+    target: &ForkTarget,
+) -> Result<LogDirectory> {
+    env.create_dir_all(&target.dir)?;
+    Ok(LogDirectory::new(
+        Arc::clone(env),
+        &target.dir,
+        target.identity,
+        Arc::clone(cache),
+        &target.options,
+    ))
+}
+
+/// Ends a new log with a segment that begins at `next`: a compacted one has a successor always.
+fn end_with_empty_segment(directory: &LogDirectory, next: Position) -> Result<()> {
+    let made = directory.create(next, None, &mut |_, _| Ok(0));
+    made.map_err(|failed| failed.error)?;
+    directory.sync_names()
 }
 
 /// Deals out the records of one segment, after which `next` comes. Returns the new segments, which

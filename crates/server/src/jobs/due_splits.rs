@@ -40,7 +40,7 @@ impl DueSplits {
             tokio::time::sleep(LOOK_EVERY).await;
             failed.retain(|_, at| at.elapsed() < RETRY_AFTER);
             // A busy server looks again.
-            let due = self.engine.read(|engine| engine.database().splits_due());
+            let due = self.engine.read(|engine| engine.database().all_partitions_due());
             let due = due.await.unwrap_or_default();
             for (name, count) in due {
                 if !failed.contains_key(&name) && !self.split(&name, count).await {

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use quiredb::{CollectionSettings, Error, SplitProgress};
+use quiredb::{CollectionSettings, Error, PartitionsProgress};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
@@ -161,7 +161,7 @@ impl Work {
             "splitting"
         );
         let begun = engine.now();
-        let watch = |progress: SplitProgress| {
+        let watch = |progress: PartitionsProgress| {
             task.set_stage(stage(&progress));
             !task.is_cancelled() && !stopping.is_set()
         };
@@ -189,7 +189,7 @@ impl Work {
     }
 }
 
-fn stage(progress: &SplitProgress) -> StageProgress {
+fn stage(progress: &PartitionsProgress) -> StageProgress {
     StageProgress {
         stage: progress.stage.name(),
         done: progress.done,

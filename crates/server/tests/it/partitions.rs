@@ -515,7 +515,7 @@ async fn a_server_splits_what_is_large_by_the_setting() {
     assert_eq!(collection.count().unwrap(), 9_000);
     assert_eq!(collection.tail_after(&seen).unwrap().count(), 9_000);
     // Each of the two is small enough.
-    assert_eq!(database.split_due("jobs").unwrap(), None);
+    assert_eq!(database.partitions_due("jobs").unwrap(), None);
     drop((collection, database));
     site.begin_shutdown();
     site.ended().await;

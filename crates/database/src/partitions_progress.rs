@@ -1,8 +1,8 @@
-//! How far a split of partitions is.
+//! How far a split or a merge of partitions is.
 
-/// What a split does.
+/// What a split or a merge does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SplitStage {
+pub enum PartitionsStage {
     /// Copies records.
     Copying,
     /// Builds indexes, and takes over what is written meanwhile.
@@ -11,22 +11,22 @@ pub enum SplitStage {
     Switching,
 }
 
-impl SplitStage {
+impl PartitionsStage {
     /// What it is called, in one word.
     pub fn name(self) -> &'static str {
         match self {
-            SplitStage::Copying => "copying",
-            SplitStage::Indexing => "indexing",
-            SplitStage::Switching => "switching",
+            PartitionsStage::Copying => "copying",
+            PartitionsStage::Indexing => "indexing",
+            PartitionsStage::Switching => "switching",
         }
     }
 }
 
-/// How far a split is.
+/// How far a split or a merge is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SplitProgress {
+pub struct PartitionsProgress {
     /// What it does.
-    pub stage: SplitStage,
+    pub stage: PartitionsStage,
     /// How much of it is done: records while it copies, or entries of trees of a wide collection;
     /// documents while it builds indexes; else 0.
     pub done: u64,

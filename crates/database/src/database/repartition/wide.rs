@@ -1,9 +1,10 @@
 //! The partitions of a wide collection that is split.
 
-use super::parts::{Copy, OwnerOf, Parts};
+use super::parts::{Copy, OwnerOf, Parts, WatchCopy};
 use crate::Result;
 use crate::catalog::Entry;
 use crate::database::{Database, State};
+use crate::partitions_before::Before;
 use crate::settings::CollectionSettings;
 use crate::wide::WideCollection;
 use crate::wide_layout::WideLayout;
@@ -47,15 +48,11 @@ impl Parts for WideParts {
         Arc::clone(self.layout.gate())
     }
 
-    fn total(&self) -> u64 {
-        let sources = self.layout.partitions().iter();
-        sources.map(WidePartition::tree_entries).sum()
-    }
-
-    fn copy(&mut self, copy: &Copy<'_>, watch: &dyn Fn(u64) -> bool) -> Result<bool> {
+    fn copy(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
         let (database, new, mut before) = (copy.database, copy.new, 0);
         let schema = self.collection.schema();
         let sources = self.layout.partitions();
+        let total = sources.iter().map(WidePartition::tree_entries).sum();
         for (number, source) in sources.iter().enumerate() {
             let numbers = copy.numbers_of(number, sources.len());
             let place = |number: usize| database.place(copy.catalog, new, number as u32);
@@ -65,7 +62,7 @@ impl Parts for WideParts {
                 let number = (numbers.start + at) as u32;
                 database.open_wide_partition(copy.catalog, new, number)
             };
-            let watch = |entries: u64| watch(before + entries);
+            let watch = |entries: u64| watch(before + entries, total);
             let Some(dealt) = source.deal(&schema, &places, &owner, &open, &watch)? else {
                 return Ok(false);
             };
@@ -76,7 +73,7 @@ impl Parts for WideParts {
         Ok(true)
     }
 
-    fn follow(&self, owner: OwnerOf<'_>) -> Result<u64> {
+    fn follow(&mut self, owner: OwnerOf<'_>) -> Result<u64> {
         let (mut left, mut number) = (0, 0);
         for (at, (source, hold)) in self.layout.partitions().iter().zip(&self.holds).enumerate() {
             let mut seen = source.position();
@@ -110,6 +107,10 @@ impl Parts for WideParts {
             }
         }
         Ok(())
+    }
+
+    fn before(&self) -> Before {
+        Before::Split(self.layout.partitions().len() as u32)
     }
 
     fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry) {

@@ -1,0 +1,264 @@
+//! The partitions of a plain collection that are split or merged.
+
+use super::NEARLY_LEVEL;
+use super::merged::Merged;
+use super::parts::{Copy, OwnerOf, Parts, WatchCopy};
+use crate::catalog::Entry;
+use crate::collection::Collection;
+use crate::database::{Database, State};
+use crate::layout::Layout;
+use crate::partitions_before::{Before, Merge};
+use crate::settings::CollectionSettings;
+use crate::write_gate::{Gated, WriteGate};
+use crate::{Error, Result};
+use quire_collection::{IndexSettings, Partition, RetentionRule};
+use quire_model::{Key, Position};
+use quire_seeded::{Bug, seeded};
+use std::sync::Arc;
+
+/// See the module.
+pub(super) struct PlainParts {
+    collection: Collection,
+    /// The partitions that are split or merged.
+    layout: Arc<Layout>,
+    /// The new partitions, once they are open.
+    partitions: Vec<Partition>,
+    /// How far each of them is, in a merge.
+    merged: Vec<Merged>,
+    /// The position at which they begin, in a merge.
+    base: Position,
+    /// The index that they have, or are building.
+    index: Option<IndexSettings>,
+    /// What retention does, while it is stopped.
+    rules: Vec<RetentionRule>,
+}
+
+impl PlainParts {
+    /// Those of a collection, of which the catalog has this.
+    pub(super) fn new(collection: Collection, entry: &Entry) -> PlainParts {
+        PlainParts {
+            layout: collection.state().layout.load_full(),
+            index: entry.index(),
+            collection,
+            partitions: Vec::new(),
+            merged: Vec::new(),
+            base: Position(0),
+            rules: Vec::new(),
+        }
+    }
+
+    /// The old partitions that a new one is of: one in a split, and several in a merge.
+    fn sources(&self, number: usize) -> &[Partition] {
+        let old = self.layout.partitions();
+        let (first, end) = (number * old.len(), (number + 1) * old.len());
+        let new = self.partitions.len();
+        &old[first / new..end.div_ceil(new)]
+    }
+
+    /// Copies each old partition into the new ones that it becomes.
+    fn fork(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
+        let mut before = 0;
+        let layout = Arc::clone(&self.layout);
+        let sources = layout.partitions();
+        let records = |source: &Partition| source.stats().log.records;
+        let total: u64 = sources.iter().map(records).sum();
+        for (number, source) in sources.iter().enumerate() {
+            let numbers = copy.numbers_of(number, sources.len());
+            let places: Vec<_> = numbers.clone().map(|number| copy.place(number)).collect();
+            let owner = |key: &Key| (copy.owner)(key).wrapping_sub(numbers.start);
+            let watch = |done: u64| watch(before + done, total);
+            if !source.fork(&places, &owner, &watch)? {
+                return Ok(false);
+            }
+            before += records(source);
+            for number in numbers {
+                self.partitions.push(copy.open(number)?);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Has new partitions gather what the old ones have.
+    fn merge(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
+        let (count, layout) = (copy.new.settings.partitions as usize, Arc::clone(&self.layout));
+        let sources = layout.partitions();
+        self.base = Partition::position_of_merged(sources);
+        for number in 0..count {
+            let shared = &copy.database.inner.shared;
+            Partition::begin_merged(shared, &copy.place(number), self.base)?;
+            self.partitions.push(copy.open(number)?);
+            self.merged.push(Merged::new(sources.len() / count));
+        }
+        for number in 0..count {
+            let mut total = 0;
+            loop {
+                let left = self.gather(number)?;
+                total = total.max(left);
+                // Each new partition has about as much to gather.
+                let (parts, done) = (count as u64, number as u64);
+                if !watch(total * done + (total - left), total * parts) {
+                    return Ok(false);
+                }
+                if left < NEARLY_LEVEL {
+                    break;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn gather(&mut self, number: usize) -> Result<u64> {
+        let layout = Arc::clone(&self.layout);
+        let each = layout.partitions().len() / self.partitions.len();
+        let sources = &layout.partitions()[number * each..(number + 1) * each];
+        match (self.partitions.get(number), self.merged.get_mut(number)) {
+            (Some(partition), Some(merged)) => merged.gather(partition, sources),
+            _ => Ok(0),
+        }
+    }
+
+    /// Gives the new partitions the index of these settings.
+    fn set_index(&mut self, index: Option<IndexSettings>) -> Result<()> {
+        for partition in &self.partitions {
+            partition.set_index(index.as_ref())?;
+        }
+        self.index = index;
+        Ok(())
+    }
+}
+
+impl Parts for PlainParts {
+    fn gate(&self) -> Arc<WriteGate> {
+        Arc::clone(self.layout.gate())
+    }
+
+    fn copy(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
+        let is_whole = match copy.is_merge(self.layout.partitions().len()) {
+            true => self.merge(copy, watch)?,
+            false => self.fork(copy, watch)?,
+        };
+        if is_whole {
+            self.set_index(self.index.clone())?;
+        }
+        Ok(is_whole)
+    }
+
+    fn follow(&mut self, owner: OwnerOf<'_>) -> Result<u64> {
+        let mut left = 0;
+        for number in 0..self.merged.len() {
+            left = left.max(self.gather(number)?);
+        }
+        if self.merged.is_empty() {
+            for (number, partition) in self.partitions.iter().enumerate() {
+                let owns = |key: &Key| owner(key) == number;
+                for source in self.sources(number) {
+                    left = left.max(partition.follow(source, &owns)?);
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    fn indexed(&self) -> (u64, u64, bool) {
+        let (mut done, mut total, mut complete) = (0, 0, true);
+        for partition in self.partitions.iter().filter(|_| self.index.is_some()) {
+            let figures = partition.index_figures(&partition.stats());
+            complete &= figures.as_ref().is_some_and(|figures| figures.complete);
+            done += figures.map_or(0, |figures| figures.documents);
+            total += partition.view().map_or(0, |view| view.count());
+        }
+        (done, total, complete)
+    }
+
+    fn take_index(&mut self, entry: &Entry) -> Result<bool> {
+        let is_same = entry.index() == self.index;
+        if !is_same {
+            self.set_index(entry.index())?;
+        }
+        Ok(is_same)
+    }
+
+    fn stop_jobs(&mut self) {
+        let jobs = self.layout.retention().iter();
+        self.rules = jobs.map(|one| one.stop()).collect();
+    }
+
+    fn restart_jobs(&mut self) {
+        for (retention, rule) in self.layout.retention().iter().zip(self.rules.drain(..)) {
+            retention.go_on(rule);
+        }
+    }
+
+    fn sync_old(&self) -> Result<()> {
+        let mut sources = self.layout.partitions().iter();
+        sources.try_for_each(|source| Ok(source.sync()?))
+    }
+
+    fn finish(&self, settings: &CollectionSettings) -> Result<()> {
+        for (number, partition) in self.partitions.iter().enumerate() {
+            if !seeded(Bug::SplitNamedUnsynced) {
+                partition.sync()?;
+            }
+            partition.set_log(settings.log())?;
+            let ends = self.sources(number).iter().map(Partition::position);
+            let last = ends.max().unwrap_or_default();
+            if !self.merged.is_empty() {
+                if last >= self.base && !seeded(Bug::MergeWithoutRoom) {
+                    return Err(Error::Invalid(
+                        "more was written during the merge than it has room for: merge when less \
+                         is written"
+                            .into(),
+                    ));
+                }
+                continue;
+            }
+            assert!(
+                partition.position() == last
+                    || seeded(Bug::SplitNotLevel)
+                    || seeded(Bug::SplitPositionNotHeld),
+                "a new partition ends where the old one does"
+            );
+        }
+        Ok(())
+    }
+
+    fn before(&self) -> Before {
+        let partitions = self.layout.partitions().len() as u32;
+        if self.merged.is_empty() {
+            return Before::Split(partitions);
+        }
+        let marks = self.merged.iter().map(|merged| merged.marks().to_vec());
+        Before::Merge(Merge {
+            partitions,
+            base: self.base.0,
+            marks: marks.collect(),
+        })
+    }
+
+    fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry) {
+        let has_jobs = database.inner.options.retention;
+        let rule = has_jobs.then(|| new.settings.retention());
+        let before = new.partitions_before.clone();
+        let layout = Layout::new(self.partitions.clone(), before, rule);
+        self.collection.replace(layout, new.settings.clone());
+        state.open.remove(&old.id);
+        state.open.insert(new.id, self.collection.clone());
+    }
+
+    fn close_collection(&self, state: &mut State, old: &Entry) {
+        state.open.remove(&old.id);
+        let _ = self.collection.close();
+    }
+
+    fn close_old(&self) {
+        for partition in self.layout.partitions().iter() {
+            let _ = partition.close();
+        }
+    }
+
+    fn close_new(&self) {
+        for partition in &self.partitions {
+            let _ = partition.close();
+        }
+    }
+}
