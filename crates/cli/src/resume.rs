@@ -8,7 +8,7 @@
 use crate::files;
 use crate::input::InputArgument;
 use quire_pipeline::{MadeKeys, Progress, SourcePosition, Target};
-use quiredb::{Env, Position, expand_cursor};
+use quiredb::{Env, Position, is_at_or_before};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,11 +117,9 @@ impl Resume {
             return refuse("is of a load that differs in --key auto");
         }
         let now = collection.positions().map_err(|error| error.to_string())?;
-        let had = saved.positions.iter().map(|position| Position(*position));
-        // The collection may have been split since.
-        let had = expand_cursor(&had.collect::<Vec<_>>(), now.len());
-        let is_behind = had.is_some_and(|had| had.iter().zip(&now).all(|(had, now)| had <= now));
-        if !saved.positions.is_empty() && !is_behind {
+        let had: Vec<Position> = saved.positions.iter().copied().map(Position).collect();
+        // The collection may have been split or merged since.
+        if !had.is_empty() && !is_at_or_before(&had, &now) {
             return refuse("is of a load into a collection that has been created again since");
         }
         let before = (saved.documents, saved.bytes);

@@ -3,7 +3,8 @@
 //!
 //! The new partition is [begun](Partition::begin_merged) without documents, at a position after all
 //! that the old ones have. Then it [gathers](Partition::gather) their records in the order of their
-//! times, and decides each anew, at a position of its own.
+//! times, without those that are superseded already, and decides each anew, at a position of its
+//! own.
 //!
 //! # Invariants
 //! 1. Its positions are higher than all that the old partitions have while it gathers. So the
@@ -25,8 +26,10 @@ use quire_store::{Durability, ForkPlace, Shared, Store};
 /// How many records the old partitions may get while they are merged.
 const ROOM: u64 = 1 << 30;
 
-/// The next record of an old partition.
+/// A record of an old partition.
 struct Next {
+    /// Which one, by its place among them.
+    old: usize,
     position: Position,
     time_micros: i64,
     bytes: Bytes,
@@ -36,7 +39,11 @@ impl Partition {
     /// The position at which partitions begin that these are merged into.
     pub fn position_of_merged(olds: &[Partition]) -> Position {
         let last = olds.iter().map(|old| old.position().0).max().unwrap_or(0);
-        let room = if seeded(Bug::MergeWithoutRoom) { 0 } else { ROOM };
+        let room = if seeded(Bug::MergeWithoutRoom) {
+            0
+        } else {
+            ROOM
+        };
         Position(last.saturating_add(room))
     }
 
@@ -47,8 +54,7 @@ impl Partition {
     /// `Full` or `Io`. What was made is then of no use.
     pub fn begin_merged(shared: &Shared, place: &ForkPlace, position: Position) -> Result<()> {
         let record = Record::foreign(shared.env().now_micros()).encode();
-        let created =
-            Store::<crate::Documents>::create_after(shared, place, position, &record);
+        let created = Store::<crate::Documents>::create_after(shared, place, position, &record);
         Ok(created?)
     }
 
@@ -64,17 +70,18 @@ impl Partition {
         let (mut tails, mut heads) = (Vec::new(), Vec::new());
         for (old, seen) in olds.iter().zip(&*seen) {
             let mut tail = old.store().tail(*seen)?;
-            heads.push(old.next_of(&mut tail)?);
+            heads.push(old.next_of(heads.len(), &mut tail)?);
             tails.push(tail);
         }
         let mut records = Vec::new();
         let (mut taken, mut bytes) = (seen.to_vec(), 0);
         while bytes < STEP_BYTES && (records.len() as u64) < STEP_POSITIONS {
-            let with_time = |(at, head): (usize, &Option<Next>)| Some((head.as_ref()?.time_micros, at));
+            let with_time =
+                |(at, head): (usize, &Option<Next>)| Some((head.as_ref()?.time_micros, at));
             let Some((_, at)) = heads.iter().enumerate().filter_map(with_time).min() else {
                 break;
             };
-            let next = olds[at].next_of(&mut tails[at])?;
+            let next = olds[at].next_of(at, &mut tails[at])?;
             if let Some(head) = std::mem::replace(&mut heads[at], next) {
                 taken[at] = head.position;
                 bytes += head.bytes.len();
@@ -87,7 +94,7 @@ impl Partition {
                 *taken = (*taken).max(*end);
             }
         }
-        self.adopt_all(&records)?;
+        self.adopt_all(&needed(olds, records)?)?;
         seen.copy_from_slice(&taken);
         let left = ends.iter().zip(&*seen);
         Ok(left.map(|(end, seen)| end.0.saturating_sub(seen.0)).sum())
@@ -96,6 +103,7 @@ impl Partition {
     /// The next of these records; those that only hold a position are passed over.
     fn next_of(
         &self,
+        old: usize,
         tail: &mut impl Iterator<Item = quire_store::Result<(Position, Bytes)>>,
     ) -> Result<Option<Next>> {
         for item in tail {
@@ -104,6 +112,7 @@ impl Partition {
             if record.kind != Kind::Foreign {
                 let time_micros = record.time_micros;
                 return Ok(Some(Next {
+                    old,
                     position,
                     time_micros,
                     bytes,
@@ -130,4 +139,17 @@ impl Partition {
         })?;
         self.acknowledge(position, Durability::None)
     }
+}
+
+/// Those of these records that nothing supersedes yet.
+fn needed(olds: &[Partition], mut records: Vec<Next>) -> Result<Vec<Next>> {
+    for (number, old) in olds.iter().enumerate() {
+        let of_old = records.iter().filter(|record| record.old == number);
+        let of_old: Vec<(Position, Bytes)> = of_old
+            .map(|record| (record.position, record.bytes.clone()))
+            .collect();
+        let mut needed = old.store().needed(&of_old)?.into_iter();
+        records.retain(|record| record.old != number || needed.next() == Some(true));
+    }
+    Ok(records)
 }

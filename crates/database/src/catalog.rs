@@ -299,7 +299,10 @@ impl Catalog {
 
     /// The least version that a program must know to keep all that is there.
     fn version(&self) -> u32 {
-        let mut before = self.collections.iter().flat_map(|one| &one.partitions_before);
+        let mut before = self
+            .collections
+            .iter()
+            .flat_map(|one| &one.partitions_before);
         if before.any(|before| matches!(before, Before::Merge(_))) {
             return VERSION;
         }

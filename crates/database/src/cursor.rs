@@ -25,9 +25,51 @@ pub fn expand_cursor(cursor: &[Position], partitions: usize) -> Option<Vec<Posit
     Some(expanded.collect())
 }
 
+/// Whether each position of one cursor is at or before those of another one, in the partitions that
+/// have keys of its own. They are of one collection, which may have been split or merged between.
+///
+/// ```
+/// use quiredb::{Position, is_at_or_before};
+///
+/// let (before, after) = ([7, 9].map(Position), [7, 8, 9, 9].map(Position));
+/// assert!(is_at_or_before(&before, &after));
+/// assert!(!is_at_or_before(&after, &before));
+/// ```
+pub fn is_at_or_before(one: &[Position], other: &[Position]) -> bool {
+    let (ones, others) = (one.len(), other.len());
+    let is_before = |(at, position): (usize, &Position)| {
+        // Partition `at` of n has the keys whose hashes are from at / n up to (at + 1) / n.
+        let (first, end) = (at * others / ones, ((at + 1) * others).div_ceil(ones));
+        let same = other.get(first..end).unwrap_or_default();
+        same.iter().all(|other| position <= other)
+    };
+    (ones == 0) == (others == 0) && one.iter().enumerate().all(is_before)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positions_are_compared_where_partitions_have_keys_in_common() {
+        for (one, other, expected) in [
+            (&[5, 7][..], &[5, 7][..], true),
+            (&[5, 7], &[5, 6], false),
+            (&[5, 7], &[5, 6, 7, 7], true),
+            (&[5, 7], &[5, 4, 7, 7], false),
+            (&[7, 8, 9, 9], &[9, 9], true),
+            (&[7, 8, 9, 9], &[7, 9], false),
+            (&[1, 2, 3], &[2, 3], true),
+            (&[1, 3, 3], &[2, 3], false),
+            (&[], &[], true),
+            (&[], &[1], false),
+            (&[1], &[], false),
+        ] {
+            let [one, other] = [one, other].map(|of| of.iter().map(|at| Position(*at)));
+            let [one, other]: [Vec<Position>; 2] = [one.collect(), other.collect()];
+            assert_eq!(is_at_or_before(&one, &other), expected, "{one:?} {other:?}");
+        }
+    }
 
     #[test]
     fn each_position_holds_for_what_its_partition_became() {

@@ -7,10 +7,10 @@
 //! 2. The partitions of a layout that was replaced are closed afterwards. A reader that meets a
 //!    closed one reads from the newer layout.
 
+use crate::Result;
 use crate::partitions_before::{Before, is_history, spread};
 use crate::retention::PartitionRetention;
 use crate::write_gate::{Gated, WriteGate};
-use crate::Result;
 use quire_collection::{Expiry, Partition, RetentionRule, Write};
 use quire_model::{Key, Position};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use crate::attached::AttachedTriggers;
 use crate::error::first_error;
-use crate::query::Page;
 use crate::partitions_before::Before;
+use crate::query::Page;
 use crate::settings::CollectionSettings;
 use crate::stats::{CollectionStats, GroupStats};
 use crate::usage::Usage;

@@ -64,9 +64,10 @@ pub use quire_database::{
     CollectionSettings, CollectionStats, ColumnMoveStats, Damage, Database, DatabaseBuilder,
     DatabaseOptions, DatabaseStats, Error, ErrorKind, FieldKind, FieldStats, FieldType,
     FilterStats, FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Logged,
-    Mapping, MappingError, Opened, Page, Resolved, Result, Scan, ScrubStats, Seen, PartitionsProgress,
-    PartitionsStage, Tail, Templates, TierStats, Usage, Use, UseFigures, Using, View, Violation,
-    VolumeStats, WriteBuilder, check_name, expand_cursor, from_document, partition_of, to_document,
+    Mapping, MappingError, Opened, Page, PartitionsProgress, PartitionsStage, Resolved, Result,
+    Scan, ScrubStats, Seen, Tail, Templates, TierStats, Usage, Use, UseFigures, Using, View,
+    Violation, VolumeStats, WriteBuilder, check_name, expand_cursor, from_document,
+    is_at_or_before, partition_of, to_document,
 };
 pub use quire_env::{
     AdmissionFigures, AdmissionLimits, Env, IoLimits, Medium, MergeLimits, OsEnv, SimEnv, Volumes,

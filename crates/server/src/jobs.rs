@@ -1,7 +1,8 @@
-//! Long work on the database that callers start: backups, splits and verification.
+//! Long work on the database that callers start: backups, splits and merges of partitions, and
+//! verification.
 
 pub(crate) mod backup;
-pub(crate) mod due_splits;
-pub(crate) mod split;
+pub(crate) mod due_partitions;
+pub(crate) mod repartition;
 mod task;
 pub(crate) mod verify;

@@ -29,7 +29,7 @@ use crate::http::endpoint::Needs::{Any, Items, Named, Own, Whole};
 use crate::http::failure::Outcome;
 use crate::http::openapi::{self, Endpoints};
 use crate::http::tables;
-use crate::jobs::{backup, split as partitions, verify};
+use crate::jobs::{backup, repartition, verify};
 use crate::search::{analyze, multi, point, scroll_calls as scroll, validate};
 use crate::state::Server;
 use crate::tasks::{calls as tasks, pools, table as tasks_table};
@@ -279,7 +279,7 @@ pub(crate) static ROUTES: &[Route] = routes! {
         "Copy a collection that refuses writes into fewer partitions";
     Named(Manage), PUT_POST, "/{collection}/_split/{name}", RESIZE, resize::split,
         "Copy a collection that refuses writes into more partitions";
-    Named(Manage), POST, "/{collection}/_partitions", PARTITIONS, partitions::split,
+    Named(Manage), POST, "/{collection}/_partitions", PARTITIONS, repartition::repartition,
         "Split the partitions of a collection, while it is read and written";
     Whole(Read), GET, "/_settings", LOOKUP, settings::get,
         "The settings of all collections";

@@ -27,7 +27,7 @@ use crate::http::buffers::Buffers;
 use crate::http::endpoint::Endpoint;
 use crate::http::failure::{Failure, Outcome};
 use crate::jobs::backup::{BackupState, Backups};
-use crate::jobs::split::{SplitState, Splits};
+use crate::jobs::repartition::{RepartitionState, Repartitions};
 use crate::jobs::verify::{Verifications, VerifyState};
 use crate::limits::Limits;
 use crate::memcached::port_state::PortState;
@@ -60,7 +60,7 @@ pub(crate) struct Server {
     /// The copies of this database that followers are taking.
     pub(crate) copies: Arc<LeaderCopies>,
     pub(crate) backups: Arc<Backups>,
-    pub(crate) splits: Arc<Splits>,
+    pub(crate) repartitions: Arc<Repartitions>,
     pub(crate) verifications: Arc<Verifications>,
     /// Scrolls and points in time that are open.
     pub(crate) contexts: Contexts,
@@ -122,7 +122,7 @@ impl Server {
             requests: Arc::default(),
             copies: Arc::default(),
             backups: Arc::default(),
-            splits: Arc::default(),
+            repartitions: Arc::default(),
             verifications: Arc::default(),
             contexts,
             tasks,
@@ -251,11 +251,11 @@ impl FromRef<Server> for BackupState {
     }
 }
 
-impl FromRef<Server> for SplitState {
-    fn from_ref(server: &Server) -> SplitState {
-        SplitState {
+impl FromRef<Server> for RepartitionState {
+    fn from_ref(server: &Server) -> RepartitionState {
+        RepartitionState {
             engine: server.engine.clone(),
-            splits: Arc::clone(&server.splits),
+            repartitions: Arc::clone(&server.repartitions),
             stopping: server.stopping.clone(),
         }
     }

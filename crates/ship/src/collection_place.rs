@@ -5,10 +5,14 @@
 //!    end that were not read yet may be missing, so its length does not say that number.
 //! 2. A split makes a multiple of the partitions: partition `p` becomes the `times` partitions from
 //!    `p * times` on. A position of `p` then holds for each of these.
+//! 3. Of a cursor from before a merge the collection says where it goes on.
 
 use crate::change::Cursor;
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
+
+/// The most partitions of a collection.
+const PARTITIONS_MAX: usize = 1024;
 
 /// The place of readers of a collection: a cursor says nothing of another one.
 pub(crate) fn place(identity: &str, partitions: usize) -> Value {
@@ -38,13 +42,26 @@ pub(crate) fn check(place: Option<&Value>, identity: &str) -> Result<()> {
 /// come once more, and none is left out.
 ///
 /// # Errors
-/// If the collection can't have had as many partitions.
-pub(crate) fn resumed(cursor: Cursor, place: Option<&Value>, partitions: usize) -> Result<Cursor> {
+/// If the collection can't have had as many partitions; what `spread` returned, which has the
+/// collection make a cursor of now of one with this number of partitions.
+pub(crate) fn resumed(
+    cursor: Cursor,
+    place: Option<&Value>,
+    partitions: usize,
+    spread: &dyn Fn(&Cursor) -> Result<Option<Cursor>>,
+) -> Result<Cursor> {
     let length = cursor.positions().len();
     if length == 0 {
         return Ok(cursor);
     }
     let stored = place.and_then(|place| place["partitions"].as_u64());
+    let had = stored.and_then(|stored| usize::try_from(stored).ok());
+    if let Some(had) = had.filter(|had| (length.max(1)..=PARTITIONS_MAX).contains(had))
+        && !partitions.is_multiple_of(had)
+        && let Some(spread) = spread(&cursor.spread(had, 1))?
+    {
+        return Ok(spread);
+    }
     let may_be = |count: &usize| {
         partitions.is_multiple_of(*count)
             && *count >= length
@@ -85,6 +102,22 @@ pub(crate) fn too_many_partitions() -> Error {
 mod tests {
     use super::*;
 
+    /// What a collection says of a cursor that is of none of its merges.
+    fn never_merged(_cursor: &Cursor) -> Result<Option<Cursor>> {
+        Ok(None)
+    }
+
+    #[test]
+    fn a_collection_says_where_a_cursor_from_before_a_merge_goes_on() {
+        let spread = |cursor: &Cursor| {
+            assert_eq!(cursor.to_string(), "7,3,0,0");
+            Ok(Some(Cursor::new(vec![1003, 1000])))
+        };
+        let place = json!({"collection": "c", "partitions": 4});
+        let found = resumed(Cursor::new(vec![7, 3]), Some(&place), 2, &spread);
+        assert_eq!(found.unwrap(), Cursor::new(vec![1003, 1000]));
+    }
+
     #[test]
     fn a_stored_cursor_holds_for_all_partitions_that_its_own_became() {
         let cases: [(&str, Option<u64>, usize, Option<&str>); 15] = [
@@ -110,16 +143,18 @@ mod tests {
         ];
         for (cursor, stored, partitions, expected) in cases {
             let stored = stored.map(|count| json!({"collection": "c", "partitions": count}));
-            let found = resumed(Cursor::parse(cursor).unwrap(), stored.as_ref(), partitions);
+            let cursor = Cursor::parse(cursor).unwrap();
+            let found = resumed(cursor.clone(), stored.as_ref(), partitions, &never_merged);
             let text = found.as_ref().map(ToString::to_string).ok();
             assert_eq!(
                 text.as_deref(),
                 expected,
-                "{cursor:?} of {stored:?} for {partitions}: {found:?}"
+                "{cursor} of {stored:?} for {partitions}: {found:?}"
             );
         }
         // Of 1: 7 7 7 7. Of 2: 7 7 0 0. Of 4: 7 0 0 0.
         let place = json!({"collection": "c"});
+        let resumed = |cursor, place, partitions| resumed(cursor, place, partitions, &never_merged);
         let earliest = resumed(Cursor::new(vec![7]), Some(&place), 4).unwrap();
         assert_eq!(earliest, Cursor::new(vec![7]));
         // Of 2: 3 3 7 7. Of 4: 3 7 0 0.
@@ -129,6 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_resumed_is_stored_as_it_is_read() {
+        let resumed = |cursor, place, partitions| resumed(cursor, place, partitions, &never_merged);
         let before = place("c", 2);
         let once = resumed(Cursor::new(vec![5]), Some(&before), 4).unwrap();
         let now = place("c", 4);

@@ -153,7 +153,7 @@ impl Topic for CollectionTopic {
         {
             read = self.read_on(cursor, bytes_max);
         }
-        // A read that failed may be of partitions that a split has closed.
+        // A read that failed may be of partitions that a split or a merge has closed.
         match self.collection.positions().len() == self.partitions {
             true => read,
             false => Err(Error::SourceSplit),
@@ -161,7 +161,13 @@ impl Topic for CollectionTopic {
     }
 
     fn resumed(&self, cursor: Cursor, place: Option<&Value>) -> Result<Cursor> {
-        resumed(cursor, place, self.partitions)
+        let spread = |cursor: &Cursor| {
+            let seen: Vec<Position> = cursor.positions().iter().copied().map(Position).collect();
+            let spread = self.collection.spread(&seen).ok();
+            let spread = spread.filter(|spread| spread.len() == self.partitions);
+            Ok(spread.map(|spread| Cursor::new(spread.iter().map(|one| one.0).collect())))
+        };
+        resumed(cursor, place, self.partitions, &spread)
     }
 
     fn place(&self) -> Option<Value> {

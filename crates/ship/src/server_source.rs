@@ -276,7 +276,14 @@ impl Topic for ServerTopic {
 
     fn resumed(&self, cursor: Cursor, place: Option<&Value>) -> Result<Cursor> {
         match self.identity {
-            Some(_) => resumed(cursor, place, self.partitions),
+            Some(_) => {
+                let spread = |cursor: &Cursor| {
+                    let read = self.call(&format!("limit=0&after={cursor}"))?;
+                    let is_of_now = read.seen.positions().len() == self.partitions;
+                    Ok(is_of_now.then_some(read.seen))
+                };
+                resumed(cursor, place, self.partitions, &spread)
+            }
             // A server that does not say it splits nothing, and no place is stored.
             None => Ok(cursor),
         }

@@ -68,6 +68,16 @@ impl<M: Machine> Store<M> {
         Ok(())
     }
 
+    /// Which of these records, all of them visible, are needed now: nothing supersedes them.
+    ///
+    /// # Errors
+    /// `Corrupt` for a damaged record or tree.
+    pub fn needed(&self, records: &[(Position, Bytes)]) -> Result<Vec<bool>> {
+        let first = records.first().map_or(Position(0), |(first, _)| *first);
+        let trees = self.inner.base_view()?.trees;
+        M::needed(records, &trees).map_err(|error| error.at(&self.inner.dir, first))
+    }
+
     /// Makes stores of the needed records so far: each goes to the one that `deal` says, under its
     /// position; they are given in their order. A store that does not get the last of them has the
     /// record `held` there. False if `stop`, which is called now and then, returned true.

@@ -21,6 +21,7 @@ mod inspect;
 mod key;
 pub(crate) mod load;
 mod manual;
+mod partitions;
 mod pipe;
 mod put;
 pub(crate) mod query;
@@ -29,7 +30,6 @@ mod repair;
 mod restore;
 mod scan;
 pub(crate) mod serve;
-mod split;
 pub(crate) mod stats;
 mod storage;
 mod tail;
@@ -61,7 +61,8 @@ pub(crate) enum Command {
     Collections(collections::Collections),
     Create(create::Create),
     Alter(alter::Alter),
-    Split(split::Split),
+    Split(partitions::Split),
+    Merge(partitions::Merge),
     Alias(alias::AliasCommand),
     Coprocessor(coprocessor::CoprocessorCommand),
     Drop(drop::Drop),
@@ -113,6 +114,7 @@ impl Command {
             Command::Create(command) => command.run(context),
             Command::Alter(command) => command.run(context),
             Command::Split(command) => command.run(context),
+            Command::Merge(command) => command.run(context),
             Command::Alias(command) => command.run(context),
             Command::Coprocessor(command) => command.run(context),
             Command::Drop(command) => command.run(context),

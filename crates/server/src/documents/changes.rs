@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiredb::wide::WideCollection;
-use quiredb::{Collection, ErrorKind, Logged, Position, Tail, expand_cursor};
+use quiredb::{Collection, ErrorKind, Logged, Position, Tail};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -90,18 +90,17 @@ struct Wanted {
     partition: Option<u32>,
     prefix: String,
     limit: usize,
-    /// Whether the collection was split, and one partition is wanted: nothing more is read.
+    /// Whether the partitions were split or merged, and one is wanted: nothing more is read.
     is_over: bool,
 }
 
 impl Wanted {
-    /// Expands what was seen to the partitions that there are now.
-    fn expand(&mut self, partitions: usize) {
+    /// Has what was seen be of the partitions that there are now, if their number is this.
+    fn expand(&mut self, collection: &Tailed, partitions: usize) {
         if partitions == self.seen.len() {
             return;
         }
-        // The number of partitions only grows, by splits.
-        if let Some(seen) = expand_cursor(&self.seen, partitions) {
+        if let Ok(seen) = collection.spread(&self.seen) {
             self.seen = seen;
         }
         self.is_over = self.partition.is_some();
@@ -129,6 +128,8 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
             "parameter [wait_ms] is [{wait}], and must be at most {WAIT_MS_MAX}"
         )));
     }
+    // For no change it needs not wait.
+    let wait = if wanted.limit == 0 { 0 } else { wait };
     let end = Instant::now() + Duration::from_millis(wait);
     let mut large_bytes = 0;
     loop {
@@ -165,7 +166,7 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
         }
         let is_last = !lines.is_empty() || wanted.is_over || Instant::now() >= end;
         if is_last || !is_new(&opened, &wanted) {
-            wanted.expand(opened.positions().len());
+            wanted.expand(&opened, opened.positions().len());
             return Ok(Answer::lines(with_cursor(lines, &wanted.seen), held));
         }
     }
@@ -185,7 +186,7 @@ fn wanted(call: &Call<ChangesState>, collection: &Tailed) -> Outcome<Wanted> {
                     return wrong(format!(
                         "parameter [after] is [{cursor}], and must be {partitions} positions \
                          between commas, as in a cursor; or as many as there were before a \
-                         split"
+                         split or a merge"
                     ));
                 }
             }
@@ -198,9 +199,10 @@ fn wanted(call: &Call<ChangesState>, collection: &Tailed) -> Outcome<Wanted> {
              number of partitions"
         ));
     }
+    // With 0 there are no changes, and the cursor is one of now.
     let limit = call.params.number("limit")?.unwrap_or(LIMIT_DEFAULT);
-    if limit == 0 || limit > LIMIT_MAX {
-        return wrong(format!("parameter [limit] must be from 1 to {LIMIT_MAX}"));
+    if limit > LIMIT_MAX {
+        return wrong(format!("parameter [limit] must be from 0 to {LIMIT_MAX}"));
     }
     Ok(Wanted {
         seen,
@@ -236,8 +238,8 @@ enum Read {
 /// split of the collection, whose old partitions are closed.
 fn read(collection: &Tailed, wanted: &mut Wanted, large_bytes_max: usize) -> quiredb::Result<Read> {
     let now = collection.positions();
-    wanted.expand(now.len());
-    if wanted.is_over {
+    wanted.expand(collection, now.len());
+    if wanted.is_over || wanted.seen.len() != now.len() {
         return Ok(Read::Lines(Vec::new()));
     }
     let mut from = wanted.seen.clone();
@@ -271,10 +273,10 @@ fn read_from<C: Logged>(
     large_bytes_max: usize,
 ) -> quiredb::Result<Read> {
     let mut lines = Vec::new();
-    // It may have been split just now.
+    // They may have been split or merged just now.
     let partitions = changes.seen().len();
-    wanted.expand(partitions);
-    if wanted.is_over {
+    wanted.expand(collection, partitions);
+    if wanted.is_over || wanted.seen.len() != partitions {
         return Ok(Read::Lines(lines));
     }
     let large_bytes = match changes.held_bytes() {

@@ -13,7 +13,7 @@ use super::pressure::Pressure;
 use crate::dispatch;
 use crate::error::Result;
 use crate::frozen;
-use crate::jobs::due_splits::DueSplits;
+use crate::jobs::due_partitions::DuePartitions;
 use crate::memcached::port::Port;
 use crate::state::Server;
 
@@ -72,14 +72,14 @@ pub(super) async fn run(
     );
     let held_views = tokio::spawn(held_views.watch());
     // A follower has the partitions of its leader.
-    let due_splits = DueSplits {
+    let due_partitions = DuePartitions {
         engine: server.engine.clone(),
-        splits: Arc::clone(&server.splits),
+        repartitions: Arc::clone(&server.repartitions),
         tasks: Arc::clone(&server.tasks),
         stopping: server.stopping.clone(),
     };
     let is_leader = server.check_writable().is_ok();
-    let due_splits = is_leader.then(|| tokio::spawn(due_splits.watch()));
+    let due_partitions = is_leader.then(|| tokio::spawn(due_partitions.watch()));
     tracing::info!(%address, "serving");
     http_port.accept(http, shutdown).await;
 
@@ -87,8 +87,8 @@ pub(super) async fn run(
     drop((stop_memcached, stop_metrics));
     pressure.abort();
     held_views.abort();
-    if let Some(due_splits) = due_splits {
-        due_splits.abort();
+    if let Some(due_partitions) = due_partitions {
+        due_partitions.abort();
     }
     frozen.abort();
     if let Some(watched) = watched {
@@ -113,7 +113,7 @@ pub(super) async fn run(
         "a connection's task releases its count when it ends"
     );
     server.backups.stop().await;
-    server.splits.stop().await;
+    server.repartitions.stop().await;
     server.verifications.stop().await;
     server.copies.clear();
     Ok(())

@@ -5,8 +5,8 @@ use axum::http::Method;
 /// The action of requests of memcached.
 pub(super) const MEMCACHED: &str = "memcached";
 
-/// The action of splits of the partitions of a collection.
-pub(crate) const SPLIT: &str = "quire:admin/split";
+/// The action of splits and merges of the partitions of a collection.
+pub(crate) const PARTITIONS: &str = "quire:admin/partitions";
 
 /// The action of requests of a route. A route that OpenSearch has no action for has its path.
 pub(crate) fn action(path: &'static str, method: &Method) -> &'static str {
@@ -33,7 +33,7 @@ pub(crate) fn action(path: &'static str, method: &Method) -> &'static str {
         "/_analyze" => "indices:admin/analyze",
         "/_flush" => "indices:admin/flush",
         "/_forcemerge" => "indices:admin/forcemerge",
-        "/_partitions" => SPLIT,
+        "/_partitions" => PARTITIONS,
         "/_tasks" | "/_tasks/{id}" | "/_cat/tasks" => "cluster:monitor/tasks/lists",
         "/_delete_by_query/{id}/_rethrottle"
         | "/_update_by_query/{id}/_rethrottle"
@@ -52,7 +52,11 @@ pub(crate) fn action(path: &'static str, method: &Method) -> &'static str {
 /// done until then. Otherwise its caller is answered at once, and its work ends as when the caller
 /// goes away.
 pub(crate) fn ends_itself(action: &str) -> bool {
-    let of_upkeep = ["indices:admin/flush", "indices:admin/forcemerge", SPLIT];
+    let of_upkeep = [
+        "indices:admin/flush",
+        "indices:admin/forcemerge",
+        PARTITIONS,
+    ];
     has_rate(action) || of_upkeep.contains(&action)
 }
 

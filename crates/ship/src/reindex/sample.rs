@@ -251,7 +251,7 @@ mod tests {
         }
 
         fn resumed(&self, cursor: Cursor, place: Option<&Value>) -> Result<Cursor> {
-            collection_place::resumed(cursor, place, self.partitions as usize)
+            collection_place::resumed(cursor, place, self.partitions as usize, &|_| Ok(None))
         }
 
         fn place(&self) -> Option<Value> {

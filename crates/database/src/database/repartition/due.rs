@@ -1,9 +1,9 @@
 //! Splits and merges that are due by the setting
 //! [`split_bytes`](crate::CollectionSettings::split_bytes).
 
+use crate::Result;
 use crate::database::Database;
 use crate::settings::CollectionSettings;
-use crate::Result;
 use quire_collection::Partition;
 use quire_wide::WidePartition;
 

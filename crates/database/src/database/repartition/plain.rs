@@ -80,7 +80,10 @@ impl PlainParts {
 
     /// Has new partitions gather what the old ones have.
     fn merge(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
-        let (count, layout) = (copy.new.settings.partitions as usize, Arc::clone(&self.layout));
+        let (count, layout) = (
+            copy.new.settings.partitions as usize,
+            Arc::clone(&self.layout),
+        );
         let sources = layout.partitions();
         self.base = Partition::position_of_merged(sources);
         for number in 0..count {

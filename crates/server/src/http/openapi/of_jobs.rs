@@ -42,7 +42,7 @@ pub(super) fn group() -> Group {
         ),
         // Or the task that goes on, where the request does not wait.
         (
-            "PartitionsSplit",
+            "PartitionsChanged",
             object(
                 json!({
                     "acknowledged": switch(), "index": text, "partitions_before": number,

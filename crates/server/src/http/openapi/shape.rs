@@ -73,7 +73,7 @@ pub(super) fn shape(path: &str, method: &Method) -> Shape {
         ("/_clone/{name}" | "/_shrink/{name}" | "/_split/{name}", _) => {
             (Some("Collection"), json("Acknowledged"))
         }
-        ("/_partitions", _) => (None, json("PartitionsSplit")),
+        ("/_partitions", _) => (None, json("PartitionsChanged")),
         ("/_stats" | "/_stats/{name}", _) => (None, json("Stats")),
         ("/_segments", _) => (None, json("Segments")),
         ("/_shard_stores", _) => (None, json("ShardStores")),

@@ -1,7 +1,7 @@
-//! Splits collections that are large, by their setting `split_bytes`.
+//! Splits partitions that are large, and merges small ones, by the setting `split_bytes`.
 //!
 //! # Invariants
-//! 1. A split that is due runs as one that a caller begins: it is listed, and can be cancelled.
+//! 1. What is due runs as what a caller begins: it is listed, and can be cancelled.
 //! 2. After one that failed, the collection is left alone for a while.
 
 use std::collections::BTreeMap;
@@ -11,28 +11,28 @@ use std::time::Duration;
 use axum::http::{Method, Uri};
 use tokio::time::Instant;
 
-use super::split::{Splits, Work};
+use super::repartition::{Repartitions, Work};
 use crate::engine::Engine;
 use crate::net::stop::StopFlag;
-use crate::tasks::action::SPLIT;
+use crate::tasks::action::PARTITIONS;
 use crate::tasks::registry::Tasks;
 use crate::tasks::task::{Origin, Sent};
 
 /// How often it is looked at how large partitions are.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a collection is left alone after a split that failed, or was cancelled.
+/// How long a collection is left alone after one that failed, or was cancelled.
 const RETRY_AFTER: Duration = Duration::from_secs(600);
 
 /// Looks for what is due.
-pub(crate) struct DueSplits {
+pub(crate) struct DuePartitions {
     pub(crate) engine: Engine,
-    pub(crate) splits: Arc<Splits>,
+    pub(crate) repartitions: Arc<Repartitions>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) stopping: StopFlag,
 }
 
-impl DueSplits {
+impl DuePartitions {
     /// Looks until it is dropped. What it has begun goes on then.
     pub(crate) async fn watch(self) {
         let mut failed: BTreeMap<String, Instant> = BTreeMap::new();
@@ -40,19 +40,22 @@ impl DueSplits {
             tokio::time::sleep(LOOK_EVERY).await;
             failed.retain(|_, at| at.elapsed() < RETRY_AFTER);
             // A busy server looks again.
-            let due = self.engine.read(|engine| engine.database().all_partitions_due());
+            let due = self
+                .engine
+                .read(|engine| engine.database().all_partitions_due());
             let due = due.await.unwrap_or_default();
             for (name, count) in due {
-                if !failed.contains_key(&name) && !self.split(&name, count).await {
+                if !failed.contains_key(&name) && !self.repartition(&name, count).await {
                     failed.insert(name, Instant::now());
                 }
             }
         }
     }
 
-    /// Splits a collection, unless one is being split. Returns false if that failed.
-    async fn split(&self, name: &str, count: u32) -> bool {
-        let Ok(turn) = self.splits.begin() else {
+    /// Has a collection get this number of partitions, unless another one is getting others. Returns
+    /// false if that failed.
+    async fn repartition(&self, name: &str, count: u32) -> bool {
+        let Ok(turn) = self.repartitions.begin() else {
             return true;
         };
         let uri = Uri::try_from(format!("/{name}/_partitions?count={count}"));
@@ -62,7 +65,9 @@ impl DueSplits {
             address: None,
             opaque_id: Some("split_bytes".to_owned()),
         };
-        let task = self.tasks.begin_own(SPLIT, origin, self.engine.clock());
+        let task = self
+            .tasks
+            .begin_own(PARTITIONS, origin, self.engine.clock());
         let work = Work {
             engine: self.engine.clone(),
             stopping: self.stopping.clone(),

@@ -1,10 +1,10 @@
-//! `_partitions`: splits the partitions of a collection while it is read and written.
+//! `_partitions`: splits or merges the partitions of a collection while it is read and written.
 //!
 //! # Invariants
-//! 1. One split runs at a time, beside the threads of reads and writes: it takes long.
+//! 1. One split or merge runs at a time, beside the threads of reads and writes: it takes long.
 //! 2. It goes on if its caller goes away. It ends when it is cancelled or the server stops, and the
 //!    collection is then as it was.
-//! 3. No split runs once [`Splits::stop`] has returned, and none holds the database.
+//! 3. None runs once [`Repartitions::stop`] has returned, and none holds the database.
 
 use std::sync::Arc;
 
@@ -20,28 +20,28 @@ use crate::http::answer::Answer;
 use crate::http::call::Call;
 use crate::http::failure::{Failure, Outcome};
 use crate::net::stop::StopFlag;
-use crate::tasks::action::SPLIT;
+use crate::tasks::action::PARTITIONS;
 use crate::tasks::listed::id_of;
 use crate::tasks::progress::StageProgress;
 use crate::tasks::task::Task;
 
-/// The splits of a server.
+/// The splits and merges of a server.
 #[derive(Debug)]
-pub(crate) struct Splits {
-    /// Has one permit: that of the split that runs.
+pub(crate) struct Repartitions {
+    /// Has one permit: that of the one that runs.
     turn: Arc<Semaphore>,
 }
 
-impl Default for Splits {
-    fn default() -> Splits {
-        Splits {
+impl Default for Repartitions {
+    fn default() -> Repartitions {
+        Repartitions {
             turn: Arc::new(Semaphore::new(1)),
         }
     }
 }
 
-impl Splits {
-    /// The turn of a split.
+impl Repartitions {
+    /// The turn of a split or a merge.
     ///
     /// # Errors
     /// 409 if another one has it; 503 once the server stops.
@@ -52,15 +52,15 @@ impl Splits {
                 StatusCode::CONFLICT,
                 "resource_already_exists_exception",
                 format!(
-                    "a collection is being split, and one split runs at a time: wait until GET \
-                     /_tasks?actions={SPLIT} shows none"
+                    "partitions are being split or merged, and this is done one at a time: wait \
+                     until GET /_tasks?actions={PARTITIONS} shows none"
                 ),
             ),
             TryAcquireError::Closed => stopped(),
         })
     }
 
-    /// Waits until a split that runs has ended, and lets none begin. The server is stopping: that
+    /// Waits until the one that runs has ended, and lets none begin. The server is stopping: that
     /// ends it.
     pub(crate) async fn stop(&self) {
         // The semaphore is closed only here.
@@ -70,21 +70,21 @@ impl Splits {
     }
 }
 
-/// What a split uses of the server.
-pub(crate) struct SplitState {
+/// What a split or a merge uses of the server.
+pub(crate) struct RepartitionState {
     pub(crate) engine: Engine,
-    pub(crate) splits: Arc<Splits>,
+    pub(crate) repartitions: Arc<Repartitions>,
     pub(crate) stopping: StopFlag,
 }
 
 /// `POST /{collection}/_partitions`: as many partitions as `count` says, or twice as many as there
 /// are.
-pub(crate) async fn split(call: Call<SplitState>) -> Outcome<Answer> {
+pub(crate) async fn repartition(call: Call<RepartitionState>) -> Outcome<Answer> {
     let waits = call.params.flag("wait_for_completion")?.unwrap_or(true);
     let (name, count) = (call.collection(), call.params.number("count")?);
-    let SplitState {
+    let RepartitionState {
         engine,
-        splits,
+        repartitions,
         stopping,
     } = call.state;
     let look = move |engine: &Engine| -> Outcome<(String, u32)> {
@@ -102,21 +102,21 @@ pub(crate) async fn split(call: Call<SplitState>) -> Outcome<Answer> {
         stopping,
         name,
         count,
-        turn: splits.begin()?,
+        turn: repartitions.begin()?,
     };
     let running = call.running;
     if waits {
         // The request stays listed for as long as the work takes.
         let done = tokio::task::spawn_blocking(move || work.run(running.task()));
         let done = done.await.map_err(|error| {
-            tracing::error!(%error, "a split panicked");
+            tracing::error!(%error, "a split or a merge panicked");
             Failure::internal(
                 "this request met a bug of the server; the server's log has the details",
             )
         })?;
         return done.map(|done| Answer::ok(&done));
     }
-    let task = running.background(SPLIT, engine.clock());
+    let task = running.background(PARTITIONS, engine.clock());
     let id = id_of(task.id);
     tokio::task::spawn_blocking(move || {
         let done = work.run(task.task());
@@ -126,7 +126,7 @@ pub(crate) async fn split(call: Call<SplitState>) -> Outcome<Answer> {
     Ok(Answer::ok(&json!({"task": id})))
 }
 
-/// A split that has its turn.
+/// A split or a merge that has its turn.
 pub(super) struct Work {
     pub(super) engine: Engine,
     pub(super) stopping: StopFlag,
@@ -140,7 +140,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Splits the collection. Blocks.
+    /// Splits or merges the partitions. Blocks.
     ///
     /// # Errors
     /// Of the machine; if `task` was cancelled, or the server stops.
@@ -158,17 +158,21 @@ impl Work {
             collection = name,
             partitions = before,
             to = count,
-            "splitting"
+            "changing the number of partitions"
         );
         let begun = engine.now();
         let watch = |progress: PartitionsProgress| {
             task.set_stage(stage(&progress));
             !task.is_cancelled() && !stopping.is_set()
         };
-        match engine.database().split_collection(name, *count, &watch) {
+        let done = match *count < before {
+            true => engine.database().merge_collection(name, *count, &watch),
+            false => engine.database().split_collection(name, *count, &watch),
+        };
+        match done {
             Ok(()) => {
                 let partitions = collection.partitions();
-                tracing::info!(collection = name, partitions, "split");
+                tracing::info!(collection = name, partitions, "partitions changed");
                 let took = engine.now().saturating_sub(begun).as_millis();
                 Ok(json!({
                     "acknowledged": true,
@@ -181,7 +185,7 @@ impl Work {
             Err(Error::Stopped) if task.is_cancelled() => Err(task.failure()),
             Err(Error::Stopped) => Err(stopped()),
             Err(error) => {
-                tracing::error!(collection = name, %error, "a split failed");
+                tracing::error!(collection = name, %error, "a split or a merge failed");
                 let failure = Failure::engine(&error, Some(name));
                 Err(failure.because("; the collection is as it was"))
             }
@@ -197,19 +201,35 @@ fn stage(progress: &PartitionsProgress) -> StageProgress {
     }
 }
 
-/// The number of partitions that a collection can be split into; twice as many as there are where
-/// none is given.
+/// The number of partitions that a collection can get by a split or a merge; twice as many as there
+/// are where none is given.
 ///
 /// # Errors
 /// 400 if there can't be that number.
 fn checked(name: &str, settings: &CollectionSettings, count: Option<u32>) -> Outcome<u32> {
     let now = settings.partitions;
     let count = count.unwrap_or(now.saturating_mul(2));
-    if count <= now || !count.is_multiple_of(now) {
-        let [one, two, three] = [2, 3, 4].map(|times| now.saturating_mul(times));
+    let is_split = count > now && count.is_multiple_of(now);
+    let is_merge = count > 0 && count < now && now.is_multiple_of(count);
+    if !is_split && !is_merge {
+        let [one, two] = [2, 3].map(|times| now.saturating_mul(times));
+        let fewer: Vec<String> = (1..now)
+            .filter(|fewer| now.is_multiple_of(*fewer))
+            .map(|fewer| fewer.to_string())
+            .collect();
+        let fewer = match fewer.is_empty() {
+            true => String::new(),
+            false => format!("; or for fewer {}", fewer.join(", ")),
+        };
         return Err(Failure::illegal_argument(format!(
             "parameter [count] is [{count}], and must be a multiple of the [{now}] partitions that \
-             [{name}] has: {one}, {two}, {three} and so on; partitions can't be merged"
+             [{name}] has: {one}, {two} and so on{fewer}"
+        )));
+    }
+    if is_merge && settings.wide.is_some() {
+        return Err(Failure::illegal_argument(format!(
+            "parameter [count] is [{count}], and [{name}] has [{now}] partitions: those of a wide \
+             collection can't be merged"
         )));
     }
     let mut wanted = settings.clone();
@@ -219,7 +239,7 @@ fn checked(name: &str, settings: &CollectionSettings, count: Option<u32>) -> Out
     Ok(count)
 }
 
-/// The failure of a split of a server that stops.
+/// The failure of one of a server that stops.
 fn stopped() -> Failure {
     Failure::new(
         StatusCode::SERVICE_UNAVAILABLE,
@@ -233,14 +253,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_a_multiple_of_the_partitions_afterwards() {
+    fn there_is_a_multiple_of_the_partitions_afterwards_or_a_part_of_them() {
         let mut settings = CollectionSettings::default();
         for (now, count, expected) in [
             (2, None, Some(4)),
             (2, Some(6), Some(6)),
             (1, Some(1024), Some(1024)),
             (2, Some(2), None),
-            (4, Some(2), None),
+            (4, Some(2), Some(2)),
+            (6, Some(2), Some(2)),
+            (6, Some(4), None),
             (4, Some(6), None),
             (2, Some(0), None),
             (1, Some(1025), None),
