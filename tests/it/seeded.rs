@@ -159,6 +159,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
         ),
         (Bug::OF_VOLUMES, "disks that are not mounted, in `quiredb`"),
         (Bug::OF_SPLITS, "splits and crashes, in `database`"),
+        (Bug::OF_MERGES, "merges and crashes, in `database`"),
         (Bug::OF_WIDE_SPLITS, "splits of wide partitions, in `wide`"),
         (Bug::OF_TRIGGERS, "a crash at every step, in `database`"),
         (Bug::OF_EXPIRY, "documents that expire, in `database`"),

@@ -43,7 +43,7 @@ pub(crate) fn check(place: Option<&Value>, identity: &str) -> Result<()> {
 ///
 /// # Errors
 /// If the collection can't have had as many partitions; what `spread` returned, which has the
-/// collection make a cursor of now of one with this number of partitions.
+/// collection make a cursor of now of another one.
 pub(crate) fn resumed(
     cursor: Cursor,
     place: Option<&Value>,
@@ -52,7 +52,10 @@ pub(crate) fn resumed(
 ) -> Result<Cursor> {
     let length = cursor.positions().len();
     if length == 0 {
-        return Ok(cursor);
+        // Partitions that others were merged into do not begin with the first position.
+        let begin = spread(&Cursor::new(vec![0; partitions]))?;
+        let begin = begin.filter(|begin| begin.positions().iter().any(|one| *one > 0));
+        return Ok(begin.unwrap_or(cursor));
     }
     let stored = place.and_then(|place| place["partitions"].as_u64());
     let had = stored.and_then(|stored| usize::try_from(stored).ok());
@@ -108,11 +111,16 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_says_where_a_cursor_from_before_a_merge_goes_on() {
+    fn a_collection_says_where_a_reader_goes_on_after_a_merge() {
         let spread = |cursor: &Cursor| {
-            assert_eq!(cursor.to_string(), "7,3,0,0");
-            Ok(Some(Cursor::new(vec![1003, 1000])))
+            Ok(match cursor.to_string().as_str() {
+                "7,3,0,0" => Some(Cursor::new(vec![1003, 1000])),
+                "0,0" => Some(Cursor::new(vec![1000, 1000])),
+                other => panic!("{other}"),
+            })
         };
+        let begin = resumed(Cursor::default(), None, 2, &spread);
+        assert_eq!(begin.unwrap(), Cursor::new(vec![1000, 1000]));
         let place = json!({"collection": "c", "partitions": 4});
         let found = resumed(Cursor::new(vec![7, 3]), Some(&place), 2, &spread);
         assert_eq!(found.unwrap(), Cursor::new(vec![1003, 1000]));

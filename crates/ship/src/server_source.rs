@@ -278,9 +278,17 @@ impl Topic for ServerTopic {
         match self.identity {
             Some(_) => {
                 let spread = |cursor: &Cursor| {
-                    let read = self.call(&format!("limit=0&after={cursor}"))?;
-                    let is_of_now = read.seen.positions().len() == self.partitions;
-                    Ok(is_of_now.then_some(read.seen))
+                    match self.call(&format!("limit=0&after={cursor}")) {
+                        Ok(read) => {
+                            let is_of_now = read.seen.positions().len() == self.partitions;
+                            // Changes would be passed over.
+                            let is_good = is_of_now && read.changes.is_empty();
+                            Ok(is_good.then_some(read.seen))
+                        }
+                        // It never had as many partitions, or merges none.
+                        Err(Error::Source(_)) => Ok(None),
+                        Err(error) => Err(error),
+                    }
                 };
                 resumed(cursor, place, self.partitions, &spread)
             }

@@ -2,7 +2,7 @@
 
 use super::document;
 use super::history;
-use super::model::{self, Answer, Collection, Decider, Record, State, Version};
+use super::model::{self, Answer, Collection, Decider, Merged, Record, State, Version};
 use super::queries::check_queries;
 use quire_env::SimEnv;
 use quiredb::operations::VerifyReport;
@@ -34,7 +34,7 @@ pub(crate) fn verify_env<'a>(
         .iter()
         .map(|partition| partition.state_at(partition.last()).len());
     let documents = documents.sum::<usize>() + rows;
-    let written: u64 = partitions.iter().map(|partition| partition.last()).sum();
+    let written: u64 = partitions.iter().map(|partition| partition.written()).sum();
     let needed: u64 = partitions.iter().map(|partition| partition.needed()).sum();
     assert_eq!(report.documents, documents as u64, "documents");
     assert!(
@@ -198,10 +198,11 @@ pub(crate) fn check_tail(
     whole: bool,
 ) -> Result<()> {
     for (number, (partition, position)) in model.partitions.iter().zip(positions).enumerate() {
-        let found = records_after(collection, number, 0, *position)?;
+        let base = partition.base();
+        let found = records_after(collection, number, base, *position)?;
         let records = partition.records.iter().zip(&found);
         for (at, (written, found)) in records.enumerate() {
-            let position = at as u64 + 1;
+            let position = base + at as u64 + 1;
             let needed = partition.is_needed(position);
             let right = match found {
                 Some(found) => found == written && (needed || !whole),
@@ -255,6 +256,28 @@ pub(crate) fn records_after(
     // The last ones may belong to other partitions since a split.
     records.resize((last - seen) as usize, None);
     Ok(records)
+}
+
+/// What the partitions have that others were merged into, up to these positions.
+///
+/// # Errors
+/// If they can't be read.
+pub(crate) fn merged_records(
+    collection: &quiredb::Collection,
+    positions: &[u64],
+) -> Result<Vec<Merged>> {
+    let mut firsts: Vec<u64> = positions.iter().map(|last| last + 1).collect();
+    for change in collection.tail(Position(1))? {
+        let change = change?;
+        let first = &mut firsts[change.partition as usize];
+        *first = change.version.0.min(*first);
+    }
+    let ends = firsts.into_iter().zip(positions).enumerate();
+    ends.map(|(number, (first, last))| {
+        let records = records_after(collection, number, first - 1, *last)?;
+        Ok((first - 1, records))
+    })
+    .collect()
 }
 
 /// A write of a history with its document and condition filled in.

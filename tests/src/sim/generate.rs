@@ -198,6 +198,13 @@ pub fn generate(seed: u64, profile: Profile) -> History {
     if storage.one_in(WIDE_ONE_IN) {
         temper.add_wide(&mut storage, &mut history.ops);
     }
+    if storage.one_in(6) {
+        for _ in 0..storage.within(1..=2) {
+            let at = storage.within(0..=history.ops.len() as u64) as usize;
+            let name = storage.one_of(&[Name::Alpha, Name::Alpha, Name::Beta]);
+            history.ops.insert(at, Op::Merge(name));
+        }
+    }
     history
 }
 

@@ -156,6 +156,9 @@ pub enum Op {
     Index(Name, bool),
     /// Splits each partition of a collection in two, unless it has many, or writes in doubt.
     Split(Name),
+    /// Merges each two partitions of a collection, unless their number is odd, or writes are in
+    /// doubt.
+    Merge(Name),
     /// Makes a collection with this number of partitions.
     Create(Name, u32),
     /// Drops a collection.

@@ -34,15 +34,20 @@ pub(crate) struct Record {
     pub(crate) external: Option<u64>,
 }
 
+/// What a partition has that others were merged into: the position before its first record, and its
+/// records; `None` for one that was compacted away.
+pub(crate) type Merged = (u64, Vec<Option<Record>>);
+
 /// A collection.
 #[derive(Debug, Clone)]
 pub(crate) struct Collection {
     pub(crate) partitions: Vec<Partition>,
     /// Whether it certainly exists; unknown after a creation or removal that failed.
     pub(crate) certain: bool,
-    /// Whether a failed removal or split closed it: then what is not durable may be lost.
+    /// Whether a failed removal, split or merge closed it: then what is not durable may be lost.
     pub(crate) was_closed: bool,
-    /// The number of partitions that it has if a split took effect that failed or met a crash.
+    /// The number of partitions that it has if a split or a merge took effect that failed or met a
+    /// crash.
     pub(crate) may_have: Option<u32>,
 }
 
@@ -66,6 +71,42 @@ impl Collection {
             part
         };
         self.partitions = (0..count).map(part).collect();
+        self.may_have = None;
+    }
+
+    /// Notes that partitions were merged, and what the new ones have. `owner` has the new partition
+    /// of each key. What was written is durable.
+    pub(crate) fn merge(&mut self, merged: Vec<Merged>, owner: impl Fn(&Key) -> u32, when: &str) {
+        let each = self.partitions.len() / merged.len();
+        let new = (0..).zip(merged).map(|(number, (base, records))| {
+            let olds = &self.partitions[number as usize * each..][..each];
+            let new = Partition::merged(base, records);
+            let (mut state, mut external) = (State::new(), BTreeMap::new());
+            for old in olds {
+                assert!(
+                    old.last() <= base,
+                    "{when}: positions after those of before"
+                );
+                let own = old.state_at(old.last()).into_iter();
+                state.extend(own.filter(|(key, _)| !old.is_foreign(key)));
+                let own = old.external().into_iter();
+                external.extend(own.filter(|(key, _)| !old.is_foreign(key)));
+            }
+            let without_positions = |state: State| -> BTreeMap<_, _> {
+                let entries = state.into_iter();
+                let entry = |(key, (version, document)): (Key, (Version, Arc<str>))| {
+                    (key, (version.external, document))
+                };
+                entries.map(entry).collect()
+            };
+            let found = new.state_at(new.last());
+            assert!(found.keys().all(|key| owner(key) == number), "{when}: keys");
+            let (found, state) = (without_positions(found), without_positions(state));
+            assert_eq!(found, state, "{when}: documents of merged partitions");
+            assert_eq!(new.external(), external, "{when}: external versions");
+            new
+        });
+        self.partitions = new.collect();
         self.may_have = None;
     }
 
@@ -93,9 +134,11 @@ struct InDoubt {
 /// A partition: see the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Partition {
+    /// The position before that of the first record: since a merge partitions begin late.
+    base: u64,
     /// The acknowledged records: views show all of them.
     pub(crate) records: Vec<Record>,
-    /// Positions of records that belong to other partitions since a split.
+    /// Positions of records that belong to other partitions since a split, or are not known.
     foreign: BTreeSet<u64>,
     /// Positions where batches end.
     ends: BTreeSet<u64>,
@@ -110,7 +153,46 @@ pub(crate) struct Partition {
 impl Partition {
     /// The position of the last record.
     pub(crate) fn last(&self) -> u64 {
-        self.records.len() as u64
+        self.base + self.records.len() as u64
+    }
+
+    /// One that others were merged into. See [`Collection::merge`].
+    fn merged(base: u64, records: Vec<Option<Record>>) -> Partition {
+        let mut merged = Partition {
+            base,
+            ..Partition::default()
+        };
+        for record in records {
+            let known = record.unwrap_or_else(|| {
+                merged.foreign.insert(merged.last() + 1);
+                Record {
+                    key: Key::from(-1),
+                    document: None,
+                    external: None,
+                }
+            });
+            merged.records.push(known);
+        }
+        merged.durable = merged.last();
+        merged.ends.insert(merged.last());
+        merged
+    }
+
+    /// The position before that of the first record.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// How many records it was written, and whether one holds the position where it begins.
+    pub(crate) fn written(&self) -> u64 {
+        self.records.len() as u64 + u64::from(self.base > 0)
+    }
+
+    /// Whether all records of a key belong to another partition.
+    fn is_foreign(&self, key: &Key) -> bool {
+        let own = (self.base + 1..).zip(&self.records);
+        let mut own = own.filter(|(position, _)| !self.foreign.contains(position));
+        own.all(|(_, record)| record.key != *key)
     }
 
     pub(crate) fn is_in_doubt(&self) -> bool {
@@ -123,7 +205,7 @@ impl Partition {
 
     pub(crate) fn state_at(&self, position: u64) -> State {
         let mut state = State::new();
-        for (record, position) in self.records.iter().zip(1..=position) {
+        for (record, position) in self.records.iter().zip(self.base + 1..=position) {
             if self.foreign.contains(&position) {
                 continue;
             }
@@ -148,7 +230,7 @@ impl Partition {
     /// Whether the record at a position must be in the log, compacted or not: it is the newest of
     /// its document, or its deletion, and belongs to this partition.
     pub(crate) fn is_needed(&self, position: u64) -> bool {
-        let (before, after) = self.records.split_at(position as usize);
+        let (before, after) = self.records.split_at((position - self.base) as usize);
         let Some(record) = before.last() else {
             return false;
         };
@@ -158,14 +240,14 @@ impl Partition {
 
     /// The number of records that must be in the log.
     pub(crate) fn needed(&self) -> u64 {
-        let needed = (1..=self.last()).filter(|position| self.is_needed(*position));
+        let needed = (self.base + 1..=self.last()).filter(|position| self.is_needed(*position));
         needed.count() as u64
     }
 
     /// Leaves the records of other keys to other partitions.
     fn keep(&mut self, owns: impl Fn(&Key) -> bool) {
         assert!(!self.is_in_doubt(), "nothing that is in doubt is split");
-        let all = (1..).zip(&self.records);
+        let all = (self.base + 1..).zip(&self.records);
         let others = all.filter(|(_, record)| !owns(&record.key));
         self.foreign.extend(others.map(|(position, _)| position));
         self.durable = self.last();
@@ -254,13 +336,13 @@ impl Partition {
             "{when}: position {position}, but {} was promised to stay",
             self.durable
         );
-        let is_end = position == 0 || self.ends.contains(&position);
+        let is_end = position == self.base || self.ends.contains(&position);
         assert!(
             is_end,
             "{when}: position {position} is inside a batch; batches end at {:?}",
             self.ends
         );
-        self.records.truncate(position as usize);
+        self.records.truncate((position - self.base) as usize);
         self.ends.retain(|end| *end <= position);
         self.foreign.retain(|foreign| *foreign <= position);
         self.durable_by.clear();

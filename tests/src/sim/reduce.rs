@@ -190,6 +190,7 @@ fn simpler(op: &Op) -> Vec<Op> {
         | Op::Flush(_)
         | Op::Index(..)
         | Op::Split(_)
+        | Op::Merge(_)
         | Op::Compact(_)
         | Op::Drop(_)
         | Op::Check(_)

@@ -21,6 +21,7 @@
 //! create beta partitions 2
 //! alter beta index all    # or: none
 //! split beta              # each partition in two
+//! merge beta              # each two partitions
 //! sync alpha              # and so: flush, compact, drop, check, view, rebuild
 //! sync wide               # and others of the wide collection: see `wide`
 //! look at views
@@ -107,6 +108,7 @@ impl fmt::Display for Op {
             Op::Compact(name) => write!(f, "compact {name}"),
             Op::Index(name, all) => write!(f, "alter {name} index {}", index_word(*all)),
             Op::Split(name) => write!(f, "split {name}"),
+            Op::Merge(name) => write!(f, "merge {name}"),
             Op::Create(name, partitions) => write!(f, "create {name} partitions {partitions}"),
             Op::Drop(name) => write!(f, "drop {name}"),
             Op::Check(name) => write!(f, "check {name}"),
@@ -268,6 +270,7 @@ fn parse_op(op: &str, words: &mut Words<'_>) -> Result<Op, String> {
         "check" => Op::Check(words.name()?),
         "view" => Op::View(words.name()?),
         "split" => Op::Split(words.name()?),
+        "merge" => Op::Merge(words.name()?),
         "alter" => {
             let name = words.name()?;
             words.expect("index")?;

@@ -206,6 +206,7 @@ impl World {
             }
             Op::Index(name, all) => self.index(*name, *all),
             Op::Split(name) => self.split(*name),
+            Op::Merge(name) => self.merge(*name),
             Op::Create(name, partitions) => self.create(*name, *partitions),
             Op::Drop(name) => self.drop_collection(*name),
             Op::Check(name) => self.check(*name),

@@ -1,4 +1,4 @@
-//! split: in a directory and on a server, with tails and loads over it, and interrupted.
+//! split and merge: in a directory and on a server, with tails and loads over it, and interrupted.
 
 use crate::serve::Server;
 use crate::{Done, Quire};
@@ -68,7 +68,7 @@ fn interrupted(child: Child) -> Done {
 }
 
 #[test]
-fn a_collection_of_a_directory_gets_more_partitions_and_keeps_its_documents() {
+fn a_collection_of_a_directory_gets_more_partitions_and_fewer_and_keeps_its_documents() {
     let quire = two_partitions(&documents(0..2_000));
     let before = quire.ok(&["get", "db", "c", "7", "--json"]);
     let version = |json: &str| serde_json::from_str::<Value>(json).unwrap()["version"].clone();
@@ -86,11 +86,25 @@ fn a_collection_of_a_directory_gets_more_partitions_and_keeps_its_documents() {
     assert_eq!(quire.ok(&["count", "db", "c"]).trim(), "2000");
     let after = quire.ok(&["get", "db", "c", "7", "--json"]);
     assert_eq!(version(&after), version(&before));
+    let said = quire.ok(&["merge", "db", "c"]);
+    assert!(
+        said.starts_with("merged c: 6 partitions, 12 before, in "),
+        "{said}"
+    );
+    let done = quire.json(&["merge", "db", "c", "--partitions", "2"]);
+    assert_eq!(done["merge"], "c");
+    assert_eq!(
+        (&done["partitions_before"], &done["partitions"]),
+        (&6.into(), &2.into())
+    );
+    assert_eq!(partitions(&quire, "db"), 2);
+    assert_eq!(quire.ok(&["count", "db", "c"]).trim(), "2000");
     let verified = quire.ok(&["verify", "db"]);
     assert!(
         verified.starts_with("no damage: 2,000 documents"),
         "{verified}"
     );
+    assert_eq!(quire.ok(&["tail", "db", "c"]).lines().count(), 2_000);
     let found = ["query", "db", "c", "--where", "_id = 1999", "--count"];
     assert_eq!(quire.ok(&found).trim(), "1 match");
 }
@@ -139,15 +153,38 @@ fn what_can_not_be_split_is_refused_in_words() {
         "schema.json",
         r#"{"properties":{"n":{"type":"integer"}},"additionalProperties":false}"#,
     );
-    quire.ok(&["create", "db", "w", "--wide", "--schema", "schema.json"]);
+    let create = [
+        "create",
+        "db",
+        "w",
+        "--wide",
+        "--schema",
+        "schema.json",
+        "--partitions",
+        "2",
+    ];
+    quire.ok(&create);
     let cases: [(&[&str], i32, &[&str]); 4] = [
         (&["c", "--partitions", "3"], 2, &["2 partitions", "4, 6, 8"]),
-        (&["c", "--partitions", "1"], 2, &["can't be merged"]),
+        (&["c", "--partitions", "1"], 2, &["`quire merge`"]),
         (&["c", "--partitions", "2000"], 2, &["up to 1024"]),
         (&["none"], 1, &["no collection `none`"]),
     ];
     for (arguments, code, words) in cases {
         quire.fails(&[&["split", "db"], arguments].concat(), code, words);
+    }
+    let cases: [(&[&str], i32, &[&str]); 4] = [
+        (
+            &["c", "--partitions", "4"],
+            2,
+            &["2 partitions", "divides it: 1;", "quire split"],
+        ),
+        (&["c", "--partitions", "0"], 2, &["divides it"]),
+        (&["w", "--partitions", "1"], 1, &["wide", "can't be merged"]),
+        (&["none"], 1, &["no collection `none`"]),
+    ];
+    for (arguments, code, words) in cases {
+        quire.fails(&[&["merge", "db"], arguments].concat(), code, words);
     }
     quire.fails(
         &["load", "db", "c", "--partitions", "4"],
@@ -167,11 +204,28 @@ fn what_can_not_be_split_is_refused_in_words() {
     for (arguments, words) in cases {
         quire.fails(&[&["split", &url], arguments].concat(), 1, words);
     }
+    let cases: [(&[&str], i32, &[&str]); 3] = [
+        (
+            &["c", "--partitions", "4"],
+            2,
+            &["2 partitions", "divides it: 1;"],
+        ),
+        (&["w"], 1, &["cannot merge `w`", "can't be merged"]),
+        (&["none"], 1, &["no collection `none`", "quire collections"]),
+    ];
+    for (arguments, code, words) in cases {
+        quire.fails(&[&["merge", &url], arguments].concat(), code, words);
+    }
+    quire.fails(
+        &["split", &url, "c", "--partitions", "1"],
+        2,
+        &["`quire merge`"],
+    );
     assert_eq!(quire.ok(&["count", &url, "c"]).trim(), "10");
 }
 
 #[test]
-fn a_tail_of_a_directory_goes_on_over_a_split() {
+fn a_tail_of_a_directory_goes_on_over_a_split_and_a_merge() {
     let quire = two_partitions(&documents(0..20));
     let mut tail = quire
         .command(&["tail", "db", "c", "--follow", "--limit", "40"])
@@ -186,6 +240,7 @@ fn a_tail_of_a_directory_goes_on_over_a_split() {
     assert_eq!(next(20), (0..20).collect());
     // The tail has the database open for a moment after each change.
     while quire.run(&["split", "db", "c", "--partitions", "6"]).code != 0 {}
+    while quire.run(&["merge", "db", "c", "--partitions", "3"]).code != 0 {}
     quire.file("more.ndjson", documents(20..40));
     while quire.run(&["load", "db", "c", "more.ndjson"]).code != 0 {}
     assert_eq!(next(20), (20..40).collect());
@@ -193,7 +248,7 @@ fn a_tail_of_a_directory_goes_on_over_a_split() {
 }
 
 #[test]
-fn a_server_splits_while_it_is_written_and_followed() {
+fn a_server_splits_and_merges_while_it_is_written_and_followed() {
     let quire = two_partitions(&documents(0..2_000));
     let server = Server::start_of(&quire, "db", &[]);
     let url = format!("http://{}", server.address);
@@ -220,6 +275,11 @@ fn a_server_splits_while_it_is_written_and_followed() {
     assert_eq!(done["partitions_before"], 2);
     assert_eq!(done["partitions"], 8);
     assert_eq!(partitions(&quire, &url), 8);
+    let done = quire.json(&["merge", &url, "c"]);
+    assert_eq!(
+        (&done["partitions_before"], &done["partitions"]),
+        (&8.into(), &4.into())
+    );
     assert!(load.wait().unwrap().success());
     quire.file("last.ndjson", documents(2_300..2_600));
     quire.ok(&["load", &url, "c", "last.ndjson"]);
@@ -239,7 +299,7 @@ fn a_server_splits_while_it_is_written_and_followed() {
     assert_eq!(keys, (0..2_600).collect());
     let said = quire.ok(&["split", &url, "c"]);
     assert!(
-        said.starts_with("split c: 16 partitions, 8 before"),
+        said.starts_with("split c: 8 partitions, 4 before"),
         "{said}"
     );
 }
@@ -310,8 +370,8 @@ fn an_interrupt_ends_a_split_and_nothing_has_changed() {
     let server = Server::start_of(&quire, "db", &[]);
     let url = format!("http://{}", server.address);
     let tasks = || quire.ok(&["tasks", &url]);
-    interrupt_one(&quire, &url, &|| tasks().contains("quire:admin/split"));
-    assert!(!tasks().contains("quire:admin/split"));
+    interrupt_one(&quire, &url, &|| tasks().contains("quire:admin/partitions"));
+    assert!(!tasks().contains("quire:admin/partitions"));
     assert_eq!(quire.ok(&["count", &url, "c"]).trim(), "30000");
     let before = partitions(&quire, &url);
     assert_eq!(server.stop("TERM").code, 0);

@@ -1,5 +1,5 @@
-//! A split beside threads that write, read, query and follow changes, on the real machine; of plain
-//! and of wide collections.
+//! Splits and merges beside threads that write, read, query and follow changes, on the real machine;
+//! splits of wide collections too.
 
 use quiredb::query::{field, find};
 use quiredb::wide::{Cell, Change, Operand, RowWrite, Schema, WideCollection};
@@ -95,7 +95,7 @@ fn follow(songs: &Collection, stop: &AtomicBool) -> (Vec<Position>, BTreeMap<Key
 }
 
 #[test]
-fn threads_that_write_and_read_see_one_collection_all_through_its_splits() {
+fn threads_that_write_and_read_see_one_collection_all_through_its_splits_and_merges() {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::open(dir.path()).unwrap();
     let settings = CollectionSettings {
@@ -114,9 +114,12 @@ fn threads_that_write_and_read_see_one_collection_all_through_its_splits() {
         };
         let writers: Vec<_> = (0..WRITERS).map(start).collect();
         let follower = scope.spawn(move || follow(songs, readers_stop));
-        for partitions in [4, 12, 24] {
-            let split = database.split_collection("songs", partitions, &|_| true);
-            split.unwrap();
+        for partitions in [4, 12, 2, 6, 3, 24] {
+            let done = match (partitions as usize) < songs.positions().len() {
+                true => database.merge_collection("songs", partitions, &|_| true),
+                false => database.split_collection("songs", partitions, &|_| true),
+            };
+            done.unwrap();
             assert_eq!(songs.positions().len(), partitions as usize);
         }
         stop.store(true, Ordering::Release);

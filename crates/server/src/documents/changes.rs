@@ -175,8 +175,9 @@ pub(crate) async fn changes(call: Call<ChangesState>) -> Outcome<Answer> {
 fn wanted(call: &Call<ChangesState>, collection: &Tailed) -> Outcome<Wanted> {
     let partitions = collection.positions().len();
     let wrong = |what: String| Err(Failure::illegal_argument(what));
+    let begin = || collection.spread(&vec![Position(0); partitions]);
     let seen = match call.params.text("after") {
-        None | Some("") => vec![Position(0); partitions],
+        None | Some("") => begin().map_err(|error| Failure::engine(&error, None))?,
         Some(cursor) => {
             let seen = cursor.split(',').map(|one| one.parse().map(Position));
             let seen: Option<Vec<_>> = seen.collect::<Result<_, _>>().ok();

@@ -1,5 +1,5 @@
-//! `_partitions`: a collection is split while it is written and read, and cursors of `_changes` go
-//! on over it.
+//! `_partitions`: a collection is split and merged while it is written and read, and cursors of
+//! `_changes` go on over it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,7 +105,7 @@ async fn write_on(site: &Site, writer: u64, is_over: &AtomicBool) -> BTreeMap<St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collection_is_split_while_it_is_written_and_read() {
+async fn a_collection_is_split_and_merged_while_it_is_written_and_read() {
     let site = Site::new();
     let collection = site.collection("jobs");
     fill(&collection, 3_000);
@@ -126,7 +126,7 @@ async fn a_collection_is_split_while_it_is_written_and_read() {
         assert!(count > 0);
     };
     let split = async {
-        for count in [4, 12] {
+        for count in [4, 24, 12] {
             let line = format!("POST /jobs/_partitions?count={count}&wait_for_completion=false");
             let begun = site.call(&line, "").await.done(200);
             let state = ended(&site, &begun).await;
@@ -135,7 +135,7 @@ async fn a_collection_is_split_while_it_is_written_and_read() {
             assert_eq!(done["index"], "jobs", "{state}");
             assert_eq!(done["partitions"], count, "{state}");
             assert!(done["took"].is_u64(), "{state}");
-            assert_eq!(state["task"]["action"], "quire:admin/split");
+            assert_eq!(state["task"]["action"], "quire:admin/partitions");
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
         is_over.store(true, Ordering::Relaxed);
@@ -153,7 +153,7 @@ async fn a_collection_is_split_while_it_is_written_and_read() {
     assert_eq!(count["count"], expected);
     assert_eq!(count["_shards"]["total"], 12);
     let found = collection.get(&Key::from(7)).unwrap().unwrap();
-    assert_eq!(found.version, version);
+    assert!(found.version > version, "a merge gives higher versions");
 
     // All that shows partitions shows those of now.
     let settings = site.get("/jobs/_settings").await.done(200);
@@ -268,17 +268,21 @@ async fn a_wide_collection_is_split_while_it_is_written() {
 async fn what_can_not_be_split_is_refused_and_errors_say_what_to_do() {
     let site = Site::new();
     site.collection("jobs");
-    let wide = json!({"quire": {"wide": {
+    let wide = json!({"quire": {"partitions": 2, "wide": {
         "properties": {"n": {"type": "integer"}}, "additionalProperties": false,
     }}});
     site.call("PUT /pages", wide.to_string()).await.done(200);
     for (line, words) in [
         (
             "POST /jobs/_partitions?count=3",
-            "[2] partitions that [jobs] has: 4, 6, 8",
+            "[2] partitions that [jobs] has: 4, 6 and so on; or for fewer 1",
         ),
         ("POST /jobs/_partitions?count=2", "multiple"),
-        ("POST /jobs/_partitions?count=1", "can't be merged"),
+        ("POST /jobs/_partitions?count=0", "multiple"),
+        (
+            "POST /pages/_partitions?count=1",
+            "wide collection can't be merged",
+        ),
         ("POST /jobs/_partitions?count=2048", "1024"),
         ("POST /jobs/_partitions?count=x", "count"),
         ("POST /jobs/_partitions?counts=4", "counts"),
@@ -304,7 +308,7 @@ async fn a_split_that_is_cancelled_leaves_the_collection_as_it_was() {
     let collection = site.collection("jobs");
     fill(&collection, 30_000);
     let other = site.collection("other");
-    let list = "/_tasks?actions=quire:admin/split";
+    let list = "/_tasks?actions=quire:admin/partitions";
     for _ in 0..8 {
         let before = collection.settings().partitions;
         let line = "POST /jobs/_partitions?wait_for_completion=false";
@@ -361,7 +365,7 @@ async fn a_server_that_stops_ends_a_split() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_cursor_gives_every_change_over_a_split_and_comes_to_an_end() {
+async fn an_old_cursor_gives_every_change_over_a_split_and_a_merge_and_comes_to_an_end() {
     let site = Site::new();
     let collection = site.collection("jobs");
     let put = |key: &str, n: u64| {
@@ -426,8 +430,33 @@ async fn an_old_cursor_gives_every_change_over_a_split_and_comes_to_an_end() {
     };
     assert_eq!(sorted(apart), sorted(all.0));
     assert_eq!(all.1, at);
+
+    // After a merge cursors of both times go on: one that is level sees nothing, the old one all.
+    let merged = site.call("POST /jobs/_partitions?count=3", "").await;
+    assert_eq!(merged.done(200)["partitions_before"], 6);
+    let translated = changes(
+        &site
+            .get(&format!("/jobs/_changes?limit=0&after={at}"))
+            .await,
+    );
+    assert_eq!(
+        (translated.0.len(), translated.1.split(',').count()),
+        (0, 3)
+    );
+    let (found, level) = changes(&site.get(&format!("/jobs/_changes?after={at}")).await);
+    assert_eq!(found, Vec::<Value>::new());
+    assert_eq!(level, translated.1);
+    put("merged", 1);
+    let (found, _) = changes(&site.get(&format!("/jobs/_changes?after={at}")).await);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let (found, _) = changes(&site.get(&format!("/jobs/_changes?after={cursor}")).await);
+    let keys = found.iter().map(|line| line["key"].as_str().unwrap());
+    let keys: std::collections::BTreeSet<&str> = keys.collect();
+    assert!(keys.contains("merged"));
+    assert!((0..100).all(|n| keys.contains(format!("after-{n}").as_str())));
+    assert!((0..100).all(|n| keys.contains(format!("between-{n}").as_str())));
     // No number of before, and more than there are.
-    for after in ["1,2,3,4", "1,2,3,4,5,6,7,8,9,10,11,12"] {
+    for after in ["1,2,3,4,5", "1,2,3,4,5,6,7,8,9,10,11,12"] {
         let refused = site.get(&format!("/jobs/_changes?after={after}")).await;
         let reason = refused.refused(400, "illegal_argument_exception");
         assert!(reason.contains("before a split"), "{reason}");

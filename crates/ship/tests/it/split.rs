@@ -1,4 +1,4 @@
-//! A collection that is split while it is read, and between two runs.
+//! A collection that is split or merged while it is read, and between two runs.
 
 use crate::fake::{Fake, Fault};
 use crate::faults::{LONG, documents, env, run, target};
@@ -237,7 +237,7 @@ fn tracks(dir: &Path, partitions: u32) -> (Database, Collection) {
 }
 
 #[test]
-fn a_collection_that_is_split_between_two_runs_is_read_on() {
+fn a_collection_that_is_split_or_merged_between_two_runs_is_read_on() {
     let (env, dir) = (env(), tempfile::tempdir().unwrap());
     let (database, collection) = tracks(dir.path(), 2);
     let source = CollectionSource::new(collection.clone(), "db/tracks", false);
@@ -261,6 +261,27 @@ fn a_collection_that_is_split_between_two_runs_is_read_on() {
     assert_eq!((progress.changes, progress.lag_changes), (0, Some(0)));
     let stored = status(&*env, &state, "search").unwrap().unwrap();
     assert_eq!(stored.place.unwrap()["partitions"], json!(12));
+
+    // Between two runs it is merged, and written before, meanwhile and afterwards.
+    (40..60).for_each(|key| put(&collection, key, 4));
+    let writes = AtomicU64::new(0);
+    let watch = |_| {
+        put(&collection, writes.fetch_add(1, Ordering::Relaxed) % 40, 5);
+        true
+    };
+    database.merge_collection("tracks", 3, &watch).unwrap();
+    collection.delete(&Key::from(58)).unwrap();
+    let progress = run(&env, &source, &target, &state, &|| false).unwrap();
+    assert!((21..150).contains(&progress.changes), "{progress:?}");
+    assert_eq!(progress.lag_changes, Some(0));
+    assert_eq!(
+        fake.state.lock().unwrap().documents(),
+        documents(&collection)
+    );
+    let stored = status(&*env, &state, "search").unwrap().unwrap();
+    assert_eq!(stored.place.unwrap()["partitions"], json!(3));
+    let progress = run(&env, &source, &target, &state, &|| false).unwrap();
+    assert_eq!((progress.changes, progress.lag_changes), (0, Some(0)));
 }
 
 #[test]
@@ -287,7 +308,7 @@ fn the_position_of_an_older_program_leaves_nothing_out_though_it_has_no_number_o
 }
 
 #[test]
-fn a_run_goes_on_while_its_collection_is_written_and_split() {
+fn a_run_goes_on_while_its_collection_is_written_split_and_merged() {
     let (env, dir) = (env(), tempfile::tempdir().unwrap());
     let (database, collection) = tracks(dir.path(), 2);
     let source = CollectionSource::new(collection.clone(), "db/tracks", true);
@@ -326,6 +347,7 @@ fn a_run_goes_on_while_its_collection_is_written_and_split() {
                 .split_collection("tracks", partitions, &|_| true)
                 .unwrap();
         }
+        database.merge_collection("tracks", 6, &|_| true).unwrap();
         is_split.store(true, Ordering::Relaxed);
         writing.join().unwrap();
         let expected = documents(&collection);
@@ -344,7 +366,7 @@ fn a_run_goes_on_while_its_collection_is_written_and_split() {
         assert!(matches!(ends[0], Err(Error::Stopped)), "{:?}", ends[0]);
     });
     let stored = status(&*env, &state, "search").unwrap().unwrap();
-    assert_eq!(stored.place.unwrap()["partitions"], json!(12));
+    assert_eq!(stored.place.unwrap()["partitions"], json!(6));
     assert!(!fake.state.lock().unwrap().key_in_two_bulks);
 }
 
@@ -361,9 +383,10 @@ struct Server {
 }
 
 impl Server {
-    fn answer(&mut self, path: &str) -> String {
+    /// None for a cursor of more partitions than there are.
+    fn answer(&mut self, path: &str) -> Option<String> {
         if path.contains("/_stats") {
-            return json!({"indices": {"tracks": {"uuid": "one"}}}).to_string();
+            return Some(json!({"indices": {"tracks": {"uuid": "one"}}}).to_string());
         }
         if self.split_after == Some(0) {
             self.partitions = 4;
@@ -382,7 +405,9 @@ impl Server {
             0 => 1,
             given => self.partitions / given,
         };
-        assert!(times > 0, "a cursor of more partitions than there are");
+        if times == 0 {
+            return None;
+        }
         let only: Option<u32> = parameter("partition").map(|one| one.parse().unwrap());
         let limit: usize = parameter("limit").unwrap().parse().unwrap();
         let mut seen = Cursor::new(vec![0; self.partitions as usize]);
@@ -397,7 +422,7 @@ impl Server {
                 continue;
             }
             if found == limit.min(10) {
-                return format!("{lines}{{\"cursor\":\"{seen}\"}}\n");
+                return Some(format!("{lines}{{\"cursor\":\"{seen}\"}}\n"));
             }
             found += 1;
             seen.advance(partition, position);
@@ -411,7 +436,7 @@ impl Server {
                 seen.advance(partition, self.end);
             }
         }
-        format!("{lines}{{\"cursor\":\"{seen}\"}}\n")
+        Some(format!("{lines}{{\"cursor\":\"{seen}\"}}\n"))
     }
 }
 
@@ -422,8 +447,10 @@ fn served(env: &Arc<dyn Env>, server: &Arc<Mutex<Server>>) -> ServerSource {
         let mut stream = stream;
         while let Some((_, path, _)) = request(&mut reader) {
             let answer = shared.lock().unwrap().answer(&path);
+            let status = if answer.is_some() { 200 } else { 400 };
+            let answer = answer.unwrap_or_default();
             let length = answer.len();
-            let text = format!("HTTP/1.1 200 X\r\nContent-Length: {length}\r\n\r\n{answer}");
+            let text = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n\r\n{answer}");
             if stream.write_all(text.as_bytes()).is_err() {
                 return;
             }

@@ -2,9 +2,10 @@
 
 use super::World;
 use super::trouble::Trouble;
+use crate::sim::compare::{merged_records, positions_of};
 use crate::sim::history::{Name, indexed_fields};
-use crate::sim::model::{Collection, Partition};
-use quiredb::{CollectionSettings, ErrorKind};
+use crate::sim::model::{Collection, Merged, Partition};
+use quiredb::{CollectionSettings, ErrorKind, Key};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -88,14 +89,33 @@ impl World {
         );
     }
 
-    /// Splits each partition of a collection in two. A split that fails leaves all as it was, or
-    /// has closed the collection: then its next opening tells.
+    /// Splits each partition of a collection in two.
     pub(super) fn split(&mut self, name: Name) {
-        let Some((database, collection)) = self.open().zip(self.collection(name)) else {
+        let Some(collection) = self.collection(name) else {
             return;
         };
         let count = 2 * collection.settings().partitions;
-        if count > PARTITIONS_MAX || self.observe(name, &collection).is_none() {
+        if count <= PARTITIONS_MAX {
+            self.repartition(name, &collection, count);
+        }
+    }
+
+    /// Merges each two partitions of a collection.
+    pub(super) fn merge(&mut self, name: Name) {
+        let Some(collection) = self.collection(name) else {
+            return;
+        };
+        let now = collection.settings().partitions;
+        if now.is_multiple_of(2) {
+            self.repartition(name, &collection, now / 2);
+        }
+    }
+
+    /// Has a collection have this number of partitions. A split or a merge that fails leaves all as
+    /// it was, or has closed the collection: then its next opening tells.
+    fn repartition(&mut self, name: Name, collection: &quiredb::Collection, count: u32) {
+        let Some(database) = self.open() else { return };
+        if self.observe(name, collection).is_none() {
             return;
         }
         let known = &self.collections[&name];
@@ -108,21 +128,39 @@ impl World {
             turns.set(turns.get() + 1);
             turns.get() < SPLIT_TURNS_MAX && !env.crashed()
         };
-        let split = database.split_collection(name.as_str(), count, &watch);
+        let is_merge = count < collection.settings().partitions;
+        let done = match is_merge {
+            true => database.merge_collection(name.as_str(), count, &watch),
+            false => database.split_collection(name.as_str(), count, &watch),
+        };
         let is_closed = collection.view().is_err();
         if turns.get() >= SPLIT_TURNS_MAX && !is_closed && !self.env.crashed() {
-            assert!(split.is_err(), "a split that is stopped fails");
+            assert!(done.is_err(), "one that is stopped fails");
             return;
         }
-        if self.accepted(split, "split a collection").is_some() {
+        if self.accepted(done, "split or merge a collection").is_some() {
+            let merged = is_merge.then(|| self.merged(collection));
             let known = self.collections.get_mut(&name).unwrap();
-            known.split(count, |key| collection.partition_of(key));
             known.certain = true;
+            let owner = |key: &Key| collection.partition_of(key);
+            match merged {
+                None => known.split(count, owner),
+                Some(Some(records)) => known.merge(records, owner, "after a merge"),
+                // They are compared at the next opening.
+                Some(None) => (known.may_have, known.was_closed) = (Some(count), true),
+            }
         } else if is_closed || self.env.crashed() {
             let known = self.collections.get_mut(&name).unwrap();
             (known.may_have, known.was_closed) = (Some(count), true);
             self.views.retain(|held| held.name != name);
         }
+    }
+
+    /// The records of partitions that others were merged into, if they can be read.
+    fn merged(&self, collection: &quiredb::Collection) -> Option<Vec<Merged>> {
+        let positions = positions_of(&self.accepted(collection.view(), "take a view")?);
+        let records = merged_records(collection, &positions);
+        self.accepted(records, "read the log")
     }
 
     pub(super) fn drop_collection(&mut self, name: Name) {

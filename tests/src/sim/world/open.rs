@@ -2,7 +2,7 @@
 
 use super::World;
 use super::trouble::Trouble;
-use crate::sim::compare::{positions_of, records_after};
+use crate::sim::compare::{merged_records, positions_of, records_after};
 use crate::sim::history::{End, Name};
 use crate::sim::model::{Collection, Partition};
 use crate::sim::run::RunStats;
@@ -162,8 +162,16 @@ impl World {
             *model = Collection::new(partitions);
         }
         if model.may_have == Some(partitions) {
-            model.split(partitions, |key| collection.partition_of(key));
+            if partitions as usize > model.partitions.len() {
+                model.split(partitions, |key| collection.partition_of(key));
+            } else {
+                let records = merged_records(collection, &positions);
+                let records = self.accepted(records, "read the log")?;
+                let model = self.collections.get_mut(&name)?;
+                model.merge(records, |key| collection.partition_of(key), when);
+            }
         }
+        let model = self.collections.get_mut(&name)?;
         assert_eq!(
             partitions as usize,
             model.partitions.len(),
