@@ -11,7 +11,8 @@
 //! A sealed text file (see `sealed.rs`) of the kind `quire-catalog`, version 2, or 3 if it has an
 //! alias, 4 if it has a template, 5 if it has a coprocessor or names volumes, 6 if a collection has
 //! a trigger, 7 if one was split, 8 if a wide one was split or has an alias, or 9 if partitions of
-//! one were merged: a program that knows none must not lose them. Version 1 had one copy and no number.
+//! one were merged: a program that knows none must not lose them. Version 1 had one copy and no
+//! number.
 
 use crate::alias::{Alias, check_aliases};
 use crate::partitions_before::{Before, is_history};

@@ -19,7 +19,7 @@ mod parts;
 mod plain;
 mod wide;
 
-use self::parts::{Copy, Parts};
+use self::parts::{Copy, NEARLY_LEVEL, Parts};
 use self::plain::PlainParts;
 use self::wide::WideParts;
 use super::{Database, State};
@@ -34,9 +34,6 @@ use quire_env::{IoClass, IoScope};
 use quire_model::Key;
 use quire_seeded::{Bug, seeded};
 use std::time::Duration;
-
-/// With fewer records to take over than this, writers are held for the rest.
-const NEARLY_LEVEL: u64 = 1_000;
 
 /// The longest that writers are waited for, while new ones wait too.
 const PATIENCE: Duration = Duration::from_millis(50);

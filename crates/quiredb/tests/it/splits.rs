@@ -1,5 +1,5 @@
-//! Splits and merges beside threads that write, read, query and follow changes, on the real machine;
-//! splits of wide collections too.
+//! Splits and merges beside threads that write, read, query and follow changes, on the real
+//! machine; splits of wide collections too.
 
 use quiredb::query::{field, find};
 use quiredb::wide::{Cell, Change, Operand, RowWrite, Schema, WideCollection};

@@ -52,8 +52,8 @@ impl DuePartitions {
         }
     }
 
-    /// Has a collection get this number of partitions, unless another one is getting others. Returns
-    /// false if that failed.
+    /// Has a collection get this number of partitions, unless another one is getting others.
+    /// Returns false if that failed.
     async fn repartition(&self, name: &str, count: u32) -> bool {
         let Ok(turn) = self.repartitions.begin() else {
             return true;

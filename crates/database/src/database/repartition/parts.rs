@@ -12,6 +12,9 @@ use quire_store::ForkPlace;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// With fewer records to take over than this, writers are held for the rest.
+pub(super) const NEARLY_LEVEL: u64 = 1_000;
+
 /// Says which new partition has a key.
 pub(super) type OwnerOf<'a> = &'a dyn Fn(&Key) -> usize;
 

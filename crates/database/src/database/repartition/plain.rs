@@ -1,8 +1,7 @@
 //! The partitions of a plain collection that are split or merged.
 
-use super::NEARLY_LEVEL;
 use super::merged::Merged;
-use super::parts::{Copy, OwnerOf, Parts, WatchCopy};
+use super::parts::{Copy, NEARLY_LEVEL, OwnerOf, Parts, WatchCopy};
 use crate::catalog::Entry;
 use crate::collection::Collection;
 use crate::database::{Database, State};
