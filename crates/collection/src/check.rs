@@ -134,6 +134,7 @@ fn check_batch(
                 totals.records += 1;
                 totals.dead_bytes += bytes.len() as u64;
             }
+            Ok(record) if record.kind == Kind::Begin => totals.records += 1,
             Ok(record) => records.push((*position, record, bytes)),
             Err(what) => problem(*position, what),
         }

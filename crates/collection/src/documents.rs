@@ -150,7 +150,7 @@ impl Machine for Documents {
             {
                 trees.delete(EXPIRIES, &expiry_key(expires, record.docid))?;
             }
-        } else if !record.created && record.kind != Kind::Foreign {
+        } else if !record.created && !record.has_no_key() {
             // A record of the first version.
             trees.supersede_unknown();
         }
@@ -189,6 +189,7 @@ impl Machine for Documents {
                 self.totals.documents = self.totals.documents.saturating_sub(1);
                 Ok(())
             }
+            Kind::Begin => Ok(()),
             Kind::Foreign => {
                 // Nothing needs it from the beginning.
                 trees.supersede(trees.position(), bytes.len() as u64);
@@ -236,6 +237,7 @@ impl Machine for Documents {
             (&Record<'_>, Option<SmallBytes>),
         )| {
             (record.kind == Kind::Delete && !seeded(Bug::DeletionForgotten))
+                || record.kind == Kind::Begin
                 || row.as_deref().and_then(parse_position) == Some(*position)
         };
         let answers = records.iter().zip(decoded.iter().zip(rows));

@@ -14,7 +14,7 @@
 //!    was what it had gathered comes after the position that it had then.
 
 use crate::partition::Partition;
-use crate::record::{Kind, Record};
+use crate::record::Record;
 use crate::splitting::{STEP_BYTES, STEP_POSITIONS};
 use crate::write::{Decider, Writer, key_of};
 use crate::{Error, Result, Triggers};
@@ -53,7 +53,7 @@ impl Partition {
     /// # Errors
     /// `Full` or `Io`. What was made is then of no use.
     pub fn begin_merged(shared: &Shared, place: &ForkPlace, position: Position) -> Result<()> {
-        let record = Record::foreign(shared.env().now_micros()).encode();
+        let record = Record::begin(shared.env().now_micros()).encode();
         let created = Store::<crate::Documents>::create_after(shared, place, position, &record);
         Ok(created?)
     }
@@ -109,7 +109,7 @@ impl Partition {
         for item in tail {
             let (position, bytes) = item?;
             let record = self.record_at(position, &bytes)?;
-            if record.kind != Kind::Foreign {
+            if !record.has_no_key() {
                 let time_micros = record.time_micros;
                 return Ok(Some(Next {
                     old,

@@ -363,7 +363,7 @@ fn change_of(
         position: version,
         what,
     })?;
-    if record.kind == Kind::Foreign {
+    if record.has_no_key() {
         return Ok(None);
     }
     let document = match record.document {

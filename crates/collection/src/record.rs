@@ -10,7 +10,9 @@
 //! 4. A delete that created its document is the deletion of none: it keeps an external version.
 //! 5. A record says when the document that it supersedes would have expired, so that applying it
 //!    removes that time from the tree of expiries.
-//! 6. A record of another partition holds a position and changes nothing: the partition that it was
+//! 6. A record of a beginning is the first one of a partition that others were merged into. It stays,
+//!    so that a copy of a partition without documents is known by its last record.
+//! 7. A record of another partition holds a position and changes nothing: the partition that it was
 //!    split from had a record of a document there that the other one has now. Nothing needs it.
 //!
 //! # Layout (little-endian)
@@ -18,7 +20,8 @@
 //! 0      1       2               10      14           16
 //! | kind | flags | time (µs) i64 | docid | key bytes k | superseded | external | expiry |
 //! | key | document |
-//!   kind: 1 put, 2 patch, 3 delete, 4 of another partition: no flags, no key, no document
+//!   kind: 1 put, 2 patch, 3 delete, 4 of another partition, 5 of a beginning: these two have no
+//!   flags, no key, no document
 //!   flags: bit 0 the document was created by this record; bit 1 there is a superseded record;
 //!   bit 2 there is an external version; bit 3 the document expires; bit 4 the one that it
 //!   supersedes would have, only with bit 1
@@ -52,6 +55,8 @@ pub(crate) enum Kind {
     Delete = 3,
     /// Another partition has what was done at this position.
     Foreign = 4,
+    /// A partition begins here, into which others were merged.
+    Begin = 5,
 }
 
 /// A document's record: where it is, and how long.
@@ -150,8 +155,17 @@ pub(crate) struct Record<'a> {
 impl<'a> Record<'a> {
     /// The record that holds the position of one that another partition has.
     pub(crate) fn foreign(time_micros: i64) -> Record<'a> {
+        Record::without_key(Kind::Foreign, time_micros)
+    }
+
+    /// The first record of a partition that others are merged into.
+    pub(crate) fn begin(time_micros: i64) -> Record<'a> {
+        Record::without_key(Kind::Begin, time_micros)
+    }
+
+    fn without_key(kind: Kind, time_micros: i64) -> Record<'a> {
         Record {
-            kind: Kind::Foreign,
+            kind,
             created: false,
             time_micros,
             docid: DocId(0),
@@ -161,6 +175,11 @@ impl<'a> Record<'a> {
             key: &[],
             document: &[],
         }
+    }
+
+    /// Whether it is of no document, and holds a position alone.
+    pub(crate) fn has_no_key(&self) -> bool {
+        matches!(self.kind, Kind::Foreign | Kind::Begin)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -226,6 +245,7 @@ impl<'a> Record<'a> {
             2 => Kind::Patch,
             3 => Kind::Delete,
             4 => Kind::Foreign,
+            5 => Kind::Begin,
             other => return Err(format!("unknown kind of record {other}")),
         };
         let unknown = flags & !(CREATED | SUPERSEDES | EXTERNAL | EXPIRES | SUPERSEDES_EXPIRING);
@@ -258,11 +278,12 @@ impl<'a> Record<'a> {
         let (key, document) = rest.split_at_checked(key_bytes).ok_or_else(short)?;
         let time_micros = i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
         let docid = DocId(u32::from_le_bytes([d0, d1, d2, d3]));
-        if kind == Kind::Foreign {
+        let placeholder = Record::without_key(kind, time_micros);
+        if placeholder.has_no_key() {
             let is_empty = key.is_empty() && document.is_empty();
             return match flags == 0 && docid.0 == 0 && is_empty {
-                true => Ok(Record::foreign(time_micros)),
-                false => Err("a record of another partition that says more".into()),
+                true => Ok(placeholder),
+                false => Err("a record that holds a position, and says more".into()),
             };
         }
         if key.is_empty() || (kind == Kind::Delete) != document.is_empty() {

@@ -88,7 +88,7 @@ impl Iterator for Salvage {
 /// The write that makes the change of a record; `None` if another partition has it.
 fn write_of(bytes: &Bytes) -> std::result::Result<Option<Write>, String> {
     let record = Record::decode(bytes)?;
-    if record.kind == Kind::Foreign {
+    if record.has_no_key() {
         return Ok(None);
     }
     let key = key_of(&record).map_err(|error| error.to_string())?;

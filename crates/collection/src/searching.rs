@@ -235,7 +235,7 @@ pub(crate) fn change_of(
     with_key: bool,
 ) -> Result<Option<Change>> {
     let document = match record.kind {
-        Kind::Foreign => return Ok(None),
+        Kind::Foreign | Kind::Begin => return Ok(None),
         Kind::Delete => None,
         Kind::Put | Kind::Patch => Some(document(record, bytes, with_key)?),
     };

@@ -46,6 +46,9 @@ impl Partition {
         let mut deal = |position: Position, bytes: &Bytes| {
             count.set(count.get() + 1);
             let record = self.record_at(position, bytes)?;
+            if record.has_no_key() {
+                return Ok(None);
+            }
             let target = owner(&key_of(&record)?);
             let next = next_docids.get_mut(target);
             let next = next.ok_or_else(|| self.corrupt(position, "a key of another partition"))?;
@@ -113,7 +116,7 @@ impl Partition {
             for (position, bytes) in records {
                 let record = self.record_at(*position, bytes)?;
                 time_micros = record.time_micros;
-                if record.kind != Kind::Foreign && owns(&key_of(&record)?) {
+                if !record.has_no_key() && owns(&key_of(&record)?) {
                     // Those before are of others, or were superseded and compacted away.
                     decider.hold_positions(*position, time_micros);
                     decider.adopt(&record)?;

@@ -558,6 +558,7 @@ pub fn parse_collection_dir(name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::partitions_before::{Mark, Merge};
 
     fn sample() -> Catalog {
         Catalog {
@@ -636,6 +637,36 @@ mod tests {
             assert!(catalog.encode().starts_with(b"quire-catalog 8 "));
             assert_eq!(Catalog::decode(&catalog.encode()).unwrap(), catalog);
         }
+    }
+
+    #[test]
+    fn what_was_before_a_merge_round_trips_in_a_version_that_older_programs_refuse() {
+        let mut catalog = sample();
+        let entry = &mut catalog.collections[0];
+        entry.settings.partitions = 2;
+        let mark = |seen: [u64; 2], at| Mark {
+            seen: seen.to_vec(),
+            at,
+        };
+        let merge = Merge {
+            partitions: 4,
+            base: 1000,
+            marks: vec![vec![mark([3, 5], 1008), mark([4, 9], 1012)], Vec::new()],
+        };
+        entry.partitions_before = vec![Before::Split(1), Before::Merge(merge)];
+        let bytes = catalog.encode();
+        assert!(bytes.starts_with(b"quire-catalog 9 "));
+        let says = br#""partitions_before":[1,{"base":1000,"marks":[[{"at":1008,"seen":[3,5]},"#;
+        assert!(bytes.windows(says.len()).any(|window| window == says));
+        assert_eq!(Catalog::decode(&bytes).unwrap(), catalog);
+        let mut wrong = catalog.clone();
+        wrong.collections[0].settings.partitions = 3;
+        assert!(Catalog::decode(&wrong.encode()).is_err());
+        let Some(Before::Merge(merge)) = catalog.collections[0].partitions_before.last_mut() else {
+            panic!("it was merged");
+        };
+        merge.marks.pop();
+        assert!(Catalog::decode(&catalog.encode()).is_err());
     }
 
     #[test]

@@ -390,7 +390,7 @@ impl SearchIndex {
         for record_at in records {
             let (position, bytes) = record_at;
             let record = Record::decode(bytes).map_err(|what| Error::derived(*position, what))?;
-            if record.kind == Kind::Foreign {
+            if record.has_no_key() {
                 continue;
             }
             let head = Head {

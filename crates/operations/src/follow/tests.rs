@@ -506,6 +506,56 @@ fn a_follower_of_a_split_collection_whose_log_was_compacted_does_not_copy_it_aga
 }
 
 #[test]
+fn a_follower_copies_a_collection_anew_that_is_merged_and_follows_it_then() {
+    let leader = Leader::new();
+    let songs = leader
+        .database
+        .create_collection("songs", settings(4))
+        .unwrap();
+    // One without documents has partitions that begin with nothing.
+    let empty = leader
+        .database
+        .create_collection("empty", settings(4))
+        .unwrap();
+    put(&songs, 0..20, "before", Durability::Sync);
+    let env = SimEnv::new(2);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, &leader.database).unwrap();
+    for partitions in [2, 1] {
+        let write = |_| {
+            put(&songs, 5..8, "while they are merged", Durability::Sync);
+            true
+        };
+        for name in ["songs", "empty"] {
+            let merged = leader.database.merge_collection(name, partitions, &write);
+            merged.unwrap();
+        }
+        for collection in [&songs, &empty] {
+            collection.flush().unwrap();
+            collection.compact().unwrap();
+        }
+        let why = follower.catch_up(&env, &leader.database).unwrap();
+        assert!(why.is_some(), "it starts over");
+        for _ in 0..2 {
+            assert_eq!(follower.catch_up(&env, &leader.database).unwrap(), None);
+            assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+        }
+        put(&songs, 3..33, "after they were merged", Durability::Sync);
+        put(
+            &empty,
+            0..u64::from(2 - partitions),
+            "the first",
+            Durability::Sync,
+        );
+        assert_eq!(follower.catch_up(&env, &leader.database).unwrap(), None);
+        assert_eq!(follower.contents(), contents(&leader.database).unwrap());
+        let replica = follower.replica.as_ref().unwrap().database();
+        let copied = replica.collection("songs").unwrap();
+        assert_eq!(copied.positions(), songs.positions());
+    }
+}
+
+#[test]
 fn a_follower_copies_a_wide_collection_anew_that_is_split() {
     let leader = Leader::new();
     let rows = wide_or_create(&leader.database);
