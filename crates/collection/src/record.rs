@@ -10,8 +10,8 @@
 //! 4. A delete that created its document is the deletion of none: it keeps an external version.
 //! 5. A record says when the document that it supersedes would have expired, so that applying it
 //!    removes that time from the tree of expiries.
-//! 6. A record of a beginning is the first one of a partition that others were merged into. It stays,
-//!    so that a copy of a partition without documents is known by its last record.
+//! 6. A record of a beginning is the first one of a partition that others were merged into. It
+//!    stays, so that a copy of a partition without documents is known by its last record.
 //! 7. A record of another partition holds a position and changes nothing: the partition that it was
 //!    split from had a record of a document there that the other one has now. Nothing needs it.
 //!
