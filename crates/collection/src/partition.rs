@@ -4,7 +4,7 @@
 use crate::documents::{Documents, KEYS, ROWS, Totals};
 use crate::lookup::{AsOf, DocumentLookup};
 use crate::making_ready::Records;
-use crate::record::{Kind, Record};
+use crate::record::Record;
 use crate::search::{SearchIndex, SearchState, SearchTree};
 use crate::write::{Decider, GROUP_BYTES, Writer, key_of};
 use crate::{

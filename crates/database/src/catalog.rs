@@ -656,7 +656,7 @@ mod tests {
         entry.partitions_before = vec![Before::Split(1), Before::Merge(merge)];
         let bytes = catalog.encode();
         assert!(bytes.starts_with(b"quire-catalog 9 "));
-        let says = br#""partitions_before":[1,{"base":1000,"marks":[[{"at":1008,"seen":[3,5]},"#;
+        let says = br#"[1,{"partitions":4,"base":1000,"marks":[[{"seen":[3,5],"at":1008},"#;
         assert!(bytes.windows(says.len()).any(|window| window == says));
         assert_eq!(Catalog::decode(&bytes).unwrap(), catalog);
         let mut wrong = catalog.clone();

@@ -19,6 +19,9 @@ use serde::{Deserialize, Serialize};
 /// With more marks than this, some are left out.
 const MARKS_MAX: usize = 64;
 
+/// The most numbers in the marks of all merges of a collection: the catalog has them.
+const NUMBERS_MAX: usize = 200_000;
+
 /// What was before a split or a merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -110,6 +113,20 @@ pub(crate) fn thin(marks: &mut Vec<Mark>) {
         marks.push(mark);
     }
     marks.reverse();
+}
+
+/// Leaves out the marks of merges that are long ago, if there are very many. Readers with positions
+/// from before them go on from the beginning.
+pub(crate) fn forget_old_marks(before: &mut [Before]) {
+    let mut numbers = 0;
+    for step in before.iter_mut().rev() {
+        let Before::Merge(merge) = step else { continue };
+        let each = |mark: &Mark| mark.seen.len() + 1;
+        numbers += merge.marks.iter().flatten().map(each).sum::<usize>();
+        if numbers > NUMBERS_MAX {
+            merge.marks.iter_mut().for_each(Vec::clear);
+        }
+    }
 }
 
 /// Positions of the partitions of now, or of a time before splits and merges, as one of each of the
@@ -253,6 +270,33 @@ mod tests {
         assert!(!is_history(&before[..2], 1));
         assert!(!is_history(&[Before::Split(0)], 2));
         assert!(!is_history(&[Before::Split(3)], 4));
+    }
+
+    #[test]
+    fn marks_of_old_merges_are_left_out_once_there_are_very_many() {
+        let merge = |partitions: u32, base: u64| {
+            let marks = vec![mark(&[base - 1, base - 1], base + 9); 64];
+            Before::Merge(Merge {
+                partitions,
+                base,
+                marks: vec![marks; partitions as usize / 2],
+            })
+        };
+        // Each has 98,304 numbers.
+        let mut before: Vec<Before> = (1..6)
+            .flat_map(|round| [merge(1024, 1000 * round), Before::Split(512)])
+            .collect();
+        forget_old_marks(&mut before);
+        assert!(is_history(&before, 1024));
+        let has_marks = |step: &Before| match step {
+            Before::Split(_) => None,
+            Before::Merge(merge) => Some(merge.marks.iter().any(|of_one| !of_one.is_empty())),
+        };
+        let has_marks: Vec<bool> = before.iter().filter_map(has_marks).collect();
+        assert_eq!(has_marks, [false, false, false, true, true]);
+        let seen = vec![Position(5); 1024];
+        let found = spread(&seen, 1024, &before).unwrap();
+        assert_eq!(found, vec![Position(5000); 1024]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use super::{Database, State};
 use crate::catalog::Entry;
 use crate::directory::remove_collection;
 use crate::layout::partition_of;
-use crate::partitions_before::Before;
+use crate::partitions_before::{Before, forget_old_marks};
 use crate::partitions_progress::{PartitionsProgress, PartitionsStage};
 use crate::settings::CollectionSettings;
 use crate::{Error, Result};
@@ -366,6 +366,7 @@ impl Database {
         if let Some(before) = work.new.partitions_before.last_mut() {
             *before = work.parts.before();
         }
+        forget_old_marks(&mut work.new.partitions_before);
         let mut catalog = state.catalog.clone();
         for entry in &mut catalog.collections {
             if entry.id == work.old.id {

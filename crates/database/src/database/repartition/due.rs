@@ -11,6 +11,16 @@ use quire_wide::WidePartition;
 /// split: it is not split again soon.
 const SMALL_PART: u64 = 4;
 
+/// Bytes of a partition's log on disk, without those that a compaction would remove, about. A
+/// partition that is large by what was overwritten is not made smaller by a split.
+fn needed_bytes(partition: &Partition) -> u64 {
+    let stats = partition.stats();
+    let records = u128::from(stats.log.record_bytes).max(1);
+    let needed = records.saturating_sub(stats.log_dead_bytes.into());
+    let bytes = u128::from(stats.log.disk_bytes) * needed / records;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
 impl Database {
     /// How many partitions a collection is to have by its setting
     /// [`split_bytes`](CollectionSettings::split_bytes); `None` if it is to keep those that it has.
@@ -29,8 +39,7 @@ impl Database {
             }
             false => {
                 let collection = self.collection_named(name)?;
-                let bytes = |partition: &Partition| partition.stats().log.disk_bytes;
-                let bytes = collection.partitions().iter().map(bytes).collect();
+                let bytes = collection.partitions().iter().map(needed_bytes).collect();
                 let first = collection.first_partitions();
                 (collection.settings(), bytes, first)
             }
