@@ -76,6 +76,11 @@ bench-follow: build
 bench-split:
 	cd bench && cargo run --release --locked -- split --count $(N) $(bench_flags)
 
+# Eight partitions are merged into two in the same way: `make bench-merge N=1000000`.
+.PHONY: bench-merge
+bench-merge:
+	cd bench && cargo run --release --locked -- split --from 8 --partitions 2 --count $(N) $(bench_flags)
+
 # Frozen partitions of N documents: counts by value beside Lucene, SQLite and H2, then car adverts in 1,024 of them beside
 # Lucene: `make bench-snapshot N=1000000`.
 .PHONY: bench-snapshot

@@ -1,10 +1,10 @@
-//! A partition is split while it is written and read: how long writers are held, and what gets take
-//! beside it.
+//! Partitions are split or merged while they are written and read: how long writers are held, and
+//! what gets take beside it.
 //!
-//! One partition holds generated adverts: documents, or rows of a wide collection with two column
-//! groups. A writer replaces documents at a fixed rate, one at a time, and a reader gets random
-//! ones: at first alone, then while the partition is split. In the end each document is compared
-//! with what was written last.
+//! One partition, or several, hold generated adverts: documents, or rows of a wide collection with
+//! two column groups. A writer replaces documents at a fixed rate, one at a time, and a reader gets
+//! random ones: at first alone, then while the partitions are split or merged. In the end each
+//! document is compared with what was written last.
 
 use crate::measure::{Latencies, Watch, in_directory};
 use crate::results::{Better, Results};
@@ -25,16 +25,19 @@ const BATCH: u64 = 1000;
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Plan {
-    /// Documents in the partition
+    /// Documents in all partitions
     #[arg(long, default_value_t = 1_000_000)]
     count: u64,
-    /// How many partitions it becomes
+    /// How many partitions there are at first
+    #[arg(long, default_value_t = 1)]
+    from: u32,
+    /// How many partitions there are then: with fewer than at first they are merged
     #[arg(long, default_value_t = 2)]
     partitions: u32,
     /// Documents replaced in a second
     #[arg(long, default_value_t = 2_000)]
     rate: u64,
-    /// Seconds that are measured before the split
+    /// Seconds that are measured before it
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// Index every field
@@ -72,17 +75,17 @@ enum Adverts {
 }
 
 impl Adverts {
-    fn create(database: &Database, index: bool, wide: bool) -> Result<Adverts> {
+    fn create(database: &Database, plan: &Plan) -> Result<Adverts> {
         let settings = CollectionSettings {
-            partitions: 1,
+            partitions: plan.from,
             durability: DURABILITY,
-            index: match index {
+            index: match plan.index {
                 true => IndexedFields::all(),
                 false => IndexedFields::none(),
             },
             ..CollectionSettings::default()
         };
-        if !wide {
+        if !plan.wide {
             let made = database.create_collection("adverts", settings)?;
             return Ok(Adverts::Plain(made));
         }
@@ -182,7 +185,7 @@ impl Plan {
         let database = Database::builder(self.dir.join("db"))
             .options(options)
             .open()?;
-        let songs = Adverts::create(&database, self.index, self.wide)?;
+        let songs = Adverts::create(&database, self)?;
         for from in (0..self.count).step_by(BATCH as usize) {
             songs.load(from..(from + BATCH).min(self.count))?;
         }
@@ -194,20 +197,29 @@ impl Plan {
         })?;
         let (beside, (wall, cpu)) = self.beside(&songs, &versions, || {
             let watch = Watch::start()?;
-            database.split_collection("adverts", self.partitions, &|_| true)?;
+            match self.partitions < self.from {
+                true => database.merge_collection("adverts", self.partitions, &|_| true)?,
+                false => database.split_collection("adverts", self.partitions, &|_| true)?,
+            }
             watch.stop()
         })?;
         self.check(&songs, &versions)?;
+        let (what, name) = match self.partitions < self.from {
+            true => ("merged", "merge"),
+            false => ("split", "split"),
+        };
+        let beside_name = format!("beside the {name}");
         println!(
-            "{} {}, {:.0} MB, split into {} in {wall:.1} s ({cpu:.1} CPU s)",
+            "{} {}, {:.0} MB, {} partitions {what} into {} in {wall:.1} s ({cpu:.1} CPU s)",
             self.count,
             if self.wide { "rows" } else { "documents" },
             bytes as f64 / 1e6,
+            self.from,
             self.partitions
         );
         println!("| µs | p50 | p99 | longest |\n| --- | ---: | ---: | ---: |");
         let mut gets = Vec::new();
-        for (name, seen) in [("alone", alone), ("beside the split", beside)] {
+        for (name, seen) in [("alone", alone), (beside_name.as_str(), beside)] {
             for (what, latencies) in [("put", seen.puts), ("get", seen.gets)] {
                 let [p50, p99, longest] = latencies.micros([0.5, 0.99, 1.0]);
                 println!("| {what}, {name} | {p50:.1} | {p99:.1} | {longest:.0} |");
@@ -219,8 +231,9 @@ impl Plan {
                 }
             }
         }
-        results.add("split", "s", Better::Less, "quire", &[wall]);
-        results.aim("longest put, beside the split", "ms", Better::Less, 100.0);
+        results.add(name, "s", Better::Less, "quire", &[wall]);
+        let longest = format!("longest put, {beside_name}");
+        results.aim(&longest, "ms", Better::Less, 100.0);
         if let [alone, beside] = gets[..] {
             println!("gets at p99: {:.2} times those alone", beside / alone);
             let ratio = [beside / alone];
