@@ -4,14 +4,14 @@
 use super::numbers::Numbers;
 use super::open;
 use super::splits::{
-    Copier, Known, Model, compare, document, key, number, opened, settings, write,
+    Copier, Known, Model, assert_no_leftovers, compare, document, key, number, opened, plan_end,
+    put_or_doubt, settings, write,
 };
 use crate::{Collection, CollectionSettings, Database, ErrorKind};
 use quire_collection::Write;
-use quire_env::{Env, Fault, SimEnv};
+use quire_env::{Env, SimEnv};
 use quire_model::Position;
 use quire_seeded::{Bug, assert_each_is_found};
-use quire_store::Durability;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -151,13 +151,7 @@ fn broken_merge(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     write(&collection, &mut model, &mut numbers, env.now_micros());
     let mut copier = Copier::default();
     copier.read(&collection);
-    let first = env.operations();
-    if let Some(step) = step {
-        match is_crash {
-            true => env.crash_at(first + step),
-            false => env.fail_at(first + step, Fault::Eio),
-        }
-    }
+    let first = plan_end(&env, step, is_crash);
     let unknown = RefCell::new(None);
     let acknowledged = RefCell::new((&mut model, &mut numbers));
     let watch = |_| {
@@ -165,20 +159,7 @@ fn broken_merge(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
             return false;
         }
         let (model, numbers) = &mut *acknowledged.borrow_mut();
-        let (key, n) = (key(numbers.below(60)), numbers.below(1000));
-        let put = collection.write().durability(Durability::Sync);
-        match put.put_at(&key, &document(n)) {
-            Ok(written) => {
-                let known = Known {
-                    n,
-                    version: written.version,
-                    external: written.external,
-                    expires: None,
-                };
-                model.insert(key, known);
-            }
-            Err(_) => *unknown.borrow_mut() = Some((key, n)),
-        }
+        *unknown.borrow_mut() = put_or_doubt(&collection, model, numbers);
         true
     };
     let merged = database.merge_collection("c", 2, &watch);
@@ -222,9 +203,7 @@ fn broken_merge(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     compare(&collection, &model);
     copier.read(&collection);
     copier.compare_contents(&model);
-    let leftovers = env.list(std::path::Path::new("/db")).unwrap();
-    let is_dir = |name: &&String| name.starts_with('c') && name[1..].parse::<u32>().is_ok();
-    assert_eq!(leftovers.iter().filter(is_dir).count(), 1, "{leftovers:?}");
+    assert_no_leftovers(&env);
     steps
 }
 

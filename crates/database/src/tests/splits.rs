@@ -269,6 +269,48 @@ fn a_collection_is_split_while_it_is_written_and_nobody_misses_a_change() {
     assert!(partitions > 40 * 8, "{partitions} partitions");
 }
 
+/// Has the machine crash, or fail once, at a step from now on, if one is given. Gives the number of
+/// operations before.
+pub(super) fn plan_end(env: &SimEnv, step: Option<u64>, is_crash: bool) -> u64 {
+    let first = env.operations();
+    if let Some(step) = step {
+        match is_crash {
+            true => env.crash_at(first + step),
+            false => env.fail_at(first + step, Fault::Eio),
+        }
+    }
+    first
+}
+
+/// Puts a random document durably. Gives its key and its number if it is not known whether it was
+/// written.
+pub(super) fn put_or_doubt(
+    collection: &Collection,
+    model: &mut Model,
+    numbers: &mut Numbers,
+) -> Option<(Key, u64)> {
+    let (key, n) = (key(numbers.below(KEYS)), numbers.below(1000));
+    let put = collection.write().durability(Durability::Sync);
+    let Ok(written) = put.put_at(&key, &document(n)) else {
+        return Some((key, n));
+    };
+    let known = Known {
+        n,
+        version: written.version,
+        external: written.external,
+        expires: None,
+    };
+    model.insert(key, known);
+    None
+}
+
+/// Checks that the directory of one collection is left.
+pub(super) fn assert_no_leftovers(env: &SimEnv) {
+    let leftovers = env.list(std::path::Path::new("/db")).unwrap();
+    let is_dir = |name: &&String| name.starts_with('c') && name[1..].parse::<u32>().is_ok();
+    assert_eq!(leftovers.iter().filter(is_dir).count(), 1, "{leftovers:?}");
+}
+
 /// A split with writes meanwhile that a crash or a fault ends at `step`. What was acknowledged is
 /// there, before and after the split. False once there is no such step.
 fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
@@ -281,13 +323,7 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     }
     collection.compact().unwrap();
     write(&collection, &mut model, &mut numbers, env.now_micros());
-    let first = env.operations();
-    if let Some(step) = step {
-        match is_crash {
-            true => env.crash_at(first + step),
-            false => env.fail_at(first + step, Fault::Eio),
-        }
-    }
+    let first = plan_end(&env, step, is_crash);
     let unknown = RefCell::new(None);
     let acknowledged = RefCell::new((&mut model, &mut numbers));
     let watch = |_| {
@@ -295,20 +331,7 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
             return false;
         }
         let (model, numbers) = &mut *acknowledged.borrow_mut();
-        let (key, n) = (key(numbers.below(KEYS)), numbers.below(1000));
-        let put = collection.write().durability(Durability::Sync);
-        match put.put_at(&key, &document(n)) {
-            Ok(written) => {
-                let known = Known {
-                    n,
-                    version: written.version,
-                    external: written.external,
-                    expires: None,
-                };
-                model.insert(key, known);
-            }
-            Err(_) => *unknown.borrow_mut() = Some((key, n)),
-        }
+        *unknown.borrow_mut() = put_or_doubt(&collection, model, numbers);
         true
     };
     let split = database.split_collection("c", 4, &watch);
@@ -345,9 +368,7 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     twice.unwrap();
     assert_eq!(collection.positions().len() as u32, partitions * 2);
     compare(&collection, &model);
-    let leftovers = env.list(std::path::Path::new("/db")).unwrap();
-    let is_dir = |name: &&String| name.starts_with('c') && name[1..].parse::<u32>().is_ok();
-    assert_eq!(leftovers.iter().filter(is_dir).count(), 1, "{leftovers:?}");
+    assert_no_leftovers(&env);
     steps
 }
 

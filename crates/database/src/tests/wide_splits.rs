@@ -3,8 +3,9 @@
 
 use super::numbers::Numbers;
 use super::open;
+use super::splits::{assert_no_leftovers, plan_end};
 use crate::{CollectionSettings, Database, DatabaseOptions, ErrorKind, WideCollection};
-use quire_env::{Env, Fault, SimEnv};
+use quire_env::SimEnv;
 use quire_model::{Document, Key, Position};
 use quire_query::{field, find};
 use quire_seeded::{Bug, assert_each_is_found};
@@ -272,13 +273,7 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     }
     collection.flush().unwrap();
     write(&collection, &mut model, &mut numbers);
-    let first = env.operations();
-    if let Some(step) = step {
-        match is_crash {
-            true => env.crash_at(first + step),
-            false => env.fail_at(first + step, Fault::Eio),
-        }
-    }
+    let first = plan_end(&env, step, is_crash);
     let unknown = RefCell::new(None);
     let acknowledged = RefCell::new((&mut model, &mut numbers));
     let watch = |_| {
@@ -318,9 +313,7 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     twice.unwrap();
     assert_eq!(collection.positions().len() as u32, partitions * 2);
     compare(&collection, &model);
-    let leftovers = env.list(std::path::Path::new("/db")).unwrap();
-    let is_dir = |name: &&String| name.starts_with('c') && name[1..].parse::<u32>().is_ok();
-    assert_eq!(leftovers.iter().filter(is_dir).count(), 1, "{leftovers:?}");
+    assert_no_leftovers(&env);
     steps
 }
 

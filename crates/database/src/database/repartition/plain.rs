@@ -32,6 +32,13 @@ pub(super) struct PlainParts {
     rules: Vec<RetentionRule>,
 }
 
+/// The old partitions that one of `count` new ones is of: one in a split, and several in a merge.
+fn sources_of(layout: &Layout, count: usize, number: usize) -> &[Partition] {
+    let old = layout.partitions();
+    let (first, end) = (number * old.len(), (number + 1) * old.len());
+    &old[first / count..end.div_ceil(count)]
+}
+
 impl PlainParts {
     /// Those of a collection, of which the catalog has this.
     pub(super) fn new(collection: Collection, entry: &Entry) -> PlainParts {
@@ -46,12 +53,9 @@ impl PlainParts {
         }
     }
 
-    /// The old partitions that a new one is of: one in a split, and several in a merge.
+    /// As [`sources_of`] one of the new partitions.
     fn sources(&self, number: usize) -> &[Partition] {
-        let old = self.layout.partitions();
-        let (first, end) = (number * old.len(), (number + 1) * old.len());
-        let new = self.partitions.len();
-        &old[first / new..end.div_ceil(new)]
+        sources_of(&self.layout, self.partitions.len(), number)
     }
 
     /// Copies each old partition into the new ones that it becomes.
@@ -111,8 +115,7 @@ impl PlainParts {
 
     fn gather(&mut self, number: usize) -> Result<u64> {
         let layout = Arc::clone(&self.layout);
-        let each = layout.partitions().len() / self.partitions.len();
-        let sources = &layout.partitions()[number * each..(number + 1) * each];
+        let sources = sources_of(&layout, self.partitions.len(), number);
         match (self.partitions.get(number), self.merged.get_mut(number)) {
             (Some(partition), Some(merged)) => merged.gather(partition, sources),
             _ => Ok(0),
