@@ -20,11 +20,7 @@ use crate::write::{Decider, Writer, key_of};
 use crate::{Error, Result, Triggers};
 use bytes::Bytes;
 use quire_model::Position;
-use quire_seeded::{Bug, seeded};
 use quire_store::{Durability, ForkPlace, Shared, Store};
-
-/// How many records the old partitions may get while they are merged.
-const ROOM: u64 = 1 << 30;
 
 /// A record of an old partition.
 struct Next {
@@ -36,17 +32,6 @@ struct Next {
 }
 
 impl Partition {
-    /// The position at which partitions begin that these are merged into.
-    pub fn position_of_merged(olds: &[Partition]) -> Position {
-        let last = olds.iter().map(|old| old.position().0).max().unwrap_or(0);
-        let room = if seeded(Bug::MergeWithoutRoom) {
-            0
-        } else {
-            ROOM
-        };
-        Position(last.saturating_add(room))
-    }
-
     /// Makes a partition at this place, into which others are to be merged, that begins at a
     /// position. It can be [opened](Partition::open) then.
     ///

@@ -8,7 +8,7 @@
 //!    closed one reads from the newer layout.
 
 use crate::Result;
-use crate::partitions_before::{Before, is_history, spread};
+use crate::partitions_before::{Before, Zero, is_history, spread};
 use crate::retention::PartitionRetention;
 use crate::write_gate::{Gated, WriteGate};
 use quire_collection::{Expiry, Partition, RetentionRule, Write};
@@ -87,7 +87,7 @@ impl Layout {
     /// # Errors
     /// `Invalid` if there never was this number of partitions.
     pub(crate) fn spread(&self, seen: &[Position]) -> Result<Vec<Position>> {
-        spread(seen, self.partitions.len(), &self.before)
+        spread(seen, self.partitions.len(), &self.before, Zero::Begin)
     }
 
     /// The partition that a key belongs to.

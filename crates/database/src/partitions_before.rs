@@ -129,6 +129,15 @@ pub(crate) fn forget_old_marks(before: &mut [Before]) {
     }
 }
 
+/// What a reader has that begins with position 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zero {
+    /// All changes: it is as the position at which merged partitions begin.
+    Begin,
+    /// Those changes that the log still has: it stays 0.
+    Stays,
+}
+
 /// Positions of the partitions of now, or of a time before splits and merges, as one of each of the
 /// `partitions` of now. That of an old partition that was split holds for all that it has become;
 /// of those that were merged together, it is where the new one had no more than was seen of each.
@@ -139,6 +148,7 @@ pub(crate) fn spread(
     seen: &[Position],
     partitions: usize,
     before: &[Before],
+    zero: Zero,
 ) -> Result<Vec<Position>> {
     let newest = seen.iter().max().copied().unwrap_or_default();
     // After the last merge that led to positions as high as these, they can't be of before it.
@@ -163,7 +173,7 @@ pub(crate) fn spread(
         let after = after.next().unwrap_or(partitions);
         seen = match step {
             Before::Split(_) => expand_cursor(&seen, after).unwrap_or_default(),
-            Before::Merge(merge) => merged(&seen, merge),
+            Before::Merge(merge) => merged(&seen, merge, zero),
         };
     }
     // Positions of now from before there is anything.
@@ -172,14 +182,19 @@ pub(crate) fn spread(
         .rev()
         .find_map(Before::base)
         .unwrap_or_default();
-    Ok(seen.into_iter().map(|one| one.max(begin)).collect())
+    let stays = |one: &Position| zero == Zero::Stays && *one == Position(0);
+    let begun = |one| if stays(&one) { one } else { one.max(begin) };
+    Ok(seen.into_iter().map(begun).collect())
 }
 
 /// Positions of partitions that were merged, as one of each new one.
-fn merged(seen: &[Position], merge: &Merge) -> Vec<Position> {
+fn merged(seen: &[Position], merge: &Merge, zero: Zero) -> Vec<Position> {
     let each = (seen.len() / merge.marks.len().max(1)).max(1);
     let of_new = seen.chunks(each).zip(&merge.marks);
     let of_new = of_new.map(|(seen, marks)| {
+        if zero == Zero::Stays && seen.contains(&Position(0)) {
+            return Position(0);
+        }
         let was_seen = |(mark, seen): (&u64, &Position)| *mark <= seen.0;
         let is_passed = |mark: &&Mark| {
             let mut both = mark.seen.iter().zip(seen);
@@ -221,7 +236,7 @@ mod tests {
 
     fn found(seen: &[u64], before: &[Before], partitions: usize) -> Option<Vec<u64>> {
         let seen: Vec<Position> = seen.iter().copied().map(Position).collect();
-        let found = spread(&seen, partitions, before).ok()?;
+        let found = spread(&seen, partitions, before, Zero::Begin).ok()?;
         Some(found.iter().map(|one| one.0).collect())
     }
 
@@ -261,6 +276,22 @@ mod tests {
     }
 
     #[test]
+    fn readers_of_what_the_log_still_has_go_on_at_0() {
+        let before = history();
+        for (seen, expected) in [
+            (&[0, 0, 9, 9][..], [0, 0, 1009, 1009]),
+            (&[9, 0, 0, 0], [0; 4]),
+            (&[0, 9], [0, 0, 1009, 1009]),
+            // Of now, of one that has seen nothing in some partitions.
+            (&[0, 1001, 0, 0], [0, 1001, 0, 0]),
+        ] {
+            let seen: Vec<Position> = seen.iter().copied().map(Position).collect();
+            let found = spread(&seen, 4, &before, Zero::Stays).unwrap();
+            assert_eq!(found, expected.map(Position), "{seen:?}");
+        }
+    }
+
+    #[test]
     fn what_no_splits_and_merges_lead_to_is_no_history() {
         let before = history();
         for partitions in [0, 1, 2, 3] {
@@ -295,7 +326,7 @@ mod tests {
         let has_marks: Vec<bool> = before.iter().filter_map(has_marks).collect();
         assert_eq!(has_marks, [false, false, false, true, true]);
         let seen = vec![Position(5); 1024];
-        let found = spread(&seen, 1024, &before).unwrap();
+        let found = spread(&seen, 1024, &before, Zero::Begin).unwrap();
         assert_eq!(found, vec![Position(5000); 1024]);
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod numbers;
 mod splits;
 mod templates;
 mod triggers;
+mod wide_merges;
 mod wide_splits;
 mod wide_tails;
 

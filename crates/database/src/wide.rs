@@ -182,6 +182,11 @@ impl WideCollection {
         self.state.layout.store(Arc::new(layout));
     }
 
+    /// How many partitions it had at first, if it has had others.
+    pub(crate) fn first_partitions(&self) -> Option<u32> {
+        self.layout().first_partitions()
+    }
+
     /// The partitions of now.
     pub(crate) fn layout(&self) -> Arc<WideLayout> {
         self.state.layout.load_full()

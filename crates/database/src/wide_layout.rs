@@ -1,5 +1,5 @@
 //! [`WideLayout`]: the partitions that a wide collection has now, and the jobs that work on them. A
-//! split replaces it by another one, as that of a plain collection (see `layout.rs`).
+//! split or a merge replaces it by another one, as that of a plain collection (see `layout.rs`).
 
 use crate::Result;
 use crate::cell_expiry::PartitionCellExpiry;
@@ -7,7 +7,7 @@ use crate::column_moving::ColumnMoving;
 use crate::layout::partition_of;
 use crate::log_retention::PartitionLogRetention;
 use crate::partition_job::PartitionJob;
-use crate::partitions_before::{Before, spread};
+use crate::partitions_before::{Before, Zero, spread};
 use crate::settings::CollectionSettings;
 use crate::tiering::Tiering;
 use crate::write_gate::{Gated, WriteGate};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(crate) struct WideLayout {
     /// At least one.
     partitions: Arc<[WidePartition]>,
-    /// What there was before each split.
+    /// What there was before each split and merge.
     before: Vec<Before>,
     /// The jobs that move cells between tiers, one a partition; none where background jobs write
     /// nothing.
@@ -102,12 +102,18 @@ impl WideLayout {
         Ok(())
     }
 
-    /// As [`Layout::spread`](crate::layout::Layout::spread).
+    /// How many partitions there were at first, if there were others.
+    pub(crate) fn first_partitions(&self) -> Option<u32> {
+        self.before.first().map(Before::partitions)
+    }
+
+    /// As [`Layout::spread`](crate::layout::Layout::spread). A log may have lost its beginning, so
+    /// a reader of all that it has stays at 0.
     ///
     /// # Errors
     /// `Invalid` if there never was this number of partitions.
     pub(crate) fn spread(&self, seen: &[Position]) -> Result<Vec<Position>> {
-        spread(seen, self.partitions.len(), &self.before)
+        spread(seen, self.partitions.len(), &self.before, Zero::Stays)
     }
 
     /// Has a partition remove what expires, if a cell was written that does.

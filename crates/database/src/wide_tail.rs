@@ -38,8 +38,9 @@ impl WideCollection {
     }
 
     /// The changes after one position per partition, as [`Tail::seen`] gives them. Positions of a
-    /// time when the collection had fewer partitions, before it was split, may be given: each holds
-    /// for all partitions that its own has become.
+    /// time when the collection had another number of partitions, before it was split or merged,
+    /// may be given: each holds for all partitions that its own has become, and after a merge some
+    /// changes may come once more.
     ///
     /// # Errors
     /// As of [`tail`](WideCollection::tail); `Invalid` if there is not one position per partition

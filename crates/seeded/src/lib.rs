@@ -286,6 +286,10 @@ bugs! {
     MergeWithoutRoom,
     /// A position of one old partition counts for all that were merged with it.
     MergedReaderAhead,
+    /// A row of a wide partition keeps its version in the one that it is merged into.
+    MergedVersionKept,
+    /// A change is taken over into the group to which its column has moved meanwhile.
+    MergedColumnStrays,
 
     // triggers.
     /// What a trigger changes is a record of its own, after that of the write.
@@ -379,6 +383,9 @@ impl Bug {
         Bug::MergeWithoutRoom,
         Bug::MergedReaderAhead,
     ];
+
+    /// Those of merges of wide partitions: the tests of `wide` find them.
+    pub const OF_WIDE_MERGES: &[Bug] = &[Bug::MergedVersionKept, Bug::MergedColumnStrays];
 
     /// Those of triggers: the tests of `database` find them, with a crash at every step.
     pub const OF_TRIGGERS: &[Bug] = &[Bug::TriggerApart];

@@ -3,10 +3,9 @@
 use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS};
 use crate::row::Row;
 use crate::stored::Stored;
+use crate::tree_scan::scan;
 use crate::{GROUPS_MAX, Result, Schema, WidePartition, WideView, cell_key, expiry_key};
-use quire_lsm::{Scan, SmallBytes};
-use quire_store::TreeId;
-use std::ops::Bound;
+use quire_lsm::SmallBytes;
 use std::sync::Arc;
 
 impl WidePartition {
@@ -36,10 +35,6 @@ impl WidePartition {
         }
         Ok(rows)
     }
-}
-
-fn scan(view: &WideView, tree: TreeId) -> Result<Scan> {
-    Ok(view.tree(tree)?.scan(Bound::Unbounded, Bound::Unbounded)?)
 }
 
 /// Whether each row has a name, and each name leads to it; and whether as many are in cold trees as

@@ -22,8 +22,10 @@
 //! 7. A column that moves to another group has the cells before one place, a part of the machine's
 //!    state, in the new group, and all others in the old one (see `column_moves.rs`).
 //! 8. A partition that was split off another one has its rows under the docids and versions that
-//!    they had there (see `splitting.rs`).
+//!    they had there (see `splitting.rs`). One that others were merged into has their rows under
+//!    docids and versions of its own (see `gathering.rs`).
 
+mod adopting;
 mod cell;
 mod cell_key;
 mod check;
@@ -36,6 +38,8 @@ mod error;
 mod expiry;
 mod expiry_key;
 mod expiry_work;
+mod gathered_log;
+mod gathering;
 mod group_scan;
 mod group_tiers;
 mod kept_log;
@@ -47,6 +51,7 @@ mod merging;
 mod moves;
 mod operand;
 mod partition;
+mod ranks;
 mod record;
 mod row;
 mod row_change;
@@ -60,6 +65,7 @@ mod stored;
 mod tail;
 mod tier_work;
 mod tiers;
+mod tree_scan;
 mod triggers;
 mod varint;
 mod view;
@@ -74,6 +80,7 @@ pub use column_scan::{ColumnBatch, ColumnScan};
 pub use column_work::{ColumnProgress, ColumnStep};
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpiryPass, ExpiryStep};
+pub use gathering::{Gathered, Merge, OnMark};
 pub use group_tiers::{GroupTiers, parse_age};
 pub use machine::Totals;
 pub use many::WideWithin;

@@ -5,7 +5,7 @@
 
 use crate::record;
 use crate::tail::is_change;
-use crate::{Error, Result, WidePartition};
+use crate::{Result, WidePartition};
 use quire_model::Position;
 use quire_store::{AnyStore, LogSettings};
 use std::time::Duration;
@@ -77,10 +77,7 @@ impl WidePartition {
             return Ok(None);
         };
         let (_, bytes) = item?;
-        let (head, _) = record::decode(&bytes).map_err(|what| Error::Corrupt {
-            partition: self.number(),
-            what,
-        })?;
+        let (head, _) = record::decode(&bytes).map_err(|what| self.corrupt(what))?;
         Ok(is_change(&head).then_some(head.time_micros))
     }
 }

@@ -10,7 +10,7 @@
 use crate::record;
 use crate::splitting::{OwnerOf, foreign};
 use crate::tail::is_change;
-use crate::{Error, Result, WidePartition};
+use crate::{Result, WidePartition};
 use quire_model::{Key, Position};
 use quire_store::{LogCopy, Place};
 
@@ -51,11 +51,7 @@ impl WidePartition {
                 return Err(self.missing(next));
             }
             next = position.next();
-            let corrupt = |what| Error::Corrupt {
-                partition: self.number(),
-                what,
-            };
-            let (head, _) = record::decode(&bytes).map_err(corrupt)?;
+            let (head, _) = record::decode(&bytes).map_err(|what| self.corrupt(what))?;
             let own = match is_change(&head) && !head.key.is_empty() {
                 true => Some(owner(&Key::decode(head.key)?)),
                 false => None,

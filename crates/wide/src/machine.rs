@@ -299,9 +299,8 @@ impl Machine for WideRows {
 }
 
 impl WideRows {
-    /// The state of a partition with some of the rows of another one, which has made `next_docid`
-    /// rows.
-    pub(crate) fn of_split(next_docid: u32, totals: Totals) -> WideRows {
+    /// The state of a partition that begins with rows of others.
+    pub(crate) fn begun(next_docid: u32, totals: Totals) -> WideRows {
         WideRows { next_docid, totals }
     }
 

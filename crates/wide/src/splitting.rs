@@ -16,18 +16,18 @@
 //!    row is higher than all that it had.
 
 use crate::column_work::passing_record;
-use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS, Totals, WideRows, tree_of};
+use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS, Totals, WideRows};
 use crate::record::{self, CellChange, Head, Kind, Tailed};
 use crate::row::Row;
 use crate::tail::is_change;
-use crate::{Error, GROUPS_MAX, Result, Schema, WidePartition, WideView, cell_key, expiry_key};
+use crate::tree_scan::{all_trees, docid_of, scan};
+use crate::{Error, Result, Schema, WidePartition, WideView, cell_key, expiry_key};
 use bytes::Bytes;
 use quire_lsm::{Load, Scan, SmallBytes};
 use quire_model::{DocId, Key, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::{Durability, LogHold, Place, Store, Transaction, TreeId};
 use std::collections::HashSet;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// Bytes of records that are taken over at a time, about, and records at most.
@@ -76,7 +76,7 @@ impl WidePartition {
             None => Position(upto.0.saturating_sub(1)),
         };
         for (place, totals) in places.iter().zip(totals(&view, places.len(), owner)?) {
-            let state = WideRows::of_split(view.rows_made(), totals);
+            let state = WideRows::begun(view.rows_made(), totals);
             Store::create_at(self.shared(), place, begins, &state)?;
         }
         if let Some(first) = first_copied
@@ -105,7 +105,7 @@ impl WidePartition {
 
     /// Writes a record at the position at which a new partition begins, unless its log has one. So
     /// a copy of it, which is known by its last record, can follow it.
-    fn hold_position(&self, position: Position) -> Result<()> {
+    pub(crate) fn hold_position(&self, position: Position) -> Result<()> {
         if self.position() < position {
             self.pass_position()?;
         }
@@ -139,12 +139,6 @@ impl WidePartition {
             }
             self.pass_position()?;
         }
-    }
-
-    /// As [`flushed_view`](WidePartition::flushed_view), of all trees.
-    fn flushed_view_of_all(&self, schema: &Arc<Schema>) -> Result<WideView> {
-        let all = (GROUPS_MAX as u8, u16::MAX);
-        self.view_of(schema, all, &[EXPIRIES], Store::flushed_view_of)
     }
 
     /// Takes over some of what was written to the partition that this one is split from, as far as
@@ -194,10 +188,7 @@ impl WidePartition {
         bytes: &Bytes,
         owns: &dyn Fn(&Key) -> bool,
     ) -> Result<Vec<u8>> {
-        let corrupt = |what| Error::Corrupt {
-            partition: self.number(),
-            what,
-        };
+        let corrupt = |what| self.corrupt(what);
         let (head, changes) = record::decode(bytes).map_err(corrupt)?;
         let is_own = match head.kind {
             Kind::PassColumn | Kind::Foreign => true,
@@ -226,10 +217,9 @@ impl WidePartition {
     }
 
     pub(crate) fn missing(&self, position: Position) -> Error {
-        Error::Corrupt {
-            partition: self.number(),
-            what: format!("the log of the partition that is split has no record {position}"),
-        }
+        self.corrupt(format!(
+            "the log of an old partition has no record {position}"
+        ))
     }
 }
 
@@ -277,14 +267,12 @@ fn deal_trees(
     owner: OwnerOf<'_>,
     watch: &dyn Fn(u64) -> bool,
 ) -> Result<bool> {
-    let groups = (0..GROUPS_MAX as u8).flat_map(|group| [(group, false), (group, true)]);
-    let groups = groups.map(|(group, is_cold)| tree_of(group, is_cold));
     let mut dealt = 0;
     let mut goes_on = || {
         dealt += 1;
         dealt % WATCH_EVERY != 0 || watch(dealt)
     };
-    for tree in [KEYS, ROWS, NAMES, EXPIRIES].into_iter().chain(groups) {
+    for tree in all_trees() {
         if !deal_tree(view, tree, partitions, owner, &mut goes_on)? {
             return Ok(false);
         }
@@ -332,17 +320,6 @@ fn deal_tree(
         partition.store().finish_load(tree, load)?;
     }
     Ok(true)
-}
-
-fn scan(view: &WideView, tree: TreeId) -> Result<Scan> {
-    Ok(view.tree(tree)?.scan(Bound::Unbounded, Bound::Unbounded)?)
-}
-
-/// The docid that a key of a tree begins with.
-fn docid_of(view: &WideView, key: &[u8]) -> Result<DocId> {
-    let docid = key.first_chunk().copied().map(u32::from_be_bytes);
-    let docid = docid.ok_or_else(|| view.corrupt("a key is cut short".into()))?;
-    Ok(DocId(docid))
 }
 
 fn nobodys(view: &WideView) -> Error {

@@ -19,6 +19,7 @@ mod cells;
 mod columns;
 mod expiry;
 mod many;
+mod merges;
 mod schemas;
 mod splits;
 mod tails;

@@ -69,7 +69,7 @@ impl Split {
 Neighbouring partitions become one. All documents are written once more, beside what is there: this
 needs as much free room on the disk as the collection takes. A server reads and writes the
 collection meanwhile. Documents get higher versions, and readers of changes go on where they are:
-they may see some changes once more. Partitions of a wide collection can't be merged.
+they may see some changes once more.
 
 An interrupt (Ctrl-C) ends it: the collection is then as it was.
 

@@ -65,9 +65,6 @@ impl Kind {
                  for example, and not {partitions}",
                 count * 2
             ),
-            Kind::Merge if old.settings.wide.is_some() => {
-                format!("collection {name:?} is wide: its partitions can't be merged")
-            }
             Kind::Merge
                 if partitions > 0 && partitions < count && count.is_multiple_of(partitions) =>
             {
@@ -153,9 +150,9 @@ impl Database {
         self.repartition(name, (Kind::Split, partitions), watch)
     }
 
-    /// Merges the partitions of a plain collection, neighbours together, while it is read and
-    /// written: it has `partitions` of them then, which divides the number before. Documents get
-    /// higher versions: a condition on a version from before does not hold. Positions that were
+    /// Merges the partitions of a collection, plain or wide, neighbours together, while it is read
+    /// and written: it has `partitions` of them then, which divides the number before. Documents
+    /// get higher versions: a condition on a version from before does not hold. Positions that were
     /// seen before stay good for [`Collection::tail_after`](crate::Collection::tail_after), which
     /// may give some changes once more. `watch`, and what it costs, are as of
     /// [`split_collection`](Database::split_collection).
@@ -179,8 +176,7 @@ impl Database {
     ///
     /// # Errors
     /// The collection is as it was: as of [`split_collection`](Database::split_collection);
-    /// `Invalid` for a wide collection too, and if more than a billion records are written to a
-    /// partition meanwhile.
+    /// `Invalid` too if more than a billion records are written to a partition meanwhile.
     pub fn merge_collection(&self, name: &str, partitions: u32, watch: Watch<'_>) -> Result<()> {
         self.repartition(name, (Kind::Merge, partitions), watch)
     }

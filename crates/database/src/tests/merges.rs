@@ -28,7 +28,7 @@ fn take_versions(collection: &Collection, model: &mut Model) {
 }
 
 /// One of the numbers of partitions that a collection can get from `now`.
-fn other_count(numbers: &mut Numbers, now: u32) -> u32 {
+pub(super) fn other_count(numbers: &mut Numbers, now: u32) -> u32 {
     let fewer: Vec<u32> = (1..now)
         .filter(|count| now.is_multiple_of(*count))
         .collect();

@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-const KEYS: u64 = 40;
+pub(super) const KEYS: u64 = 40;
 
-fn schema() -> Schema {
+pub(super) fn schema() -> Schema {
     let json = br#"{"properties": {
         "n": {"type": "integer"},
         "text": {"type": "string", "group": "texts"},
@@ -26,14 +26,14 @@ fn schema() -> Schema {
     Schema::from_json(json).unwrap()
 }
 
-fn settings(partitions: u32) -> CollectionSettings {
+pub(super) fn settings(partitions: u32) -> CollectionSettings {
     CollectionSettings {
         partitions,
         ..CollectionSettings::default()
     }
 }
 
-fn opened(env: &Arc<SimEnv>) -> Database {
+pub(super) fn opened(env: &Arc<SimEnv>) -> Database {
     let options = DatabaseOptions {
         segment_bytes: 4_000,
         ..DatabaseOptions::default()
@@ -42,23 +42,27 @@ fn opened(env: &Arc<SimEnv>) -> Database {
     builder.open().unwrap()
 }
 
-fn key(n: u64) -> Key {
+pub(super) fn key(n: u64) -> Key {
     Key::from(n as i64)
 }
 
 /// What is known of a row.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Row {
+pub(super) struct Row {
     n: Option<i64>,
     text: Option<String>,
     links: BTreeMap<String, i64>,
-    version: Position,
+    pub(super) version: Position,
 }
 
-type Model = BTreeMap<Key, Row>;
+pub(super) type Model = BTreeMap<Key, Row>;
 
 /// A random change of a row, and the row after it; none if it is removed.
-fn change(numbers: &mut Numbers, key: &Key, before: Option<&Row>) -> (RowWrite, Option<Row>) {
+pub(super) fn change(
+    numbers: &mut Numbers,
+    key: &Key,
+    before: Option<&Row>,
+) -> (RowWrite, Option<Row>) {
     let n = numbers.below(1000) as i64;
     let mut row = before.cloned().unwrap_or_default();
     let member = format!("m{}", numbers.below(3));
@@ -101,14 +105,14 @@ fn change(numbers: &mut Numbers, key: &Key, before: Option<&Row>) -> (RowWrite, 
     (write, Some(row))
 }
 
-fn write(collection: &WideCollection, model: &mut Model, numbers: &mut Numbers) {
+pub(super) fn write(collection: &WideCollection, model: &mut Model, numbers: &mut Numbers) {
     let key = key(numbers.below(KEYS));
     let (write, after) = change(numbers, &key, model.get(&key));
     let written = collection.write(&write).unwrap();
     take(model, key, after, written.version);
 }
 
-fn take(model: &mut Model, key: Key, after: Option<Row>, version: Position) {
+pub(super) fn take(model: &mut Model, key: Key, after: Option<Row>, version: Position) {
     match after {
         Some(row) => {
             let before = model.insert(key, Row { version, ..row });
@@ -118,8 +122,36 @@ fn take(model: &mut Model, key: Key, after: Option<Row>, version: Position) {
     }
 }
 
+/// A row as its cells say; none if there is none.
+pub(super) fn row_of(collection: &WideCollection, key: &Key) -> Option<Row> {
+    let cell = |column| collection.cell(key, column, None).unwrap();
+    let number = |cell| match cell {
+        Cell::Int(n) => n,
+        other => panic!("{other:?}"),
+    };
+    let (n, text) = (cell("n").map(number), cell("text"));
+    let members = collection.members(key, "links", None, None).unwrap();
+    let members = members.map(|item| item.unwrap());
+    let links: BTreeMap<String, i64> = members
+        .map(|(member, cell)| (member, number(cell)))
+        .collect();
+    let Some(found) = collection.get(key).unwrap() else {
+        assert!(n.is_none() && text.is_none() && links.is_empty(), "{key}");
+        return None;
+    };
+    Some(Row {
+        n,
+        text: text.map(|cell| match cell {
+            Cell::String(text) => text,
+            other => panic!("{other:?}"),
+        }),
+        links,
+        version: found.version,
+    })
+}
+
 /// Compares all ways to read with the model.
-fn compare(collection: &WideCollection, model: &Model) {
+pub(super) fn compare(collection: &WideCollection, model: &Model) {
     assert_eq!(collection.count().unwrap(), model.len() as u64);
     let keys: Vec<Key> = (0..KEYS).map(key).collect();
     let many = collection.get_many(&keys, None, 1 << 20).unwrap();
@@ -138,24 +170,7 @@ fn compare(collection: &WideCollection, model: &Model) {
             shown.map(|(_, version)| version),
             row.map(|row| row.version)
         );
-        let cell = |column, member| collection.cell(key, column, member).unwrap();
-        let number = |cell: Option<Cell>| match cell {
-            Some(Cell::Int(n)) => Some(n),
-            None => None,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(number(cell("n", None)), row.and_then(|row| row.n), "{key}");
-        let text = row.and_then(|row| row.text.clone()).map(Cell::String);
-        assert_eq!(cell("text", None), text, "{key}");
-        let members = collection.members(key, "links", None, None).unwrap();
-        let members: BTreeMap<String, i64> = members
-            .map(|item| item.unwrap())
-            .map(|(member, cell)| (member, number(Some(cell)).unwrap()))
-            .collect();
-        assert_eq!(
-            members,
-            row.map(|row| row.links.clone()).unwrap_or_default()
-        );
+        assert_eq!(row_of(collection, key).as_ref(), row, "{key}");
     }
     let mut scanned: Vec<Key> = collection
         .rows()

@@ -226,12 +226,6 @@ fn checked(name: &str, settings: &CollectionSettings, count: Option<u32>) -> Out
              [{name}] has: {one}, {two} and so on{fewer}"
         )));
     }
-    if is_merge && settings.wide.is_some() {
-        return Err(Failure::illegal_argument(format!(
-            "parameter [count] is [{count}], and [{name}] has [{now}] partitions: those of a wide \
-             collection can't be merged"
-        )));
-    }
     let mut wanted = settings.clone();
     wanted.partitions = count;
     let checked = wanted.check();

@@ -20,7 +20,7 @@ fn options_tailed() -> StoreOptions {
 }
 
 /// Opens a partition that is tailed, and makes it if there is none.
-fn open_tailed(env: &Arc<SimEnv>, place: Place, number: u32) -> Result<WidePartition> {
+pub(super) fn open_tailed(env: &Arc<SimEnv>, place: Place, number: u32) -> Result<WidePartition> {
     let shared = Shared::new(env.clone(), 8 << 20, None);
     if number == 0 && !Store::<crate::machine::WideRows>::exists(&shared, &place)? {
         WidePartition::create(&shared, &place)?;
@@ -31,12 +31,12 @@ fn open_tailed(env: &Arc<SimEnv>, place: Place, number: u32) -> Result<WideParti
     Ok(partition)
 }
 
-fn tail(partition: &WidePartition, seen: Position) -> Result<Vec<RowChange>> {
+pub(super) fn tail(partition: &WidePartition, seen: Position) -> Result<Vec<RowChange>> {
     partition.tail(&schema(), "_id", seen)?.collect()
 }
 
 /// What the changes make of rows.
-fn follow(rows: &mut Timed, changes: &[RowChange]) {
+pub(super) fn follow(rows: &mut Timed, changes: &[RowChange]) {
     let at = |column: &str, member: Option<&String>| {
         let is_declared = schema().column(column).is_some();
         match is_declared {

@@ -35,13 +35,12 @@ impl Database {
                 let collection = self.open_wide(name)?;
                 let partitions = collection.partitions();
                 let bytes: Vec<u64> = partitions.iter().map(WidePartition::tree_bytes).collect();
-                (collection.settings(), bytes, None)
+                (collection.settings(), bytes, collection.first_partitions())
             }
             false => {
                 let collection = self.collection_named(name)?;
                 let bytes = collection.partitions().iter().map(needed_bytes).collect();
-                let first = collection.first_partitions();
-                (collection.settings(), bytes, first)
+                (collection.settings(), bytes, collection.first_partitions())
             }
         };
         let split_bytes = settings.split_bytes;

@@ -2,14 +2,14 @@
 
 use super::merged::Merged;
 use super::parts::{Copy, NEARLY_LEVEL, OwnerOf, Parts, WatchCopy};
+use crate::Result;
 use crate::catalog::Entry;
 use crate::collection::Collection;
 use crate::database::{Database, State};
 use crate::layout::Layout;
-use crate::partitions_before::{Before, Merge};
+use crate::partitions_before::Before;
 use crate::settings::CollectionSettings;
 use crate::write_gate::{Gated, WriteGate};
-use crate::{Error, Result};
 use quire_collection::{IndexSettings, Partition, RetentionRule};
 use quire_model::{Key, Position};
 use quire_seeded::{Bug, seeded};
@@ -22,10 +22,10 @@ pub(super) struct PlainParts {
     layout: Arc<Layout>,
     /// The new partitions, once they are open.
     partitions: Vec<Partition>,
-    /// How far each of them is, in a merge.
-    merged: Vec<Merged>,
-    /// The position at which they begin, in a merge.
-    base: Position,
+    /// What they had of the old ones, in a merge.
+    merged: Option<Merged>,
+    /// Up to where each of them has its old ones, in a merge.
+    seen: Vec<Vec<Position>>,
     /// The index that they have, or are building.
     index: Option<IndexSettings>,
     /// What retention does, while it is stopped.
@@ -47,8 +47,8 @@ impl PlainParts {
             index: entry.index(),
             collection,
             partitions: Vec::new(),
-            merged: Vec::new(),
-            base: Position(0),
+            merged: None,
+            seen: Vec::new(),
             rules: Vec::new(),
         }
     }
@@ -88,13 +88,14 @@ impl PlainParts {
             Arc::clone(&self.layout),
         );
         let sources = layout.partitions();
-        self.base = Partition::position_of_merged(sources);
+        let merged = Merged::new(count, sources.iter().map(Partition::position));
         for number in 0..count {
             let shared = &copy.database.inner.shared;
-            Partition::begin_merged(shared, &copy.place(number), self.base)?;
+            Partition::begin_merged(shared, &copy.place(number), merged.base())?;
             self.partitions.push(copy.open(number)?);
-            self.merged.push(Merged::new(sources.len() / count));
+            self.seen.push(vec![Position(0); sources.len() / count]);
         }
+        self.merged = Some(merged);
         for number in 0..count {
             let mut total = 0;
             loop {
@@ -113,13 +114,16 @@ impl PlainParts {
         Ok(true)
     }
 
+    /// Has a new partition take over some of what its old ones have. Returns how many positions are
+    /// left.
     fn gather(&mut self, number: usize) -> Result<u64> {
-        let layout = Arc::clone(&self.layout);
-        let sources = sources_of(&layout, self.partitions.len(), number);
-        match (self.partitions.get(number), self.merged.get_mut(number)) {
-            (Some(partition), Some(merged)) => merged.gather(partition, sources),
-            _ => Ok(0),
+        let sources = sources_of(&self.layout, self.partitions.len(), number);
+        let (partition, seen) = (&self.partitions[number], &mut self.seen[number]);
+        let left = partition.gather(sources, seen)?;
+        if let Some(merged) = &mut self.merged {
+            merged.mark(number, seen, partition.position());
         }
+        Ok(left)
     }
 
     /// Gives the new partitions the index of these settings.
@@ -150,10 +154,10 @@ impl Parts for PlainParts {
 
     fn follow(&mut self, owner: OwnerOf<'_>) -> Result<u64> {
         let mut left = 0;
-        for number in 0..self.merged.len() {
+        for number in 0..self.seen.len() {
             left = left.max(self.gather(number)?);
         }
-        if self.merged.is_empty() {
+        if self.merged.is_none() {
             for (number, partition) in self.partitions.iter().enumerate() {
                 let owns = |key: &Key| owner(key) == number;
                 for source in self.sources(number) {
@@ -207,14 +211,8 @@ impl Parts for PlainParts {
             partition.set_log(settings.log())?;
             let ends = self.sources(number).iter().map(Partition::position);
             let last = ends.max().unwrap_or_default();
-            if !self.merged.is_empty() {
-                if last >= self.base && !seeded(Bug::MergeWithoutRoom) {
-                    return Err(Error::Invalid(
-                        "more was written during the merge than it has room for: merge when less \
-                         is written"
-                            .into(),
-                    ));
-                }
+            if let Some(merged) = &self.merged {
+                merged.check_room(last)?;
                 continue;
             }
             assert!(
@@ -228,16 +226,11 @@ impl Parts for PlainParts {
     }
 
     fn before(&self) -> Before {
-        let partitions = self.layout.partitions().len() as u32;
-        if self.merged.is_empty() {
-            return Before::Split(partitions);
+        let partitions = self.layout.partitions().len();
+        match &self.merged {
+            Some(merged) => merged.before(partitions),
+            None => Before::Split(partitions as u32),
         }
-        let marks = self.merged.iter().map(|merged| merged.marks().to_vec());
-        Before::Merge(Merge {
-            partitions,
-            base: self.base.0,
-            marks: marks.collect(),
-        })
     }
 
     fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry) {

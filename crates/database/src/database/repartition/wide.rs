@@ -1,5 +1,6 @@
-//! The partitions of a wide collection that is split.
+//! The partitions of a wide collection that are split or merged.
 
+use super::merged::Merged;
 use super::parts::{Copy, OwnerOf, Parts, WatchCopy};
 use crate::Result;
 use crate::catalog::Entry;
@@ -9,21 +10,26 @@ use crate::settings::CollectionSettings;
 use crate::wide::WideCollection;
 use crate::wide_layout::WideLayout;
 use crate::write_gate::{Gated, WriteGate};
-use quire_model::Key;
+use quire_model::{Key, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::{LogHold, Place};
-use quire_wide::WidePartition;
+use quire_wide::{Gathered, Merge, WidePartition};
 use std::sync::Arc;
 
 /// See the module.
 pub(super) struct WideParts {
     collection: WideCollection,
-    /// The partitions that are split.
+    /// The partitions that are split or merged.
     layout: Arc<WideLayout>,
     /// The new partitions, once they are open.
     partitions: Vec<WidePartition>,
-    /// Keeps, in the log of each old partition, what the new ones have not taken over yet.
+    /// Keeps, in the log of each old partition that is split, what the new ones have not taken over
+    /// yet.
     holds: Vec<LogHold>,
+    /// What the new partitions had of the old ones, in a merge.
+    merged: Option<Merged>,
+    /// Those that others are merged into.
+    gathered: Vec<Gathered>,
 }
 
 impl WideParts {
@@ -33,6 +39,8 @@ impl WideParts {
             collection,
             partitions: Vec::new(),
             holds: Vec::new(),
+            merged: None,
+            gathered: Vec::new(),
         }
     }
 
@@ -41,14 +49,9 @@ impl WideParts {
         let each = self.partitions.len() / self.layout.partitions().len();
         &self.partitions[number * each..(number + 1) * each]
     }
-}
 
-impl Parts for WideParts {
-    fn gate(&self) -> Arc<WriteGate> {
-        Arc::clone(self.layout.gate())
-    }
-
-    fn copy(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
+    /// Deals the rows of each old partition out to the new ones that it becomes.
+    fn deal(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
         let (database, new, mut before) = (copy.database, copy.new, 0);
         let schema = self.collection.schema();
         let sources = self.layout.partitions();
@@ -73,8 +76,57 @@ impl Parts for WideParts {
         Ok(true)
     }
 
+    /// Has new partitions gather what the old ones have.
+    fn merge(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
+        let (database, new) = (copy.database, copy.new);
+        let (layout, count) = (Arc::clone(&self.layout), new.settings.partitions as usize);
+        let sources = layout.partitions();
+        let total = sources.iter().map(WidePartition::tree_entries).sum();
+        let ends = sources.iter().map(WidePartition::position);
+        let merged = self.merged.insert(Merged::new(count, ends));
+        let mut before = 0;
+        for (number, olds) in sources.chunks(sources.len() / count).enumerate() {
+            let merge = Merge {
+                olds,
+                place: &database.place(copy.catalog, new, number as u32),
+                base: merged.base(),
+                schema: &|| self.collection.schema(),
+                open: &|| database.open_wide_partition(copy.catalog, new, number as u32),
+                watch: &|entries| watch(before + entries, total),
+            };
+            let gathered = merge.gather(&mut |seen, at| merged.mark(number, seen, at))?;
+            let Some(gathered) = gathered else {
+                return Ok(false);
+            };
+            before += olds.iter().map(WidePartition::tree_entries).sum::<u64>();
+            self.partitions.push(gathered.partition().clone());
+            self.gathered.push(gathered);
+        }
+        Ok(true)
+    }
+}
+
+impl Parts for WideParts {
+    fn gate(&self) -> Arc<WriteGate> {
+        Arc::clone(self.layout.gate())
+    }
+
+    fn copy(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
+        match copy.is_merge(self.layout.partitions().len()) {
+            true => self.merge(copy, watch),
+            false => self.deal(copy, watch),
+        }
+    }
+
     fn follow(&mut self, owner: OwnerOf<'_>) -> Result<u64> {
         let (mut left, mut number) = (0, 0);
+        if let Some(merged) = &mut self.merged {
+            for (number, gathered) in self.gathered.iter_mut().enumerate() {
+                let mut mark = |seen: &[Position], at| merged.mark(number, seen, at);
+                left = left.max(gathered.follow(&mut mark)?);
+            }
+            return Ok(left);
+        }
         for (at, (source, hold)) in self.layout.partitions().iter().zip(&self.holds).enumerate() {
             let mut seen = source.position();
             for partition in self.of_source(at) {
@@ -94,14 +146,20 @@ impl Parts for WideParts {
     }
 
     fn finish(&self, _settings: &CollectionSettings) -> Result<()> {
-        for (number, source) in self.layout.partitions().iter().enumerate() {
-            let end = source.position();
+        for partition in &self.partitions {
+            if !seeded(Bug::SplitNamedUnsynced) {
+                partition.sync()?;
+            }
+        }
+        let sources = self.layout.partitions();
+        if let Some(merged) = &self.merged {
+            let last = sources.iter().map(WidePartition::position).max();
+            return merged.check_room(last.unwrap_or_default());
+        }
+        for (number, source) in sources.iter().enumerate() {
             for partition in self.of_source(number) {
-                if !seeded(Bug::SplitNamedUnsynced) {
-                    partition.sync()?;
-                }
                 assert!(
-                    partition.position() == end || seeded(Bug::SplitNotLevel),
+                    partition.position() == source.position() || seeded(Bug::SplitNotLevel),
                     "a new partition ends where the old one does"
                 );
             }
@@ -110,7 +168,11 @@ impl Parts for WideParts {
     }
 
     fn before(&self) -> Before {
-        Before::Split(self.layout.partitions().len() as u32)
+        let partitions = self.layout.partitions().len();
+        match &self.merged {
+            Some(merged) => merged.before(partitions),
+            None => Before::Split(partitions as u32),
+        }
     }
 
     fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry) {
