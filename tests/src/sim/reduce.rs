@@ -106,6 +106,13 @@ impl<F: FnMut(&History) -> bool> Search<F> {
     }
 }
 
+/// A split or a merge with fewer writes meanwhile, or simpler ones.
+fn fewer_meanwhile(writes: &[Write], with: impl Fn(Vec<Write>) -> Op) -> Vec<Op> {
+    let plain = (!writes.is_empty()).then(|| with(Vec::new()));
+    let fewer = simpler_batches(Durability::Sync, writes, |_, writes| with(writes));
+    plain.into_iter().chain(fewer).collect()
+}
+
 /// Simpler forms of an operation, the simplest first.
 fn simpler(op: &Op) -> Vec<Op> {
     match op {
@@ -124,10 +131,10 @@ fn simpler(op: &Op) -> Vec<Op> {
             })
         }
         Op::Wide(WideOp::Split(writes)) => {
-            let with = |_, writes| Op::Wide(WideOp::Split(writes));
-            let plain = (!writes.is_empty()).then(|| with(Durability::Sync, Vec::new()));
-            let fewer = simpler_batches(Durability::Sync, writes, with);
-            plain.into_iter().chain(fewer).collect()
+            fewer_meanwhile(writes, |writes| Op::Wide(WideOp::Split(writes)))
+        }
+        Op::Wide(WideOp::Merge(writes)) => {
+            fewer_meanwhile(writes, |writes| Op::Wide(WideOp::Merge(writes)))
         }
         Op::Wide(_) => Vec::new(),
         Op::Create(name, partitions) => smaller(*partitions, 1)

@@ -10,6 +10,7 @@
 //! move wide text to links # text is to be in the group links
 //! move wide columns       # moves the cells of columns that are to be in other groups
 //! split wide: put 3 bytes 1  # each partition in two; these writes are done meanwhile
+//! merge wide: delete 3    # each two partitions, in the same way
 //! ```
 
 pub(crate) mod model;
@@ -63,6 +64,9 @@ pub enum WideOp {
     /// Splits each partition in two, unless it has many, or writes in doubt. These writes are done
     /// one by one meanwhile.
     Split(Vec<Write>),
+    /// Merges each two partitions, unless their number is odd, or writes in doubt. These writes are
+    /// done one by one meanwhile.
+    Merge(Vec<Write>),
 }
 
 /// The schema that it is made with.
@@ -106,6 +110,10 @@ impl fmt::Display for WideOp {
                 f.write_str("split wide")?;
                 all(f, writes)
             }
+            WideOp::Merge(writes) => {
+                f.write_str("merge wide")?;
+                all(f, writes)
+            }
         }
     }
 }
@@ -135,6 +143,8 @@ pub(crate) fn parse(op: &str, words: &mut Words<'_>) -> Result<WideOp, String> {
         }
         "split" if words.take(":") => WideOp::Split(parse_writes(words)?),
         "split" => WideOp::Split(Vec::new()),
+        "merge" if words.take(":") => WideOp::Merge(parse_writes(words)?),
+        "merge" => WideOp::Merge(Vec::new()),
         other => return Err(format!("the wide collection has no operation {other:?}")),
     })
 }
@@ -172,7 +182,7 @@ pub(crate) fn random(
             writes.into_iter().map(without_version).collect(),
         )
     };
-    match rng.weighted([12, 1, 2, 1, 1, 2, 2, 2, 1].into_iter()) {
+    match rng.weighted([12, 1, 2, 1, 1, 2, 2, 2, 1, 1].into_iter()) {
         0 => {
             let (durability, writes) = writes(rng);
             WideOp::Write { durability, writes }
@@ -187,6 +197,7 @@ pub(crate) fn random(
             group: rng.one_of(&GROUPS),
         },
         7 => WideOp::MoveColumns,
-        _ => WideOp::Split(writes(rng).1),
+        8 => WideOp::Split(writes(rng).1),
+        _ => WideOp::Merge(writes(rng).1),
     }
 }

@@ -110,7 +110,7 @@ fn a_collection_of_a_directory_gets_more_partitions_and_fewer_and_keeps_its_docu
 }
 
 #[test]
-fn a_wide_collection_gets_more_partitions_and_keeps_its_rows() {
+fn a_wide_collection_gets_more_partitions_and_fewer_and_keeps_its_rows() {
     let quire = Quire::new();
     quire.file(
         "schema.json",
@@ -139,6 +139,14 @@ fn a_wide_collection_gets_more_partitions_and_keeps_its_rows() {
     let after = quire.ok(&["get", "db", "w", "7", "--json"]);
     let version = |json: &str| serde_json::from_str::<Value>(json).unwrap()["version"].clone();
     assert_eq!(version(&after), version(&before));
+    let done = quire.json(&["merge", "db", "w", "--partitions", "1"]);
+    assert_eq!(
+        (&done["partitions_before"], &done["partitions"]),
+        (&3.into(), &1.into())
+    );
+    let merged = quire.ok(&["get", "db", "w", "7", "--json"]);
+    assert!(version(&merged).as_u64() > version(&before).as_u64());
+    assert_eq!(quire.ok(&["count", "db", "w"]).trim(), "500");
     let verified = quire.ok(&["verify", "db"]);
     assert!(
         verified.starts_with("no damage: 500 documents"),
@@ -180,7 +188,7 @@ fn what_can_not_be_split_is_refused_in_words() {
             &["2 partitions", "divides it: 1;", "quire split"],
         ),
         (&["c", "--partitions", "0"], 2, &["divides it"]),
-        (&["w", "--partitions", "1"], 1, &["wide", "can't be merged"]),
+        (&["w", "--partitions", "2"], 2, &["divides it: 1;"]),
         (&["none"], 1, &["no collection `none`"]),
     ];
     for (arguments, code, words) in cases {
@@ -207,7 +215,7 @@ fn what_can_not_be_split_is_refused_in_words() {
             2,
             &["2 partitions", "divides it: 1;"],
         ),
-        (&["w"], 1, &["cannot merge `w`", "can't be merged"]),
+        (&["w", "--partitions", "2"], 2, &["divides it: 1;"]),
         (&["none"], 1, &["no collection `none`", "quire collections"]),
     ];
     for (arguments, code, words) in cases {

@@ -7,6 +7,7 @@
 
 use super::row::{Answer, Row, Rows, Write, is_same};
 use quiredb::{Effect, Key};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The wide collection.
@@ -42,6 +43,16 @@ impl Wide {
             part
         };
         self.partitions = (0..count).map(part).collect();
+        self.may_have = None;
+    }
+
+    /// Notes that neighbouring partitions were merged, and that the new ones have these rows. What
+    /// was written is durable.
+    pub(crate) fn merge(&mut self, found: &[Rows], when: &str) {
+        let each = self.partitions.len() / found.len();
+        let merged = self.partitions.chunks(each).zip(found);
+        let merged = merged.map(|(olds, found)| Partition::merged(olds, found, when));
+        self.partitions = merged.collect();
         self.may_have = None;
     }
 
@@ -82,6 +93,28 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
+    /// One that others were merged into, which has these rows. All have higher versions.
+    fn merged(olds: &[Partition], found: &Rows, when: &str) -> Partition {
+        let mut new = Partition::default();
+        for mut old in olds.iter().cloned() {
+            old.all_durable();
+            new.base.extend(old.base);
+            new.records.extend(old.records);
+        }
+        let mut versions = BTreeMap::new();
+        for (key, row) in &mut new.base {
+            versions.insert(key.clone(), row.version.take());
+        }
+        new.cut(found, when);
+        new.all_durable();
+        for (key, row) in &mut new.base {
+            row.version = found.get(key).and_then(|row| row.version);
+            let before = versions.get(key).copied().flatten();
+            assert!(before < row.version, "{when}: the version of {key}");
+        }
+        new
+    }
+
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.certain < self.records.len()
     }

@@ -1,4 +1,4 @@
-//! The wide collection: writes of rows, moves and splits of it, and what can be read of it.
+//! The wide collection: writes of rows, moves, splits and merges of it, and what can be read of it.
 
 use super::World;
 use super::collections::{PARTITIONS_MAX, SPLIT_TURNS_MAX};
@@ -29,7 +29,8 @@ impl World {
                     database.alter_wide_collection(NAME, |schema| schema.with_moved(column, group));
                 moved.map(drop)
             }),
-            WideOp::Split(writes) => self.split_wide(writes),
+            WideOp::Split(writes) => self.repartition_wide(writes, false),
+            WideOp::Merge(writes) => self.repartition_wide(writes, true),
         }
     }
 
@@ -50,7 +51,7 @@ impl World {
         match database.wide_collection(NAME) {
             Ok(collection) => {
                 if is_opened {
-                    self.settle_wide(&collection, "after a split that failed")?;
+                    self.settle_wide(&collection, "after a split or a merge that failed")?;
                 }
                 Some(collection)
             }
@@ -92,8 +93,10 @@ impl World {
         if !model.certain && partitions.all(|partition| partition.is_untouched()) {
             *model = Wide::new(count);
         }
-        if model.may_have == Some(count) {
-            model.split(count, |key| collection.partition_of(key));
+        match model.may_have == Some(count) {
+            true if (count as usize) < model.partitions.len() => model.merge(&found, when),
+            true => model.split(count, |key| collection.partition_of(key)),
+            false => {}
         }
         assert_eq!(count as usize, model.partitions.len(), "{when}: partitions");
         for (partition, found) in model.partitions.iter_mut().zip(&found) {
@@ -258,13 +261,19 @@ impl World {
         whole
     }
 
-    /// Splits each partition in two; these writes are done meanwhile, as is background work.
-    fn split_wide(&mut self, writes: &[history::Write]) {
+    /// Splits each partition in two, or merges each two; these writes are done meanwhile, as is
+    /// background work.
+    fn repartition_wide(&mut self, writes: &[history::Write], is_merge: bool) {
         let Some((database, collection)) = self.open().zip(self.wide_collection()) else {
             return;
         };
-        let count = 2 * collection.settings().partitions;
-        if count > PARTITIONS_MAX || self.observe_wide(&collection).is_none() {
+        let now = collection.settings().partitions;
+        let count = if is_merge { now / 2 } else { 2 * now };
+        let can_be = match is_merge {
+            true => now.is_multiple_of(2),
+            false => count <= PARTITIONS_MAX,
+        };
+        if !can_be || self.observe_wide(&collection).is_none() {
             return;
         }
         if self.wide.as_ref().is_none_or(Wide::is_in_doubt) {
@@ -281,20 +290,33 @@ impl World {
             }
             *turns < SPLIT_TURNS_MAX && !world.env.crashed()
         };
-        let split = database.split_collection(NAME, count, &watch);
+        let done = match is_merge {
+            true => database.merge_collection(NAME, count, &watch),
+            false => database.split_collection(NAME, count, &watch),
+        };
         let (world, _, turns) = state.into_inner();
         let is_closed = collection.view().is_err();
         if turns >= SPLIT_TURNS_MAX && !is_closed && !world.env.crashed() {
-            assert!(split.is_err(), "a split that is stopped fails");
+            assert!(done.is_err(), "one that is stopped fails");
             return;
         }
-        let is_split = world.accepted(split, "split the wide collection").is_some();
+        let is_done = world.accepted(done, "split or merge the wide collection");
+        // The versions that rows have since a merge are those that are found.
+        let merged =
+            (is_merge && is_done.is_some()).then(|| world.accepted(read(&collection), "read rows"));
         let known = world.wide.as_mut().unwrap();
-        if is_split {
-            known.split(count, |key| collection.partition_of(key));
-            known.certain = true;
-        } else if is_closed || world.env.crashed() {
-            (known.may_have, known.was_closed) = (Some(count), true);
+        match (is_done, merged) {
+            (Some(()), None) => {
+                known.split(count, |key| collection.partition_of(key));
+                known.certain = true;
+            }
+            (Some(()), Some(Some(found))) => {
+                known.merge(&found, "after a merge");
+                known.certain = true;
+            }
+            (None, _) if !is_closed && !world.env.crashed() => {}
+            // They are compared at the next opening.
+            _ => (known.may_have, known.was_closed) = (Some(count), true),
         }
     }
 
