@@ -11,7 +11,7 @@
 //!    meanwhile.
 
 use crate::machine::{ROWS, WideRows};
-use crate::ranks::Ranks;
+use crate::ordinals::Ordinals;
 use crate::record::{self, CellChange, CellOp, Head, Kind, Tailed};
 use crate::row::Row;
 use crate::stored::Stored;
@@ -31,7 +31,7 @@ pub(crate) struct Docids {
     /// The docids that it had given when it was gathered end here.
     end: u32,
     /// Those of them that had a row.
-    live: Ranks,
+    live: Ordinals,
     /// Rows that were made since.
     made: HashMap<u32, DocId>,
 }
@@ -42,7 +42,7 @@ impl Docids {
         Docids {
             base,
             end,
-            live: Ranks::default(),
+            live: Ordinals::default(),
             made: HashMap::new(),
         }
     }
@@ -68,8 +68,8 @@ impl Docids {
         if docid.0 >= self.end {
             return self.made.get(&docid.0).copied();
         }
-        let rank = self.live.rank(docid.0.into())?;
-        Some(DocId(self.base + rank as u32))
+        let ordinal = self.live.ordinal(docid.0.into())?;
+        Some(DocId(self.base + ordinal as u32))
     }
 }
 

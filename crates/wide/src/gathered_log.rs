@@ -1,5 +1,5 @@
-//! The kept logs of partitions that are merged: the new one gets the changes of all of them, so that
-//! those who tail the old ones go on in it.
+//! The kept logs of partitions that are merged: the new one gets the changes of all of them, so
+//! that those who tail the old ones go on in it.
 //!
 //! The changes come about in the order of their times, those of one partition in their order, at
 //! positions without gaps. Records that are no changes are left out, and all before one that lacks
@@ -8,11 +8,11 @@
 //! # Invariants
 //! 1. The version of a row whose last change is in the new log is the position that the change has
 //!    there.
-//! 2. Changes of one partition come in runs, so many of them at a time that there are at most about
-//!    [`RUNS_MAX`] runs. So what is kept in memory to find a position is bounded: these, and a bit
-//!    for each old position.
+//! 2. Changes of one partition come in runs, which are as long as it takes to have at most about
+//!    [`RUNS_MAX`] of them. So what is kept in memory to find a position is bounded: these, and a
+//!    bit for each old position.
 
-use crate::ranks::Ranks;
+use crate::ordinals::Ordinals;
 use crate::record::{self, Head, Kind, Tailed};
 use crate::tail::is_change;
 use crate::{Result, WidePartition};
@@ -35,8 +35,8 @@ struct Kept {
     /// The last position.
     end: Position,
     /// Which positions after `before` have a change, from 0 on.
-    changes: Ranks,
-    /// The first of each run of changes, by its rank among them, and the position that it got.
+    changes: Ordinals,
+    /// The first of each run of changes, by its ordinal among them, and the position that it got.
     runs: Vec<(u64, Position)>,
 }
 
@@ -62,7 +62,7 @@ impl GatheredLog {
             let mut kept = Kept {
                 before,
                 end: *end,
-                changes: Ranks::default(),
+                changes: Ordinals::default(),
                 runs: Vec::new(),
             };
             let mut next = first;
@@ -77,7 +77,7 @@ impl GatheredLog {
                     // Nobody reads on over it.
                     (true, Tailed::No) => {
                         kept.before = position;
-                        kept.changes = Ranks::default();
+                        kept.changes = Ordinals::default();
                     }
                     _ if is_kept(&head) => kept.changes.push(position.0 - kept.before.0 - 1),
                     _ => {}
@@ -118,8 +118,8 @@ impl GatheredLog {
         let mut heads = Heads::new(olds, self)?;
         while let Some(old) = heads.next_old() {
             let kept = &mut self.of_olds[old];
-            let rank = kept.runs.last().map_or(0, |(rank, _)| rank + run);
-            kept.runs.push((rank, at.next()));
+            let ordinal = kept.runs.last().map_or(0, |(ordinal, _)| ordinal + run);
+            kept.runs.push((ordinal, at.next()));
             for _ in 0..run {
                 let Some(change) = heads.take(old)? else {
                     break;
@@ -147,13 +147,13 @@ impl GatheredLog {
         let kept = &self.of_olds[old];
         debug_assert!(version <= kept.end, "no row is newer than its view");
         let place = version.0.checked_sub(kept.before.0 + 1);
-        let Some(rank) = place.and_then(|place| kept.changes.rank(place)) else {
+        let Some(ordinal) = place.and_then(|place| kept.changes.ordinal(place)) else {
             return older;
         };
-        let run = kept.runs.partition_point(|(first, _)| *first <= rank);
+        let run = kept.runs.partition_point(|(first, _)| *first <= ordinal);
         let run = run.checked_sub(1).and_then(|run| kept.runs.get(run));
         run.map_or(older, |(first, position)| {
-            Position(position.0 + (rank - first))
+            Position(position.0 + (ordinal - first))
         })
     }
 }

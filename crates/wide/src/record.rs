@@ -7,8 +7,8 @@
 //!   kind: 1 put or patch, 3 delete, 4 move between tiers, 5 removal of cells that have expired,
 //!     6 a column that moves to another group passes rows, 7 it moves with cells of a row,
 //!     8 it holds a position in a partition that was split off another one, of a record there of
-//!       rows that this one does not have, or of all that it was split off or merged with: it changes
-//!       nothing but the next docid, if it is created
+//!       rows that this one does not have, or of all that it was split off or merged with: it
+//!       changes nothing but the next docid, if it is created
 //!   flags: bit 0 the row is created by this record, bit 1 there is `tiers`, bit 2 there is
 //!     `expiring`, bit 3 it is for those who tail the log, of kinds 1, 3 and 8 (see `tail.rs`):
 //!     it has its row's key, and of kind 8 nothing that they need is left out in its place,

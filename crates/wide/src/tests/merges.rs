@@ -84,7 +84,9 @@ impl Pair {
     /// The rows of both.
     fn rows(&self) -> Timed {
         let both = self.lefts.iter().filter_map(|left| left.states.last());
-        both.cloned().flatten().collect()
+        let rows = both.flatten();
+        rows.map(|(name, row)| (name.clone(), row.clone()))
+            .collect()
     }
 
     fn model(&self) -> Model {
@@ -197,7 +199,7 @@ fn agree(pair: &Pair, gathered: &Gathered, base: Position, known: &mut BTreeMap<
     }
 }
 
-/// Whoever has read the old partitions up to a mark reads the rest in the new one; and each row has
+/// One who has read the old partitions up to a mark reads the rest in the new one; and each row has
 /// the version of its last change.
 fn tails_go_on(pair: &Pair, new: &WidePartition, marks: &[(Vec<Position>, Position)]) {
     let now = pair.env.now_micros();

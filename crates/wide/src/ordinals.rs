@@ -1,4 +1,4 @@
-//! [`Ranks`]: a set of numbers that says how many of them are below one of its own.
+//! [`Ordinals`]: a set of numbers that knows the ordinal of each: how many of them are below it.
 
 const WORDS: usize = 16;
 const BLOCK: u64 = WORDS as u64 * 64;
@@ -6,7 +6,7 @@ const BLOCK: u64 = WORDS as u64 * 64;
 /// A set of numbers. It takes a bit for each number up to its greatest one where there are some,
 /// and 16 bytes for each 1,024 where there are none.
 #[derive(Debug, Default)]
-pub(crate) struct Ranks {
+pub(crate) struct Ordinals {
     blocks: Vec<Block>,
     count: u64,
 }
@@ -20,7 +20,7 @@ struct Block {
     bits: Option<Box<[u64; WORDS]>>,
 }
 
-impl Ranks {
+impl Ordinals {
     /// Adds a number, which is above all that it has.
     pub(crate) fn push(&mut self, number: u64) {
         let block = (number / BLOCK) as usize;
@@ -46,7 +46,7 @@ impl Ranks {
     }
 
     /// How many of its numbers are below this one; `None` if it does not have it.
-    pub(crate) fn rank(&self, number: u64) -> Option<u64> {
+    pub(crate) fn ordinal(&self, number: u64) -> Option<u64> {
         let block = self.blocks.get(usize::try_from(number / BLOCK).ok()?)?;
         let bits = block.bits.as_deref()?;
         let (word, bit) = place(number);
@@ -71,21 +71,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_rank_is_the_number_of_lesser_ones(
+        fn an_ordinal_is_the_number_of_lesser_ones(
             steps in proptest::collection::vec(prop_oneof![1u64..4, 1u64..3_000], 0..200),
         ) {
-            let (mut ranks, mut model, mut number) = (Ranks::default(), BTreeSet::new(), 0);
+            let (mut ordinals, mut model, mut number) = (Ordinals::default(), BTreeSet::new(), 0);
             for step in steps {
                 number += step;
-                ranks.push(number - 1);
+                ordinals.push(number - 1);
                 model.insert(number - 1);
             }
-            prop_assert_eq!(ranks.count(), model.len() as u64);
-            for (rank, one) in model.iter().enumerate() {
-                prop_assert_eq!(ranks.rank(*one), Some(rank as u64));
+            prop_assert_eq!(ordinals.count(), model.len() as u64);
+            for (ordinal, one) in model.iter().enumerate() {
+                prop_assert_eq!(ordinals.ordinal(*one), Some(ordinal as u64));
             }
             for one in (0..number + 2).filter(|one| !model.contains(one)) {
-                prop_assert_eq!(ranks.rank(one), None);
+                prop_assert_eq!(ordinals.ordinal(one), None);
             }
         }
     }
