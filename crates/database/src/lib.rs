@@ -68,6 +68,7 @@ mod wide_layout;
 mod wide_tail;
 mod write;
 mod write_gate;
+mod write_rates;
 
 #[cfg(test)]
 mod tests;
@@ -109,3 +110,4 @@ pub use view::View;
 pub use wide::{ColumnReport, TierReport, WideCollection, WideRows, WideScan};
 pub use wide_batch::WideBatch;
 pub use write::WriteBuilder;
+pub use write_rates::WriteRates;

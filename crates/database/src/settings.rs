@@ -44,6 +44,11 @@ pub struct CollectionSettings {
     /// disk for its documents, at least 1 MiB; 0 for never, the default. May change.
     #[serde(skip_serializing_if = "is_default")]
     pub split_bytes: u64,
+    /// A server splits each partition in two once one of them takes more than this many writes a
+    /// second over half a minute, while there are no more than the machine has cores; 0 for never,
+    /// the default. May change.
+    #[serde(skip_serializing_if = "is_default")]
+    pub split_rate: u64,
     /// The field that holds a document's key where none is given beside it. Default `_id`.
     pub key_field: String,
     /// Of writes that do not say. Default `sync`.
@@ -115,6 +120,7 @@ impl Default for CollectionSettings {
                 .unwrap_or(PARTITIONS_MAX)
                 .min(PARTITIONS_MAX),
             split_bytes: 0,
+            split_rate: 0,
             key_field: "_id".to_string(),
             durability: Durability::Sync,
             codec: Codec::default(),

@@ -66,7 +66,7 @@ pub use quire_database::{
     FilterStats, FrozenCollection, GroupStats, ID, IndexStats, IndexedFields, IoStats, Logged,
     Mapping, MappingError, Opened, Page, PartitionsProgress, PartitionsStage, Resolved, Result,
     Scan, ScrubStats, Seen, Tail, Templates, TierStats, Usage, Use, UseFigures, Using, View,
-    Violation, VolumeStats, WriteBuilder, check_name, expand_cursor, from_document,
+    Violation, VolumeStats, WriteBuilder, WriteRates, check_name, expand_cursor, from_document,
     is_at_or_before, partition_of, to_document,
 };
 pub use quire_env::{

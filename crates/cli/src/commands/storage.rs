@@ -37,6 +37,10 @@ pub(super) struct Storage {
     /// 1MiB: 20GiB; 0 for never [default: 0]
     #[arg(long, value_name = "SIZE")]
     split_size: Option<Size>,
+    /// Have a server split each partition in two once one takes more than this many writes a second
+    /// over half a minute, while there are no more of them than cores; 0 for never [default: 0]
+    #[arg(long, value_name = "WRITES")]
+    split_rate: Option<u64>,
     /// Which fields have a search index: all, none, or some by name, as in abstract=none,body=none
     /// [default: all]
     #[arg(long, value_name = "FIELDS")]
@@ -75,6 +79,7 @@ impl Storage {
         if let Some(Size(bytes)) = self.split_size {
             settings.split_bytes = bytes;
         }
+        settings.split_rate = self.split_rate.unwrap_or(settings.split_rate);
         if let Some(Indexed(fields)) = &self.index {
             settings.index = fields.clone();
         }
@@ -108,13 +113,17 @@ pub(super) fn words(settings: &CollectionSettings) -> String {
         0 => String::new(),
         bytes => format!(", partitions split beyond {bytes} bytes"),
     };
+    let rate = match settings.split_rate {
+        0 => String::new(),
+        writes => format!(", partitions split beyond {writes} writes a second"),
+    };
     let index = match &settings.index {
         fields if fields.is_none() => "no field indexed",
         fields if fields.includes_all() => "all fields indexed",
         _ => "some fields indexed",
     };
     format!(
-        "{}{dictionary}, blocks of {} bytes{age}{retention}{kept}{split}, {index}",
+        "{}{dictionary}, blocks of {} bytes{age}{retention}{kept}{split}{rate}, {index}",
         settings.codec, settings.block_bytes
     )
 }

@@ -7,7 +7,7 @@ use super::splits::{
     Copier, Known, Model, assert_no_leftovers, compare, document, key, number, opened, plan_end,
     put_or_doubt, settings, write,
 };
-use crate::{Collection, CollectionSettings, Database, ErrorKind};
+use crate::{Collection, CollectionSettings, Database, ErrorKind, WriteRates};
 use quire_collection::Write;
 use quire_env::{Env, SimEnv};
 use quire_model::Position;
@@ -292,7 +292,10 @@ fn small_partitions_are_due_to_be_merged_but_for_those_there_were_at_first() {
     assert_eq!(database.partitions_due("c").unwrap(), None);
     batch((100..5000).map(|n| Write::delete(key(n))).collect());
     collection.compact().unwrap();
-    assert_eq!(database.all_partitions_due(), [("c".to_string(), 4)]);
+    assert_eq!(
+        database.all_partitions_due(&mut WriteRates::default()),
+        [("c".to_string(), 4)]
+    );
     database.merge_collection("c", 4, &|_| true).unwrap();
     assert_eq!(database.partitions_due("c").unwrap(), Some(2));
     database.merge_collection("c", 2, &|_| true).unwrap();
@@ -305,6 +308,48 @@ fn small_partitions_are_due_to_be_merged_but_for_those_there_were_at_first() {
     assert!(collection.partitions().iter().map(log_bytes).sum::<u64>() > 2 << 20);
     assert_eq!(database.partitions_due("c").unwrap(), None);
     assert_eq!(collection.view().unwrap().count(), 100);
+}
+
+#[test]
+fn a_partition_that_is_written_fast_is_due_to_be_split_and_merged_once_it_is_slow() {
+    let env = SimEnv::new(1);
+    let database = opened(&env);
+    let by_rate = CollectionSettings {
+        split_rate: 40,
+        ..settings(1)
+    };
+    let collection = database.create_collection("c", by_rate.clone()).unwrap();
+    let mut rates = WriteRates::default();
+    let mut due_after = |secs: u64, writes: u64| {
+        for n in 0..writes {
+            collection.put_at(&key(n), &document(n)).unwrap();
+        }
+        env.advance(Duration::from_secs(secs));
+        let due = database.all_partitions_due(&mut rates);
+        due.into_iter().map(|(_, count)| count).next()
+    };
+    assert_eq!(due_after(1, 10_000), None);
+    assert_eq!(due_after(20, 2_000), None);
+    assert_eq!(due_after(20, 2_000), Some(2));
+    // It is not split because of what was written long ago.
+    assert_eq!(due_after(40, 0), None);
+    assert_eq!(due_after(40, 2_000), Some(2));
+    database.split_collection("c", 2, &|_| true).unwrap();
+    assert_eq!(due_after(10, 500), None);
+    let also_by_size = CollectionSettings {
+        split_bytes: 1 << 30,
+        partitions: 2,
+        ..by_rate
+    };
+    database.change_settings("c", also_by_size).unwrap();
+    assert_eq!(due_after(10, 100), None);
+    // Small, and not written as slowly as it takes.
+    assert_eq!(due_after(30, 2_000), None);
+    assert_eq!(due_after(40, 300), Some(1));
+    assert_eq!(database.partitions_due("c").unwrap(), None);
+    database.merge_collection("c", 1, &|_| true).unwrap();
+    assert_eq!(due_after(40, 10), None);
+    assert_eq!(due_after(40, 10), None);
 }
 
 #[test]

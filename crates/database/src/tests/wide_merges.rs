@@ -8,7 +8,7 @@ use super::splits::{assert_no_leftovers, plan_end};
 use super::wide_splits::{
     KEYS, Model, Row, change, compare, key, opened, row_of, schema, settings, take, write,
 };
-use crate::{CollectionSettings, Database, ErrorKind, WideCollection};
+use crate::{CollectionSettings, Database, ErrorKind, WideCollection, WriteRates};
 use quire_env::SimEnv;
 use quire_model::{Key, Position};
 use quire_seeded::{Bug, assert_each_is_found};
@@ -420,7 +420,10 @@ fn small_wide_partitions_are_due_to_be_merged() {
     let collection = created.unwrap();
     assert_eq!(database.partitions_due("c").unwrap(), None);
     database.split_collection("c", 4, &|_| true).unwrap();
-    assert_eq!(database.all_partitions_due(), [("c".to_string(), 2)]);
+    assert_eq!(
+        database.all_partitions_due(&mut WriteRates::default()),
+        [("c".to_string(), 2)]
+    );
     database.merge_collection("c", 2, &|_| true).unwrap();
     assert_eq!(database.partitions_due("c").unwrap(), None);
     let error = database.merge_collection("c", 3, &|_| true).unwrap_err();

@@ -4,7 +4,7 @@
 use super::numbers::Numbers;
 use super::open;
 use super::splits::{assert_no_leftovers, plan_end};
-use crate::{CollectionSettings, Database, DatabaseOptions, ErrorKind, WideCollection};
+use crate::{CollectionSettings, Database, DatabaseOptions, ErrorKind, WideCollection, WriteRates};
 use quire_env::SimEnv;
 use quire_model::{Document, Key, Position};
 use quire_query::{field, find};
@@ -375,7 +375,11 @@ fn a_split_that_can_not_be_is_refused_and_one_is_due_by_the_setting() {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(says), "{refused}");
     }
-    assert!(database.all_partitions_due().is_empty());
+    assert!(
+        database
+            .all_partitions_due(&mut WriteRates::default())
+            .is_empty()
+    );
     let mut numbers = Numbers(5);
     for n in 0..2_000 {
         let text: String = (0..100)
@@ -385,7 +389,10 @@ fn a_split_that_can_not_be_is_refused_and_one_is_due_by_the_setting() {
         collection.write(&RowWrite::put(key(n)).with(text)).unwrap();
     }
     collection.flush().unwrap();
-    assert_eq!(database.all_partitions_due(), [("c".to_string(), 4)]);
+    assert_eq!(
+        database.all_partitions_due(&mut WriteRates::default()),
+        [("c".to_string(), 4)]
+    );
     database.split_collection("c", 4, &|_| true).unwrap();
     assert_eq!(collection.count().unwrap(), 2_000);
 }

@@ -1,4 +1,5 @@
-//! Splits partitions that are large, and merges small ones, by the setting `split_bytes`.
+//! Splits partitions that are large or written fast, and merges small ones, by the settings
+//! `split_bytes` and `split_rate`.
 //!
 //! # Invariants
 //! 1. What is due runs as what a caller begins: it is listed, and can be cancelled.
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Method, Uri};
+use parking_lot::Mutex;
+use quiredb::WriteRates;
 use tokio::time::Instant;
 
 use super::repartition::{Repartitions, Work};
@@ -18,7 +21,7 @@ use crate::tasks::action::PARTITIONS;
 use crate::tasks::registry::Tasks;
 use crate::tasks::task::{Origin, Sent};
 
-/// How often it is looked at how large partitions are.
+/// How often it is looked at how large partitions are, and how fast they are written.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a collection is left alone after one that failed, or was cancelled.
@@ -36,13 +39,15 @@ impl DuePartitions {
     /// Looks until it is dropped. What it has begun goes on then.
     pub(crate) async fn watch(self) {
         let mut failed: BTreeMap<String, Instant> = BTreeMap::new();
+        let rates = Arc::new(Mutex::new(WriteRates::default()));
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             failed.retain(|_, at| at.elapsed() < RETRY_AFTER);
             // A busy server looks again.
+            let rates = Arc::clone(&rates);
             let due = self
                 .engine
-                .read(|engine| engine.database().all_partitions_due());
+                .read(move |engine| engine.database().all_partitions_due(&mut rates.lock()));
             let due = due.await.unwrap_or_default();
             for (name, count) in due {
                 if !failed.contains_key(&name) && !self.repartition(&name, count).await {
@@ -63,7 +68,7 @@ impl DuePartitions {
             sent: Sent::Http(Method::POST, uri.unwrap_or_default()),
             token: String::new(),
             address: None,
-            opaque_id: Some("split_bytes".to_owned()),
+            opaque_id: Some("settings".to_owned()),
         };
         let task = self
             .tasks
