@@ -197,9 +197,11 @@ impl Adoption {
                 expiring |= 1 << group;
             }
             // Members of a column that moves are removed from both of its groups there.
-            if before.replace(new) != Some(new) {
+            let is_again = new.op == CellOp::DeleteMembers && before == Some(new);
+            if !is_again {
                 new.encode(&mut body);
             }
+            before = Some(new);
         }
         let groups = changed | kept.map_or(0, |row| row.groups);
         let mut tiers = Tiers::of_cold(kept.map_or(0, |row| row.tiers.cold));

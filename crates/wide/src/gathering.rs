@@ -110,34 +110,14 @@ impl Merge<'_> {
         let Some((sources, schema)) = self.level()? else {
             return Ok(None);
         };
-        let (mut totals, docids) = count(&sources)?;
-        totals.moves = Arc::new(moves(&sources, &schema));
-        let rows = Docids::given(&docids);
-        let begin = self.base.next();
-        let ends = sources
-            .iter()
-            .map(|one| (&one.partition, one.view.position()));
-        let ends: Vec<_> = ends.collect();
-        let goes_on = || (self.watch)(0);
-        let Some(mut log) = GatheredLog::read(&ends, begin, &goes_on)? else {
+        let Some((mut totals, docids)) = count(&sources, self.watch)? else {
             return Ok(None);
         };
-        let changes = log.count();
-        // A record holds the position at which it begins, if there are no changes.
-        let (applied, last) = match changes {
-            0 => (self.base, begin),
-            changes => (Position(begin.0 + changes), Position(begin.0 + changes)),
+        totals.moves = Arc::new(moves(&sources, &schema));
+        let state = WideRows::begun(Docids::given(&docids), totals);
+        let Some((log, last)) = self.create(&sources, &state, mark)? else {
+            return Ok(None);
         };
-        let shared = sources[0].partition.shared();
-        Store::create_at(shared, self.place, applied, &WideRows::begun(rows, totals))?;
-        mark(&log.before(), begin);
-        if changes > 0 {
-            let options = sources[0].partition.kept_log().options.clone();
-            let copy = LogCopy::begin(shared, self.place, options, begin)?;
-            if !log.copy(self.olds, copy, mark, &goes_on)? {
-                return Ok(None);
-            }
-        }
         let partition = (self.open)()?;
         let trees = Trees {
             sources: &sources,
@@ -145,18 +125,15 @@ impl Merge<'_> {
             log: &log,
             older: self.base,
         };
-        let gathered = trees.load(&partition, self.watch).and_then(|is_whole| {
-            partition.hold_position(last)?;
-            Ok(is_whole)
-        });
-        match gathered {
+        let loaded = trees.load(&partition, self.watch);
+        match loaded.and_then(|is_whole| partition.hold_position(last).map(|()| is_whole)) {
             Ok(true) => {}
             ended => {
                 let _ = partition.close();
                 return ended.map(|_| None);
             }
         }
-        let ends: Vec<Position> = ends.iter().map(|(_, end)| *end).collect();
+        let ends: Vec<Position> = sources.iter().map(|one| one.view.position()).collect();
         mark(&ends, last);
         let olds = sources.into_iter().zip(ends).map(|(source, seen)| Old {
             partition: source.partition,
@@ -168,6 +145,41 @@ impl Merge<'_> {
             olds: olds.collect(),
             adoption: Adoption::new(docids),
         }))
+    }
+
+    /// Makes the new store, and its log of the kept ones. Gives these, and the position at which
+    /// the new partition begins. `None` if `watch` ended it.
+    fn create(
+        &self,
+        sources: &[Source],
+        state: &WideRows,
+        mark: OnMark<'_>,
+    ) -> Result<Option<(GatheredLog, Position)>> {
+        let (begin, goes_on) = (self.base.next(), || (self.watch)(0));
+        let Some(source) = sources.first() else {
+            return Err(Error::Invalid("no partitions to be merged".into()));
+        };
+        let ends = sources
+            .iter()
+            .map(|one| (&one.partition, one.view.position()));
+        let ends: Vec<_> = ends.collect();
+        let Some(mut log) = GatheredLog::read(&ends, begin, &goes_on)? else {
+            return Ok(None);
+        };
+        let last = Position(begin.0 + log.count());
+        // Without changes a record holds the position, once the partition is open.
+        let applied = if last == begin { self.base } else { last };
+        let shared = source.partition.shared();
+        Store::create_at(shared, self.place, applied, state)?;
+        mark(&log.before(), begin);
+        if last > begin {
+            let options = source.partition.kept_log().options.clone();
+            let copy = LogCopy::begin(shared, self.place, options, begin)?;
+            if !log.copy(self.olds, copy, mark, &goes_on)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some((log, last)))
     }
 
     /// Views of the old partitions, of table files, in which no column moves and each is where the
@@ -206,8 +218,9 @@ impl Merge<'_> {
     }
 }
 
-/// The totals of all rows together, and the new docids of those of each partition.
-fn count(sources: &[Source]) -> Result<(Totals, Vec<Docids>)> {
+/// The totals of all rows together, and the new docids of those of each partition. `None` if
+/// `watch` ended it.
+fn count(sources: &[Source], watch: &dyn Fn(u64) -> bool) -> Result<Option<(Totals, Vec<Docids>)>> {
     let (mut totals, mut all, mut base) = (Totals::default(), Vec::new(), 0u32);
     for source in sources {
         let view = &source.view;
@@ -218,6 +231,9 @@ fn count(sources: &[Source]) -> Result<(Totals, Vec<Docids>)> {
             let row = Row::decode(&row).ok_or_else(|| view.corrupt("a row is cut short".into()))?;
             docids.push(docid_of(view, &docid)?);
             totals.add_row(row.tiers.cold);
+            if totals.documents.is_multiple_of(WATCH_EVERY) && !watch(0) {
+                return Ok(None);
+            }
         }
         let exhausted = Error::DocIdsExhausted {
             partition: source.partition.number(),
@@ -225,7 +241,7 @@ fn count(sources: &[Source]) -> Result<(Totals, Vec<Docids>)> {
         base = docids.next().ok_or(exhausted)?;
         all.push(docids);
     }
-    Ok((totals, all))
+    Ok(Some((totals, all)))
 }
 
 /// The columns that have moved in any of the partitions. All are where they are to be.
