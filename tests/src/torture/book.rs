@@ -8,6 +8,10 @@
 //! promise was broken. Under `sync`, and without a crash, `k` includes every acknowledged write. A
 //! write answered with an error other than "full" may be done or not. A batch has one `k` in each
 //! partition, as it is one group of the log.
+//!
+//! If partitions are split and merged, the number of them in the book is the greatest that there
+//! is: what holds for a partition holds for each part of it. A merge gives documents higher
+//! versions.
 
 use super::content;
 use super::trouble::{Result, failed};
@@ -63,6 +67,8 @@ struct Write {
 pub(crate) struct Book {
     client: u64,
     partitions: u32,
+    /// Whether documents may have higher versions than those that were told.
+    are_merged: bool,
     /// What the last comparison found.
     base: Contents,
     writes: Vec<Write>,
@@ -77,10 +83,46 @@ impl Book {
         Book {
             client,
             partitions,
+            are_merged: false,
             base: Contents::new(),
             writes: Vec::new(),
             of_key: BTreeMap::new(),
             read_only: BTreeSet::new(),
+        }
+    }
+
+    /// Notes that partitions may be merged.
+    pub(crate) fn are_merged(&mut self) {
+        self.are_merged = true;
+    }
+
+    /// Whether a version that was found may be one that was told.
+    fn may_be_version(&self, told: u64, found: u64) -> bool {
+        told == found || self.are_merged && told < found
+    }
+
+    /// Whether what was found may be what was there.
+    fn may_be(&self, was: Option<Held>, found: Option<Held>) -> bool {
+        match (was, found) {
+            (Some(was), Some(found)) => {
+                was.n == found.n && self.may_be_version(was.version, found.version)
+            }
+            (was, found) => was == found,
+        }
+    }
+
+    /// Whether this write could have made what was found.
+    fn may_have_made(&self, write: &Write, found: Option<Held>) -> bool {
+        match (write.n, found) {
+            (None, None) => true,
+            (Some(n), Some(held)) => {
+                let version_fits = match write.outcome {
+                    Outcome::Done(Some(version)) => self.may_be_version(version, held.version),
+                    _ => true,
+                };
+                n == held.n && version_fits
+            }
+            _ => false,
         }
     }
 
@@ -151,7 +193,7 @@ impl Book {
             if write.outcome == Outcome::Refused {
                 continue;
             }
-            if write.may_be(found) {
+            if self.may_have_made(write, found) {
                 return Ok(());
             }
             if let Outcome::Done(_) = write.outcome {
@@ -160,7 +202,7 @@ impl Book {
             }
         }
         match self.base.get(key).copied() {
-            base if base == found => Ok(()),
+            base if self.may_be(base, found) => Ok(()),
             base => failed(format!("{key} is {found:?} and should be {base:?}")),
         }
     }
@@ -182,8 +224,8 @@ impl Book {
             }
         }
         for (key, held) in &self.base {
-            if !self.of_key.contains_key(key) && own.get(key) != Some(held) {
-                let found = own.get(key);
+            let found = own.get(key).copied();
+            if !self.of_key.contains_key(key) && !self.may_be(Some(*held), found) {
                 return failed(format!("{key} was {held:?}, untouched, and is {found:?}"));
             }
         }
@@ -273,11 +315,11 @@ impl Book {
                 _ => ranges.push((from, most)),
             }
         };
-        if self.base.get(key).copied() == found {
+        if self.may_be(self.base.get(key).copied(), found) {
             add(0, numbers);
         }
         for (place, at) in numbers.iter().enumerate() {
-            if writes[*at].may_be(found) {
+            if self.may_have_made(writes[*at], found) {
                 add(at + 1, &numbers[place + 1..]);
             }
         }
@@ -323,23 +365,6 @@ impl Book {
             history.push_str(&format!("; write {at}: {}", shown(write.n, write.outcome)));
         }
         history
-    }
-}
-
-impl Write {
-    /// Whether this write could have made what was found.
-    fn may_be(&self, found: Option<Held>) -> bool {
-        match (self.n, found) {
-            (None, None) => true,
-            (Some(n), Some(held)) => {
-                let version_fits = match self.outcome {
-                    Outcome::Done(Some(version)) => version == held.version,
-                    _ => true,
-                };
-                n == held.n && version_fits
-            }
-            _ => false,
-        }
     }
 }
 

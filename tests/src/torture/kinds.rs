@@ -9,6 +9,7 @@ mod repair;
 mod rot;
 mod slow;
 mod space;
+mod splits;
 mod tail;
 
 use super::client::Style;
@@ -27,11 +28,16 @@ pub(crate) struct Kind {
 }
 
 /// All of them, in the order in which they take turns.
-pub(crate) const KINDS: [Kind; 11] = [
+pub(crate) const KINDS: [Kind; 12] = [
     Kind {
         name: "kill",
         about: "servers, loaders and recoveries killed by SIGKILL",
         run: kill::run,
+    },
+    Kind {
+        name: "splits",
+        about: "servers killed while they split and merge partitions",
+        run: splits::run,
     },
     Kind {
         name: "ext4",

@@ -1,7 +1,7 @@
 //! A database under faults: the clients that write to it, and the comparison of its contents with
 //! their answers.
 
-use super::book::{Contents, Held, Promise};
+use super::book::{Book, Contents, Held, Promise};
 use super::client::{Allowed, Client, Style, Told};
 use super::content::Document;
 use super::loader::Loader;
@@ -16,12 +16,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+/// The schema of documents as clients write them.
+const WIDE: &str = r#"{
+    "properties": {
+        "client": {"type": "integer"},
+        "n": {"type": "integer"},
+        "words": {"type": "integer", "group": "words"},
+        "text": {"type": "string", "group": "texts"}
+    },
+    "groups": {"texts": {"tiers": {"hot": "ssd", "cold": "hdd", "after": "1s"}}}
+}"#;
+
 #[derive(Debug)]
 pub(crate) struct Siege {
     pub(crate) database: PathBuf,
     /// As `--durability` takes it.
     pub(crate) durability: &'static str,
+    /// At first.
     pub(crate) partitions: u32,
+    /// Whether the collection is wide. Its texts move between tiers.
+    is_wide: bool,
     pub(crate) clients: Vec<Client>,
     pub(crate) loader: Loader,
     counted: Told,
@@ -37,6 +51,18 @@ impl Siege {
         style: Style,
     ) -> Siege {
         let partitions = 1 + round.random.below(3) as u32;
+        Siege::of_partitions(round, database, durability, clients, style, partitions)
+    }
+
+    /// As [`new`](Siege::new), with this number of partitions, the greatest that there will be.
+    pub(crate) fn of_partitions(
+        round: &mut Round<'_>,
+        database: PathBuf,
+        durability: &'static str,
+        clients: u64,
+        style: Style,
+        partitions: u32,
+    ) -> Siege {
         let random = &mut round.random;
         let client = |number| Client::new(number, partitions, style, random);
         let clients: Vec<_> = (1..=clients).map(client).collect();
@@ -44,6 +70,7 @@ impl Siege {
             database,
             durability,
             partitions,
+            is_wide: false,
             loader: Loader::new(
                 clients.len() as u64 + 1,
                 partitions,
@@ -55,6 +82,20 @@ impl Siege {
         }
     }
 
+    /// Has the collection be wide, in one of three rounds.
+    pub(crate) fn may_be_wide(mut self, round: &mut Round<'_>) -> Siege {
+        self.is_wide = round.random.one_in(3);
+        self
+    }
+
+    /// Has the collection begin with this number of partitions; they are split and merged.
+    pub(crate) fn begin_with(mut self, partitions: u32) -> Siege {
+        self.partitions = partitions;
+        let books = self.clients.iter_mut().map(|client| &mut client.book);
+        books.for_each(Book::are_merged);
+        self
+    }
+
     /// Makes the database and its collection, durably.
     ///
     /// # Errors
@@ -62,7 +103,8 @@ impl Siege {
     pub(crate) fn create(&self, quire: &Quire) -> Result<()> {
         let partitions = self.partitions.to_string();
         let database = text_of(&self.database)?;
-        let words = [
+        let schema = self.database.with_file_name("schema.json");
+        let mut words = vec![
             "create",
             database,
             "docs",
@@ -71,6 +113,10 @@ impl Siege {
             "--durability",
             self.durability,
         ];
+        if self.is_wide {
+            std::fs::write(&schema, WIDE).during("write a schema")?;
+            words.extend(["--wide", "--schema", text_of(&schema)?]);
+        }
         quire.ok(&words).map(drop)
     }
 

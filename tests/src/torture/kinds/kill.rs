@@ -13,7 +13,8 @@ pub(super) fn run(round: &mut Round<'_>) -> Result<()> {
     let durability = round.random.pick(&["sync", "sync", "async(50)", "none"]);
     let (style, memory) = (any_style(&mut round.random), any_memory(&mut round.random));
     let clients = 1 + round.random.below(4);
-    let mut siege = Siege::new(round, round.dir.join("db"), durability, clients, style);
+    let siege = Siege::new(round, round.dir.join("db"), durability, clients, style);
+    let mut siege = siege.may_be_wide(round);
     siege.create(&round.quire)?;
     for _ in 0..LIVES {
         let life = round.random.millis(1, 800);

@@ -25,7 +25,8 @@ pub(super) fn run(round: &mut Round<'_>, file_system: FileSystem) -> Result<()> 
     };
     let (style, memory) = (any_style(&mut round.random), any_memory(&mut round.random));
     let clients = 1 + round.random.below(4);
-    let mut siege = Siege::new(round, disk.mount.join("db"), durability, clients, style);
+    let siege = Siege::new(round, disk.mount.join("db"), durability, clients, style);
+    let mut siege = siege.may_be_wide(round);
     // A collection that was made must survive any cut after it.
     siege.create(&round.quire)?;
     if round.random.one_in(2) {
