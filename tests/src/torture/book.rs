@@ -7,7 +7,7 @@
 //! the first `k` writes are done, the others are not. Each key restricts `k`; if no `k` is left, a
 //! promise was broken. Under `sync`, and without a crash, `k` includes every acknowledged write. A
 //! write answered with an error other than "full" may be done or not. A batch has one `k` in each
-//! partition, as it is one group of the log.
+//! partition, as it is one group of the log; but in a wide collection, where each row is one.
 //!
 //! If partitions are split and merged, the number of them in the book is the greatest that there
 //! is: what holds for a partition holds for each part of it. A merge gives documents higher
@@ -69,6 +69,8 @@ pub(crate) struct Book {
     partitions: u32,
     /// Whether documents may have higher versions than those that were told.
     are_merged: bool,
+    /// Whether each write of a batch is done or not by itself.
+    are_rows: bool,
     /// What the last comparison found.
     base: Contents,
     writes: Vec<Write>,
@@ -84,6 +86,7 @@ impl Book {
             client,
             partitions,
             are_merged: false,
+            are_rows: false,
             base: Contents::new(),
             writes: Vec::new(),
             of_key: BTreeMap::new(),
@@ -94,6 +97,11 @@ impl Book {
     /// Notes that partitions may be merged.
     pub(crate) fn are_merged(&mut self) {
         self.are_merged = true;
+    }
+
+    /// Notes that the writes are of rows of a wide collection.
+    pub(crate) fn are_rows(&mut self) {
+        self.are_rows = true;
     }
 
     /// Whether a version that was found may be one that was told.
@@ -232,7 +240,9 @@ impl Book {
         for partition in 0..self.partitions {
             self.settle_partition(partition, &own, promise)?;
         }
-        self.check_batches(&own)?;
+        if !self.are_rows {
+            self.check_batches(&own)?;
+        }
         let acknowledged = self.acknowledged();
         self.base = own;
         self.writes.clear();
@@ -281,7 +291,8 @@ impl Book {
         let (mut allowed_by, mut nearest) = (0, 0);
         for (k, change) in allows.iter().enumerate().take(writes.len() + 1) {
             allowed_by += change;
-            let cuts_batch = k > 0 && k < writes.len() && writes[k - 1].batch == writes[k].batch;
+            let is_between = !self.are_rows && k > 0 && k < writes.len();
+            let cuts_batch = is_between && writes[k - 1].batch == writes[k].batch;
             if allowed_by == by_key.len() as i64 && k >= least && !cuts_batch {
                 return Ok(());
             }

@@ -85,6 +85,10 @@ impl Siege {
     /// Has the collection be wide, in one of three rounds.
     pub(crate) fn may_be_wide(mut self, round: &mut Round<'_>) -> Siege {
         self.is_wide = round.random.one_in(3);
+        if self.is_wide {
+            let books = self.clients.iter_mut().map(|client| &mut client.book);
+            books.for_each(Book::are_rows);
+        }
         self
     }
 
@@ -104,6 +108,8 @@ impl Siege {
         let partitions = self.partitions.to_string();
         let database = text_of(&self.database)?;
         let schema = self.database.with_file_name("schema.json");
+        let cold = text_of(&self.database.with_file_name("cold"))?.to_owned();
+        let cold = format!("cold={cold}:hdd");
         let mut words = vec![
             "create",
             database,
@@ -116,6 +122,7 @@ impl Siege {
         if self.is_wide {
             std::fs::write(&schema, WIDE).during("write a schema")?;
             words.extend(["--wide", "--schema", text_of(&schema)?]);
+            words.extend(["--volume", &cold]);
         }
         quire.ok(&words).map(drop)
     }
