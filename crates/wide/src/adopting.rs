@@ -38,7 +38,7 @@ pub(crate) struct Docids {
 
 impl Docids {
     /// Of a partition that has made this number of rows.
-    pub(crate) fn from(base: u32, end: u32) -> Docids {
+    pub(crate) fn new(base: u32, end: u32) -> Docids {
         Docids {
             base,
             end,

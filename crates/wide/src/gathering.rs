@@ -225,7 +225,7 @@ fn count(sources: &[Source], watch: &dyn Fn(u64) -> bool) -> Result<Option<(Tota
     for source in sources {
         let view = &source.view;
         totals.has_expiring |= view.has_expiring();
-        let mut docids = Docids::from(base, view.rows_made());
+        let mut docids = Docids::new(base, view.rows_made());
         for item in scan(view, ROWS)? {
             let (docid, row) = item?;
             let row = Row::decode(&row).ok_or_else(|| view.corrupt("a row is cut short".into()))?;
@@ -295,21 +295,19 @@ impl Trees<'_> {
         Ok(true)
     }
 
-    fn scans(&self, tree: TreeId) -> Result<Vec<OneTree<'_>>> {
-        let one = |old: usize| {
-            Ok(OneTree {
-                trees: self,
-                old,
-                tree,
-                scan: scan(&self.sources[old].view, tree)?,
-            })
-        };
-        (0..self.sources.len()).map(one).collect()
+    fn of_old(&self, old: usize, tree: TreeId) -> Result<OneTree<'_>> {
+        Ok(OneTree {
+            trees: self,
+            old,
+            tree,
+            scan: scan(&self.sources[old].view, tree)?,
+        })
     }
 
     /// Entries that begin with docids: one partition after the other.
     fn in_turns(&self, tree: TreeId, put: PutEntry<'_>) -> Result<bool> {
-        for mut one in self.scans(tree)? {
+        for old in 0..self.sources.len() {
+            let mut one = self.of_old(old, tree)?;
             while let Some(entry) = one.next()? {
                 if !put(entry)? {
                     return Ok(false);
@@ -319,20 +317,19 @@ impl Trees<'_> {
         Ok(true)
     }
 
-    /// Entries of all partitions in the order of their keys.
+    /// Entries of all partitions, with short values, in the order of their keys.
     fn in_order(&self, tree: TreeId, put: PutEntry<'_>) -> Result<bool> {
-        let mut scans = self.scans(tree)?;
-        let (mut values, mut keys) = (Vec::new(), BinaryHeap::new());
-        for (old, one) in scans.iter_mut().enumerate() {
-            let (key, value) = one.next()?.unzip();
-            keys.extend(key.map(|key| Reverse((key, old))));
-            values.push(value);
+        let olds = 0..self.sources.len();
+        let mut scans = olds
+            .map(|old| self.of_old(old, tree))
+            .collect::<Result<Vec<_>>>()?;
+        let mut heads = BinaryHeap::new();
+        for one in &mut scans {
+            heads.extend(one.head()?);
         }
-        while let Some(Reverse((key, old))) = keys.pop() {
-            let (next, following) = scans[old].next()?.unzip();
-            keys.extend(next.map(|key| Reverse((key, old))));
-            let value = std::mem::replace(&mut values[old], following);
-            if !put((key, value.unwrap_or_else(|| Vec::new().into())))? {
+        while let Some(Reverse((key, old, value))) = heads.pop() {
+            heads.extend(scans[old].head()?);
+            if !put((key, value.into()))? {
                 return Ok(false);
             }
         }
@@ -345,6 +342,10 @@ type Entry = (Vec<u8>, SmallBytes);
 
 /// Writes an entry; false ends the work.
 type PutEntry<'a> = &'a mut dyn FnMut(Entry) -> Result<bool>;
+
+/// The next entry of an old partition, to be ordered among those of others: the least is popped
+/// first.
+type Ordered = Reverse<(Vec<u8>, usize, Vec<u8>)>;
 
 /// A tree of an old partition.
 struct OneTree<'a> {
@@ -364,6 +365,12 @@ impl OneTree<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// As [`next`](OneTree::next), with the number of its partition.
+    fn head(&mut self) -> Result<Option<Ordered>> {
+        let next = self.next()?;
+        Ok(next.map(|(key, value)| Reverse((key, self.old, value.to_vec()))))
     }
 }
 
