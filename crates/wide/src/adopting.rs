@@ -10,8 +10,8 @@
 //! 2. A column stays in the group where it was gathered, whichever it moves to in the old ones
 //!    meanwhile.
 
+use crate::docids::Docids;
 use crate::machine::{ROWS, WideRows};
-use crate::ordinals::Ordinals;
 use crate::record::{self, CellChange, CellOp, Head, Kind, Tailed};
 use crate::row::Row;
 use crate::stored::Stored;
@@ -22,56 +22,6 @@ use quire_model::{DocId, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::Transaction;
 use std::collections::HashMap;
-
-/// The docids in the new partition of the rows of an old one.
-#[derive(Debug)]
-pub(crate) struct Docids {
-    /// The first.
-    base: u32,
-    /// The docids that it had given when it was gathered end here.
-    end: u32,
-    /// Those of them that had a row.
-    live: Ordinals,
-    /// Rows that were made since.
-    made: HashMap<u32, DocId>,
-}
-
-impl Docids {
-    /// Of a partition that has made this number of rows.
-    pub(crate) fn new(base: u32, end: u32) -> Docids {
-        Docids {
-            base,
-            end,
-            live: Ordinals::default(),
-            made: HashMap::new(),
-        }
-    }
-
-    /// Adds the next row.
-    pub(crate) fn push(&mut self, docid: DocId) {
-        self.live.push(docid.0.into());
-    }
-
-    /// The docid after those of all rows that were gathered; none if there are too many of them.
-    pub(crate) fn next(&self) -> Option<u32> {
-        let rows = u32::try_from(self.live.count()).ok()?;
-        self.base.checked_add(rows)
-    }
-
-    /// How many docids all of these have.
-    pub(crate) fn given(all: &[Docids]) -> u32 {
-        all.last().and_then(Docids::next).unwrap_or(0)
-    }
-
-    /// The docid of a row; none if it was no row when it was gathered, and is none since.
-    pub(crate) fn of(&self, docid: DocId) -> Option<DocId> {
-        if docid.0 >= self.end {
-            return self.made.get(&docid.0).copied();
-        }
-        let ordinal = self.live.ordinal(docid.0.into())?;
-        Some(DocId(self.base + ordinal as u32))
-    }
-}
 
 /// What it takes to have records of old partitions in the new one.
 #[derive(Debug)]
@@ -143,7 +93,7 @@ impl Adoption {
             transaction.append(record);
             written.insert(docid, row);
             if head.kind == Kind::Delete {
-                self.docids[number].made.remove(&head.docid.0);
+                self.docids[number].forget(head.docid);
             }
         }
         Ok(())
@@ -153,7 +103,7 @@ impl Adoption {
     fn make(&mut self, number: usize, of_old: DocId, next_docid: &mut u32) -> Option<DocId> {
         let docid = (*next_docid < u32::MAX).then_some(DocId(*next_docid))?;
         *next_docid += 1;
-        self.docids[number].made.insert(of_old.0, docid);
+        self.docids[number].made(of_old, docid);
         Some(docid)
     }
 

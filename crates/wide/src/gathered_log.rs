@@ -8,16 +8,18 @@
 //! # Invariants
 //! 1. The version of a row whose last change is in the new log is the position that the change has
 //!    there.
-//! 2. Changes of one partition come in runs, which are as long as it takes to have at most about
+//! 2. A change has the docid that its row has in the new partition, or [`GONE`].
+//! 3. Changes of one partition come in runs, which are as long as it takes to have at most about
 //!    [`RUNS_MAX`] of them. So what is kept in memory to find a position is bounded: these, and a
 //!    bit for each old position.
 
+use crate::docids::Docids;
 use crate::ordinals::Ordinals;
 use crate::record::{self, Head, Kind, Tailed};
 use crate::tail::is_change;
 use crate::{Result, WidePartition};
 use bytes::Bytes;
-use quire_model::Position;
+use quire_model::{DocId, Position};
 use quire_store::LogCopy;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,6 +29,9 @@ const RUNS_MAX: u64 = 1 << 18;
 
 /// How many records are read or written between two calls of the one who watches.
 const WATCH_EVERY: u64 = 1024;
+
+/// The docid in changes of rows that are no more. No row has it, as the last ones are not given.
+pub(crate) const GONE: DocId = DocId(u32::MAX - 1);
 
 /// What the log of an old partition has of changes, up to one position.
 struct Kept {
@@ -108,14 +113,14 @@ impl GatheredLog {
     /// positions of theirs it has them, and its own position. False if `goes_on` returned it.
     pub(crate) fn copy(
         &mut self,
-        olds: &[WidePartition],
+        (olds, docids): (&[WidePartition], &[Docids]),
         mut copy: LogCopy,
         mark: &mut dyn FnMut(&[Position], Position),
         goes_on: &dyn Fn() -> bool,
     ) -> Result<bool> {
         let run = self.count().div_ceil(RUNS_MAX).max(1);
         let (mut seen, mut at) = (self.before(), self.begin);
-        let mut heads = Heads::new(olds, self)?;
+        let mut heads = Heads::new(olds, docids, self)?;
         while let Some(old) = heads.next_old() {
             let kept = &mut self.of_olds[old];
             let ordinal = kept.runs.last().map_or(0, |(ordinal, _)| ordinal + run);
@@ -176,14 +181,20 @@ type Records = Box<dyn Iterator<Item = quire_store::Result<(Position, Bytes)>> +
 /// The next change of each kept log.
 struct Heads<'a> {
     logs: Vec<(&'a WidePartition, Records, Option<Change>)>,
+    docids: &'a [Docids],
     /// Those that have one, by its time.
     by_time: BinaryHeap<Reverse<(i64, usize)>>,
 }
 
 impl<'a> Heads<'a> {
-    fn new(olds: &'a [WidePartition], log: &GatheredLog) -> Result<Heads<'a>> {
+    fn new(
+        olds: &'a [WidePartition],
+        docids: &'a [Docids],
+        log: &GatheredLog,
+    ) -> Result<Heads<'a>> {
         let mut heads = Heads {
             logs: Vec::with_capacity(olds.len()),
+            docids,
             by_time: BinaryHeap::new(),
         };
         for (number, (old, kept)) in olds.iter().zip(&log.of_olds).enumerate() {
@@ -215,11 +226,11 @@ impl<'a> Heads<'a> {
             if !is_kept(&found) {
                 continue;
             }
-            let time_micros = found.time_micros;
+            let docid = self.docids[number].of(found.docid);
             *head = Some(Change {
-                time_micros,
+                time_micros: found.time_micros,
                 position,
-                record: bytes.to_vec(),
+                record: record::with_docid(&bytes, docid.unwrap_or(GONE)),
             });
             break;
         }

@@ -14,8 +14,9 @@
 //! 3. No column moves in any of the old partitions at the position at which it is gathered, and
 //!    each is where the schema says. So all cells of a column come from one group and stay in it.
 
-use crate::adopting::{Adoption, Docids};
+use crate::adopting::Adoption;
 use crate::column_moves::{ColumnMove, ColumnMoves, Place as End};
+use crate::docids::Docids;
 use crate::gathered_log::GatheredLog;
 use crate::machine::{EXPIRIES, KEYS, ROWS, Totals, WideRows};
 use crate::row::Row;
@@ -115,7 +116,7 @@ impl Merge<'_> {
         };
         totals.moves = Arc::new(moves(&sources, &schema));
         let state = WideRows::begun(Docids::given(&docids), totals);
-        let Some((log, last)) = self.create(&sources, &state, mark)? else {
+        let Some((log, last)) = self.create((&sources, &docids), &state, mark)? else {
             return Ok(None);
         };
         let partition = (self.open)()?;
@@ -151,7 +152,7 @@ impl Merge<'_> {
     /// the new partition begins. `None` if `watch` ended it.
     fn create(
         &self,
-        sources: &[Source],
+        (sources, docids): (&[Source], &[Docids]),
         state: &WideRows,
         mark: OnMark<'_>,
     ) -> Result<Option<(GatheredLog, Position)>> {
@@ -175,7 +176,7 @@ impl Merge<'_> {
         if last > begin {
             let options = source.partition.kept_log().options.clone();
             let copy = LogCopy::begin(shared, self.place, options, begin)?;
-            if !log.copy(self.olds, copy, mark, &goes_on)? {
+            if !log.copy((self.olds, docids), copy, mark, &goes_on)? {
                 return Ok(None);
             }
         }

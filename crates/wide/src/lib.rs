@@ -33,6 +33,7 @@ mod column_moves;
 mod column_notes;
 mod column_scan;
 mod column_work;
+mod docids;
 mod document;
 mod error;
 mod expiry;

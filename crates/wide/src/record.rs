@@ -41,6 +41,9 @@ use crate::varint;
 use quire_model::{DocId, Position};
 
 const HEAD_BYTES: usize = 18;
+
+/// Where its docid is in a record.
+const DOCID_AT: usize = 10;
 const CREATED: u8 = 1;
 const TIERED: u8 = 2;
 const EXPIRING: u8 = 4;
@@ -223,6 +226,15 @@ impl Head<'_> {
         varint::put_bytes(&mut out, self.key);
         out
     }
+}
+
+/// A record that is [decoded](decode) as this one is, of a row with another docid.
+pub(crate) fn with_docid(record: &[u8], docid: DocId) -> Vec<u8> {
+    let mut record = record.to_vec();
+    if let Some(bytes) = record.get_mut(DOCID_AT..DOCID_AT + 4) {
+        bytes.copy_from_slice(&docid.0.to_le_bytes());
+    }
+    record
 }
 
 /// Takes a record apart, all of it.

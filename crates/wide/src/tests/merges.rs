@@ -141,6 +141,7 @@ fn merge_between(is_tailed: bool, before: &[Step], meanwhile: &[Step], after: &[
     let mut gathered = merge.gather(&mut mark).unwrap().unwrap();
     let mut known = BTreeMap::new();
     agree(&pair, &gathered, base, &mut known);
+    log_has_docids_of_now(gathered.partition());
     for (number, step) in meanwhile.iter().enumerate() {
         match step {
             Step::Reopen => pair.step(&Step::Flush),
@@ -179,6 +180,21 @@ fn merge_between(is_tailed: bool, before: &[Step], meanwhile: &[Step], after: &[
     }
     assert_eq!(contents_of(&one, &schema).unwrap(), left.last(&env));
     one.close().unwrap();
+}
+
+/// The changes in the log, which come from the old ones, have the docids of the rows here.
+fn log_has_docids_of_now(new: &WidePartition) {
+    let view = new.view(&schema()).unwrap();
+    let first = new.store().log_first();
+    for item in new.store().tail(Position(first.0 - 1)).unwrap() {
+        let (_, bytes) = item.unwrap();
+        let (head, _) = crate::record::decode(&bytes).unwrap();
+        if !head.key.is_empty() && head.docid != crate::gathered_log::GONE {
+            let docid = view.tree(crate::machine::KEYS).unwrap().get(head.key);
+            let docid = docid.unwrap().expect("there is such a row");
+            assert_eq!(*docid, head.docid.0.to_be_bytes());
+        }
+    }
 }
 
 /// Compares the new partition with the old ones. `known` has the versions there.
