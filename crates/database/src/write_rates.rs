@@ -28,16 +28,16 @@ impl WriteRates {
         &mut self,
         name: &str,
         now: Duration,
-        positions: Vec<Position>,
+        positions: &[Position],
     ) -> Option<&[u64]> {
         let is_as_before = |rates: &Rates| {
-            let mut both = rates.positions.iter().zip(&positions);
+            let mut both = rates.positions.iter().zip(positions);
             rates.positions.len() == positions.len() && both.all(|(before, now)| before <= now)
         };
         if !self.0.get(name).is_some_and(is_as_before) {
             let begun = Rates {
                 since: now,
-                positions,
+                positions: positions.to_vec(),
                 each: None,
             };
             self.0.insert(name.to_string(), begun);
@@ -46,13 +46,13 @@ impl WriteRates {
         let rates = self.0.get_mut(name)?;
         let took = now.saturating_sub(rates.since);
         if took >= WINDOW {
-            let written = rates.positions.iter().zip(&positions);
+            let written = rates.positions.iter().zip(positions);
             let rate = |(before, now): (&Position, &Position)| {
                 let rate = u128::from(now.0 - before.0) * 1_000 / took.as_millis().max(1);
                 u64::try_from(rate).unwrap_or(u64::MAX)
             };
             rates.each = Some(written.map(rate).collect());
-            (rates.since, rates.positions) = (now, positions);
+            (rates.since, rates.positions) = (now, positions.to_vec());
         }
         rates.each.as_deref()
     }
@@ -66,8 +66,8 @@ mod tests {
     fn a_rate_is_that_of_the_last_half_minute() {
         let mut rates = WriteRates::default();
         let mut see = |secs, positions: &[u64]| {
-            let positions = positions.iter().copied().map(Position).collect();
-            let found = rates.see("c", Duration::from_secs(secs), positions);
+            let positions: Vec<_> = positions.iter().copied().map(Position).collect();
+            let found = rates.see("c", Duration::from_secs(secs), &positions);
             found.map(<[u64]>::to_vec)
         };
         assert_eq!(see(100, &[0, 7]), None);

@@ -4,8 +4,8 @@
 use super::numbers::Numbers;
 use super::open;
 use super::splits::{
-    Copier, Known, Model, assert_no_leftovers, compare, document, key, number, opened, plan_end,
-    put_or_doubt, settings, write,
+    Copier, Known, Model, assert_no_leftovers, compare, document, end_at_steps, key, number,
+    opened, plan_end, put_or_doubt, settings, write,
 };
 use crate::{Collection, CollectionSettings, Database, ErrorKind, WriteRates};
 use quire_collection::Write;
@@ -207,18 +207,9 @@ fn broken_merge(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     steps
 }
 
-/// Ends a merge at each of its last steps, by a crash and by a fault in turns.
-fn end_at_steps(last: u64) {
-    let steps = broken_merge(None, false, 0);
-    assert!(steps > 50, "{steps} steps");
-    for step in steps.saturating_sub(last)..steps {
-        broken_merge(Some(step), step % 2 == 0, step);
-    }
-}
-
 #[test]
 fn a_crash_or_a_fault_at_any_step_of_a_merge_loses_nothing() {
-    end_at_steps(u64::MAX);
+    end_at_steps(u64::MAX, 50, broken_merge);
 }
 
 #[test]
@@ -226,7 +217,7 @@ fn bugs_of_merges_are_found() {
     assert_each_is_found(Bug::OF_MERGES, || {
         (1..=8).for_each(|seed| assert!(life(seed) > 0));
         // The old partitions are closed and removed in the last ones.
-        end_at_steps(120);
+        end_at_steps(120, 50, broken_merge);
     });
 }
 

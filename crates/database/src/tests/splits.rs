@@ -372,18 +372,19 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     steps
 }
 
-/// Ends a split at each of its last steps, by a crash and by a fault in turns.
-fn end_at_steps(last: u64) {
-    let steps = broken_split(None, false, 0);
-    assert!(steps > 100, "{steps} steps");
+/// Ends what `broken` does at each of its last steps, by a crash and by a fault in turns. It has
+/// more steps than `least`.
+pub(super) fn end_at_steps(last: u64, least: u64, broken: fn(Option<u64>, bool, u64) -> u64) {
+    let steps = broken(None, false, 0);
+    assert!(steps > least, "{steps} steps");
     for step in steps.saturating_sub(last)..steps {
-        broken_split(Some(step), step % 2 == 0, step);
+        broken(Some(step), step % 2 == 0, step);
     }
 }
 
 #[test]
 fn a_crash_or_a_fault_at_any_step_of_a_split_loses_nothing() {
-    end_at_steps(u64::MAX);
+    end_at_steps(u64::MAX, 100, broken_split);
 }
 
 #[test]
@@ -391,7 +392,7 @@ fn bugs_of_splits_are_found() {
     assert_each_is_found(Bug::OF_SPLITS, || {
         (1..=8).for_each(|seed| assert!(life(seed) > 0));
         // The old partitions are closed and removed in the last ones.
-        end_at_steps(120);
+        end_at_steps(120, 100, broken_split);
     });
 }
 

@@ -4,9 +4,9 @@
 use super::merges::other_count;
 use super::numbers::Numbers;
 use super::open;
-use super::splits::{assert_no_leftovers, plan_end};
+use super::splits::{assert_no_leftovers, end_at_steps, plan_end};
 use super::wide_splits::{
-    KEYS, Model, Row, change, compare, key, opened, row_of, schema, settings, take, write,
+    Model, Row, compare, key, opened, row_of, schema, settings, write, write_or_doubt,
 };
 use crate::{CollectionSettings, Database, ErrorKind, WideCollection, WriteRates};
 use quire_env::SimEnv;
@@ -149,12 +149,7 @@ fn broken_merge(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
             return false;
         }
         let (model, numbers) = &mut *acknowledged.borrow_mut();
-        let key = key(numbers.below(KEYS));
-        let (write, after) = change(numbers, &key, model.get(&key));
-        match collection.write(&write) {
-            Ok(written) => take(model, key, after, written.version),
-            Err(_) => *unknown.borrow_mut() = Some((key, after)),
-        }
+        *unknown.borrow_mut() = write_or_doubt(&collection, model, numbers);
         true
     };
     let merged = database.merge_collection("c", 2, &watch);
@@ -193,18 +188,9 @@ fn broken_merge(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     steps
 }
 
-/// Ends a merge at each of its last steps, by a crash and by a fault in turns.
-fn end_at_steps(last: u64) {
-    let steps = broken_merge(None, false, 0);
-    assert!(steps > 100, "{steps} steps");
-    for step in steps.saturating_sub(last)..steps {
-        broken_merge(Some(step), step % 2 == 0, step);
-    }
-}
-
 #[test]
 fn a_crash_or_a_fault_at_any_step_of_a_merge_loses_no_row() {
-    end_at_steps(u64::MAX);
+    end_at_steps(u64::MAX, 100, broken_merge);
 }
 
 #[test]
@@ -212,7 +198,7 @@ fn bugs_of_merges_are_found_in_wide_collections() {
     assert_each_is_found(Bug::OF_MERGES, || {
         (1..=8).for_each(|seed| assert!(life(seed) > 0));
         (1..=8).for_each(readers);
-        end_at_steps(120);
+        end_at_steps(120, 100, broken_merge);
     });
 }
 

@@ -3,7 +3,7 @@
 
 use super::numbers::Numbers;
 use super::open;
-use super::splits::{assert_no_leftovers, plan_end};
+use super::splits::{assert_no_leftovers, end_at_steps, plan_end};
 use crate::{CollectionSettings, Database, DatabaseOptions, ErrorKind, WideCollection, WriteRates};
 use quire_env::SimEnv;
 use quire_model::{Document, Key, Position};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) const KEYS: u64 = 40;
+const KEYS: u64 = 40;
 
 pub(super) fn schema() -> Schema {
     let json = br#"{"properties": {
@@ -58,11 +58,7 @@ pub(super) struct Row {
 pub(super) type Model = BTreeMap<Key, Row>;
 
 /// A random change of a row, and the row after it; none if it is removed.
-pub(super) fn change(
-    numbers: &mut Numbers,
-    key: &Key,
-    before: Option<&Row>,
-) -> (RowWrite, Option<Row>) {
+fn change(numbers: &mut Numbers, key: &Key, before: Option<&Row>) -> (RowWrite, Option<Row>) {
     let n = numbers.below(1000) as i64;
     let mut row = before.cloned().unwrap_or_default();
     let member = format!("m{}", numbers.below(3));
@@ -112,7 +108,7 @@ pub(super) fn write(collection: &WideCollection, model: &mut Model, numbers: &mu
     take(model, key, after, written.version);
 }
 
-pub(super) fn take(model: &mut Model, key: Key, after: Option<Row>, version: Position) {
+fn take(model: &mut Model, key: Key, after: Option<Row>, version: Position) {
     match after {
         Some(row) => {
             let before = model.insert(key, Row { version, ..row });
@@ -275,6 +271,21 @@ fn a_wide_collection_is_split_while_it_is_written() {
     assert!(partitions > 25 * 6, "{partitions} partitions");
 }
 
+/// Writes a random row. Gives its key and what it is then if it is not known whether it was written.
+pub(super) fn write_or_doubt(
+    collection: &WideCollection,
+    model: &mut Model,
+    numbers: &mut Numbers,
+) -> Option<(Key, Option<Row>)> {
+    let key = key(numbers.below(KEYS));
+    let (write, after) = change(numbers, &key, model.get(&key));
+    let Ok(written) = collection.write(&write) else {
+        return Some((key, after));
+    };
+    take(model, key, after, written.version);
+    None
+}
+
 /// A split with writes meanwhile that a crash or a fault ends at `step`. What was acknowledged is
 /// there, before and after the split. Gives the number of steps.
 fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
@@ -296,12 +307,7 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
             return false;
         }
         let (model, numbers) = &mut *acknowledged.borrow_mut();
-        let key = key(numbers.below(KEYS));
-        let (write, after) = change(numbers, &key, model.get(&key));
-        match collection.write(&write) {
-            Ok(written) => take(model, key, after, written.version),
-            Err(_) => *unknown.borrow_mut() = Some((key, after)),
-        }
+        *unknown.borrow_mut() = write_or_doubt(&collection, model, numbers);
         true
     };
     let split = database.split_collection("c", 2, &watch);
@@ -332,18 +338,9 @@ fn broken_split(step: Option<u64>, is_crash: bool, seed: u64) -> u64 {
     steps
 }
 
-/// Ends a split at each of its last steps, by a crash and by a fault in turns.
-fn end_at_steps(last: u64) {
-    let steps = broken_split(None, false, 0);
-    assert!(steps > 100, "{steps} steps");
-    for step in steps.saturating_sub(last)..steps {
-        broken_split(Some(step), step % 2 == 0, step);
-    }
-}
-
 #[test]
 fn a_crash_or_a_fault_at_any_step_of_a_split_loses_no_row() {
-    end_at_steps(u64::MAX);
+    end_at_steps(u64::MAX, 100, broken_split);
 }
 
 #[test]
@@ -355,7 +352,7 @@ fn bugs_of_splits_are_found_in_wide_collections() {
         .collect();
     assert_each_is_found(&bugs, || {
         (1..=4).for_each(|seed| assert!(life(seed) > 0));
-        end_at_steps(120);
+        end_at_steps(120, 100, broken_split);
     });
 }
 

@@ -105,9 +105,8 @@ impl Database {
         };
         let now = self.env().monotonic();
         let mut due = |name: String| {
-            let mut known = self.known(&name).ok()?;
-            let positions = std::mem::take(&mut known.positions);
-            let rates = rates.see(&name, now, positions);
+            let known = self.known(&name).ok()?;
+            let rates = rates.see(&name, now, &known.positions);
             let count = known.due(rates)?;
             Some((name, count))
         };
