@@ -271,7 +271,8 @@ fn a_wide_collection_is_split_while_it_is_written() {
     assert!(partitions > 25 * 6, "{partitions} partitions");
 }
 
-/// Writes a random row. Gives its key and what it is then if it is not known whether it was written.
+/// Writes a random row. Gives its key, and what it is then, if it is not known whether it was
+/// written.
 pub(super) fn write_or_doubt(
     collection: &WideCollection,
     model: &mut Model,
