@@ -11,6 +11,10 @@ use quiredb::{
 };
 use std::sync::Arc;
 
+/// About how many restarts of a short history are wanted, and how many first crashes of two.
+const CASES_WANTED: u64 = 1_000;
+const FIRST_CRASHES_WANTED: usize = 40;
+
 /// Runs this with each short history, and prints the totals.
 fn each_short(act: impl Fn(&History) -> Result<RunStats, Failure>) {
     for (name, history) in kept_histories("short") {
@@ -21,12 +25,20 @@ fn each_short(act: impl Fn(&History) -> Result<RunStats, Failure>) {
     }
 }
 
-/// Restarts after each step: half as many with a wide collection, which has many more steps.
+/// Restarts after each step: fewer of a history with many steps, and never one alone, as they
+/// differ in what a crash leaves.
 fn seeds_of(history: &History, usual: u64) -> u64 {
-    match history.has_wide() {
-        true => usual / 2,
-        false => usual,
-    }
+    let steps = steps_of(history);
+    (CASES_WANTED / steps.max(1)).clamp(2, usual)
+}
+
+/// Every how many steps of a history the first of two crashes comes.
+fn stride_of(history: &History) -> usize {
+    (steps_of(history) as usize / FIRST_CRASHES_WANTED).max(7)
+}
+
+fn steps_of(history: &History) -> u64 {
+    exhaustive::steps_of(history).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 #[test]
@@ -36,7 +48,7 @@ fn what_was_acknowledged_survives_a_crash_at_every_step() {
 
 #[test]
 fn crash_while_recovering_from_a_crash_loses_nothing() {
-    each_short(|history| exhaustive::crash_twice(history, 7, 25));
+    each_short(|history| exhaustive::crash_twice(history, stride_of(history), 25));
 }
 
 #[test]
