@@ -64,12 +64,9 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// The search index is damaged: queries read documents until it is built anew.
-    #[error("search index: {what}")]
-    Index {
-        /// What is wrong.
-        what: String,
-    },
+    /// The search index is damaged, or a query by it takes too much memory.
+    #[error("{0}")]
+    Search(quire_search::Error),
     /// All docids were given out.
     #[error(
         "partition {partition} has given out all 4,294,967,295 document numbers; \
@@ -78,12 +75,6 @@ pub enum Error {
     DocIdsExhausted {
         /// The partition.
         partition: u32,
-    },
-    /// A query by the search index would hold too many values of documents at once.
-    #[error("the values of some documents take more than {bytes_max} bytes of memory")]
-    ValuesTooLarge {
-        /// The limit.
-        bytes_max: usize,
     },
     /// A batch that is to be written whole has too many bytes.
     #[error("an atomic batch has records of {bytes_max} bytes at most; write it in parts")]
@@ -102,9 +93,51 @@ impl Error {
             Error::Trigger(_) => ErrorKind::Trigger,
             Error::Conflict { .. } => ErrorKind::Conflict,
             Error::NotFound { .. } => ErrorKind::NotFound,
-            Error::Corrupt { .. } | Error::Index { .. } => ErrorKind::Corrupt,
+            Error::Search(quire_search::Error::ValuesTooLarge { .. })
+            | Error::BatchTooLarge { .. } => ErrorKind::TooLarge,
+            Error::Corrupt { .. } | Error::Search(_) => ErrorKind::Corrupt,
             Error::DocIdsExhausted { .. } => ErrorKind::Full,
-            Error::BatchTooLarge { .. } | Error::ValuesTooLarge { .. } => ErrorKind::TooLarge,
+        }
+    }
+}
+
+impl From<quire_search::Error> for Error {
+    fn from(error: quire_search::Error) -> Error {
+        match error {
+            quire_search::Error::Store(error) => error.into(),
+            quire_search::Error::Model(error) => error.into(),
+            quire_search::Error::Corrupt {
+                partition,
+                position,
+                what,
+            } => Error::Corrupt {
+                partition,
+                position,
+                what,
+            },
+            error => Error::Search(error),
+        }
+    }
+}
+
+impl From<Error> for quire_search::Error {
+    fn from(error: Error) -> quire_search::Error {
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Model(error) => error.into(),
+            Error::Search(error) => error,
+            Error::Corrupt {
+                partition,
+                position,
+                what,
+            } => quire_search::Error::Corrupt {
+                partition,
+                position,
+                what,
+            },
+            error => quire_search::Error::Index {
+                what: error.to_string(),
+            },
         }
     }
 }

@@ -1,13 +1,13 @@
 //! [`Records`] of a write, of which queries to come are made ready before the write is
-//! acknowledged. See `search/ahead.rs`.
+//! acknowledged. See `ahead.rs` of `search`.
 
 use crate::Result;
 use crate::documents::Documents;
 use crate::record::Record;
-use crate::search::{Change, SearchState};
 use crate::searching::change_of;
 use bytes::Bytes;
 use quire_model::Position;
+use quire_search::{Change, SearchState};
 use quire_store::Transaction;
 use std::collections::BTreeMap;
 

@@ -2,21 +2,20 @@
 //! views.
 
 use crate::documents::{Documents, KEYS, ROWS, Totals};
+use crate::index::DocumentIndex;
 use crate::lookup::{AsOf, DocumentLookup};
 use crate::making_ready::Records;
 use crate::record::Record;
-use crate::search::{SearchIndex, SearchState, SearchTree};
 use crate::write::{Decider, GROUP_BYTES, Writer, key_of};
-use crate::{
-    Change, Error, Found, IndexSettings, PartitionView, Result, Triggers, Within, Write, Written,
-};
+use crate::{Change, Error, Found, PartitionView, Result, Triggers, Within, Write, Written};
 use bytes::Bytes;
 use quire_env::{Env, Gate};
 use quire_model::{Document, Key, Position};
+use quire_search::{IndexSettings, PartitionIndexes};
 use quire_seeded::{Bug, seeded};
 use quire_store::{
     AnyStore, DerivedTrees, Durability, FileInspection, LogSettings, Place, Shared, Store,
-    StoreFile, StoreOptions, StoreStats, TreeId,
+    StoreFile, StoreOptions, StoreStats, TreeId, WeakStore,
 };
 use std::sync::Arc;
 
@@ -29,7 +28,9 @@ pub struct Partition {
     number: u32,
     shared: Arc<Shared>,
     store: Store<Documents>,
-    search: Arc<SearchState>,
+    indexes: PartitionIndexes,
+    /// The store, for views: one that is kept does not keep it open.
+    weak: Arc<WeakStore<Documents>>,
 }
 
 impl Partition {
@@ -54,22 +55,17 @@ impl Partition {
         index: Option<&IndexSettings>,
         changed: Arc<dyn Gate>,
     ) -> Result<Partition> {
-        options
-            .derived
-            .extend(index.map(|index| Arc::new(SearchIndex::new(index)) as Arc<dyn DerivedTrees>));
+        options.derived.extend(
+            index.map(|index| Arc::new(DocumentIndex::new(index)) as Arc<dyn DerivedTrees>),
+        );
         let store = Store::open(Arc::clone(&shared), place, options, changed)?;
-        let search = Arc::new(SearchState::new(
-            Arc::clone(shared.index_reads()),
-            Arc::clone(shared.index_changes()),
-        ));
-        let _ = search.store.set(store.downgrade());
-        let opened = index.filter(|index| store.tree_state(index.tree()).is_some());
-        search.set_trees(opened.map(SearchTree::new).into_iter().collect());
+        let indexes = PartitionIndexes::new(number, &shared, &store, index);
         Ok(Partition {
             number,
             shared,
+            weak: Arc::new(store.downgrade()),
             store,
-            search,
+            indexes,
         })
     }
 
@@ -82,8 +78,8 @@ impl Partition {
         &self.store
     }
 
-    pub(crate) fn search_state(&self) -> &SearchState {
-        &self.search
+    pub(crate) fn indexes(&self) -> &PartitionIndexes {
+        &self.indexes
     }
 
     /// A clock that never jumps. See [`Shared::steady_micros`].
@@ -141,10 +137,10 @@ impl Partition {
             let first = transaction.next_position();
             let decider = Decider::new(self.number, time_micros, triggers, writer, transaction);
             let accepted = accept(decider.decide(writes))?;
-            written = Records::to_make_ready(&self.search, transaction, first)?;
+            written = Records::to_make_ready(self.indexes.state(), transaction, first)?;
             Ok::<_, Error>(accepted)
         })?;
-        written.make_ready(&self.search);
+        written.make_ready(self.indexes.state());
         Ok(accepted)
     }
 
@@ -203,34 +199,9 @@ impl Partition {
 
     /// A view of these trees that `apply` writes, and of the search trees, made by `view_of`.
     fn view_by(&self, applied: &[TreeId], view_of: ViewOf) -> Result<PartitionView> {
-        let trees = self.search.trees();
-        if trees.is_empty() {
-            let view = view_of(&self.store, applied)?;
-            return Ok(self.with_search_trees(view, trees));
-        }
-        let search_trees = trees.iter().flat_map(|tree| [tree.id, tree.columns]);
-        let ids: Vec<TreeId> = applied.iter().copied().chain(search_trees).collect();
-        match view_of(&self.store, &ids) {
-            Ok(view) => {
-                let view = self.with_search_trees(view, trees);
-                self.replace_search_trees(&view);
-                Ok(view)
-            }
-            // A search tree was dropped since it was in the list.
-            Err(error) if error.kind() == quire_store::ErrorKind::Invalid => {
-                let view = view_of(&self.store, applied)?;
-                Ok(self.with_search_trees(view, Arc::default()))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn with_search_trees(
-        &self,
-        view: quire_store::View<Totals>,
-        trees: Arc<Vec<SearchTree>>,
-    ) -> PartitionView {
-        PartitionView::new(self.number, view, trees, Arc::clone(&self.search))
+        let (view, indexes) = self.indexes.view(&self.store, applied, &view_of)?;
+        let store = Arc::clone(&self.weak);
+        Ok(PartitionView::new(self.number, view, indexes, store))
     }
 
     /// The document under `key`, as of now.

@@ -1,31 +1,26 @@
-//! Queries of a partition's view through its search index.
+//! A partition's view as its search indexes see it.
 
 use crate::documents::{ROWS, docid_bytes, parse_row};
 use crate::fitting::fitting;
 use crate::record::{Kind, Record};
-use crate::search::{
-    COLUMN_BLOCK_BITS, CachedChanges, Change, Changed, ColumnsAt, Documents, ID, LiveColumns,
-    LiveShard, SearchTree,
-};
-use crate::search::{Exceptions, count_with_many, fields_with_many, is_listed, refused_fields};
-use crate::types::with_key;
-use crate::{Error, PartitionView, Result};
+use crate::{Error, Fields, PartitionView, Result};
 use bytes::Bytes;
+use quire_lsm::TreeSnapshot;
 use quire_model::{DocId, Document, Key, Position};
 use quire_query::{Path, Prepared};
-use quire_seeded::{Bug, seeded};
-use quire_store::{TreeId, TreeState, WeakStore};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// Bytes of the documents that an index is behind; values that queries take out of them take as
-/// much again at most. Where there are more, queries read all documents, one after the other.
-const CHANGED_BYTES_MAX: usize = 16 << 20;
+use quire_search::{Change, IndexedView, LiveShard, SeeDocument, ViewIndexes, with_key};
+use quire_store::{TreeId, TreeState};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// Bytes of documents that are read at a time, if it is more than one.
 const READ_BYTES: u64 = 1 << 20;
 
 impl PartitionView {
+    fn indexed(&self) -> &dyn IndexedView {
+        self
+    }
+
     /// The view as a shard of a query, which finds documents by the search index; `None` if there
     /// is no index of all fields of the query that is complete. The field `apart` is known without
     /// an index, if there is one.
@@ -33,188 +28,60 @@ impl PartitionView {
     /// # Errors
     /// Damage on disk, by file and offset.
     pub fn search(&self, query: &Prepared, apart: Option<&Path>) -> Result<Option<LiveShard<'_>>> {
-        let has_all = |tree: &&SearchTree| {
-            let mut has_all = true;
-            query.each_use(&mut |path, _| {
-                has_all &= Some(path) == apart || tree.fields.includes(path.as_str());
-            });
-            has_all || seeded(Bug::LeftOutFieldSearched)
-        };
-        let trees = self.search_trees().iter().rev().filter(has_all);
-        let built = trees.filter_map(|tree| Some((tree, self.built(tree)?)));
-        let Some((tree, built)) = built.take(1).next() else {
-            return Ok(None);
-        };
-        let shard = match self.has_fields(tree, built, (query, apart)) {
-            Ok(false) => return Ok(None),
-            Ok(true) => self.shard(tree, built, query.is_about(ID)),
-            Err(error) => Err(error),
-        };
-        match shard {
-            Err(Error::Index { what }) => {
-                self.rebuild_search_tree(tree.id, &what);
-                Ok(None)
-            }
-            shard => shard,
-        }
-    }
-
-    /// Whether a tree has all fields of a query but the one apart that documents have: it may have
-    /// refused some.
-    fn has_fields(
-        &self,
-        tree: &SearchTree,
-        built: Position,
-        (query, apart): (&Prepared, Option<&Path>),
-    ) -> Result<bool> {
-        let shown = self.store_view().tree(tree.id)?;
-        if !self.exceptions(tree, built)?.refused || seeded(Bug::RefusedFieldSearched) {
-            return Ok(true);
-        }
-        let mut has_all = Ok(true);
-        query.each_use(&mut |path, _| {
-            if matches!(has_all, Ok(true)) && Some(path) != apart {
-                has_all = is_listed(shown, path.as_str());
-            }
-        });
-        has_all
-    }
-
-    pub(crate) fn exceptions(&self, tree: &SearchTree, built: Position) -> Result<Exceptions> {
-        let shown = self.store_view().tree(tree.id)?;
-        let state = self.search_state();
-        state.exceptions(tree.id, built, || Exceptions::of_tree(shown))
-    }
-
-    /// Of how many documents a search tree does not have all values of a field, as there are too
-    /// many; of at most a hundred fields.
-    pub(crate) fn documents_with_many(&self, tree: &SearchTree) -> Result<BTreeMap<String, u64>> {
-        let mut documents = BTreeMap::new();
-        if self.built(tree).is_some() {
-            let shown = self.store_view().tree(tree.id)?;
-            for path in fields_with_many(shown)? {
-                let count = count_with_many(shown, &path)?;
-                if count > 0 {
-                    documents.insert(path, count);
-                }
-            }
-        }
-        Ok(documents)
-    }
-
-    /// The fields that a search tree has refused; at most a hundred.
-    pub(crate) fn refused_fields(&self, tree: &SearchTree) -> Result<Vec<String>> {
-        match self.built(tree) {
-            Some(_) => refused_fields(self.store_view().tree(tree.id)?),
-            None => Ok(Vec::new()),
-        }
+        Ok(self.indexed().search(query, apart)?)
     }
 
     /// Whether an answer from a shard of this view failed because the search index is damaged. Then
     /// the index is built anew in the background.
     pub fn index_is_damaged(&self, shard: &LiveShard<'_>) -> bool {
-        let damage = shard.tree.zip(shard.damage());
-        if let Some((tree, what)) = damage {
-            self.rebuild_search_tree(tree, what);
-        }
-        damage.is_some()
+        self.indexed().index_is_damaged(shard)
     }
 
-    /// Has a search tree built anew that is damaged in this view.
-    pub(crate) fn rebuild_search_tree(&self, tree: TreeId, what: &str) {
-        let store = self.search_state().store.get();
-        if let Some(store) = store.and_then(WeakStore::upgrade) {
-            store.rebuild_tree(self.store_view(), tree, what);
-            // Views that are made from now on do not use the tree as it was.
-            self.search_state().forget(store.position());
-        }
+    /// Compares each complete search index with the documents. Gives what is wrong. An index of
+    /// which something is wrong is built anew in the background.
+    ///
+    /// # Errors
+    /// Damage to documents on disk, by file and offset.
+    pub(crate) fn check_search(&self) -> Result<Vec<String>> {
+        Ok(self.indexed().check_search()?)
     }
 
-    /// The position that a search tree is at; `None` if it is not complete.
-    pub(crate) fn built(&self, tree: &SearchTree) -> Option<Position> {
-        match self.store_view().tree_state(tree.id)? {
-            TreeState::Complete { built } => Some(built),
-            TreeState::Building => None,
-        }
+    /// The paths with one of some prefixes that its documents have values at, and perhaps some that
+    /// they had; `None` if only the documents tell.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn paths_below(&self, prefixes: &[String]) -> Result<Option<BTreeSet<String>>> {
+        Ok(self.indexed().paths_below(prefixes)?)
     }
 
-    pub(crate) fn shard(
+    /// The fields of its documents. Where documents are read for it, `progress` is shown their
+    /// number from time to time; the result is `None` if it breaks.
+    ///
+    /// # Errors
+    /// Damage on disk, by file and offset.
+    pub fn fields(
         &self,
-        tree: &SearchTree,
-        built: Position,
-        with_keys: bool,
-    ) -> Result<Option<LiveShard<'_>>> {
-        let Some(changed) = self.changed_after(built, with_keys)? else {
-            return Ok(None);
-        };
-        let totals = self.store_view().summary();
-        let doc_end = totals.documents + totals.deleted;
-        let documents = PartitionDocuments {
-            view: self,
-            with_keys,
-        };
-        let mut columns =
-            LiveColumns::new(self.store_view().tree(tree.columns)?, COLUMN_BLOCK_BITS);
-        columns.shared = Some(self.search_state().shared_reads(tree.id, built));
-        let mut shard = LiveShard::new(
-            self.store_view().tree(tree.id)?,
-            Box::new(documents),
-            u32::try_from(doc_end).unwrap_or(u32::MAX),
-            changed,
-            columns,
-        );
-        shard.doc_count = Some(totals.documents);
-        shard.has_many = self.exceptions(tree, built)?.many;
-        shard.tree = Some(tree.id);
-        shard.followed = Some((Arc::clone(&self.search_state().followed), self.position()));
-        shard.kept_columns = Some(ColumnsAt {
-            numbers: Arc::clone(&self.search_state().numbers),
-            terms: Arc::clone(&self.search_state().terms),
-            at: self.position(),
-            built,
-        });
-        Ok(Some(shard))
-    }
-
-    /// The documents that changed after a position, as they are in this view; `None` if they take
-    /// too much memory.
-    pub(crate) fn changed_after(
-        &self,
-        after: Position,
-        with_keys: bool,
-    ) -> Result<Option<Arc<Changed>>> {
-        let find = |known: &CachedChanges| self.changes_since(known);
-        let state = self.search_state();
-        state.changes(after, self.position(), with_keys, find)
-    }
-
-    /// What changed after what is known, up to this view; `None` if all together takes too much
-    /// memory.
-    fn changes_since(&self, known: &CachedChanges) -> Result<Option<BTreeMap<u32, Change>>> {
-        let seen = match seeded(Bug::ChangeMissed) && known.to <= known.after() {
-            true => known.to.next(),
-            false => known.to,
-        };
-        let mut added: BTreeMap<u32, Change> = BTreeMap::new();
-        let bytes_max = self
-            .search_state()
-            .changed_bytes_max()
-            .min(CHANGED_BYTES_MAX);
-        let mut bytes_kept = known.changed.bytes();
-        for item in self.store_view().log_from(seen.next()) {
-            let (position, bytes) = item?;
-            let record = self.record(position, &bytes)?;
-            let Some(change) = change_of(position, &record, &bytes, known.with_keys)? else {
-                continue;
-            };
-            bytes_kept += change.bytes();
-            let before = added.insert(record.docid.0, change);
-            bytes_kept -= before.as_ref().map_or(0, Change::bytes);
-            if bytes_kept > bytes_max {
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Option<Fields>> {
+        if let Some(fields) = self.indexed().fields_by_index()? {
+            return Ok(Some(fields));
+        }
+        let (mut fields, mut read) = (Fields::default(), 0);
+        let mut rows = self.rows()?;
+        loop {
+            if progress(read).is_break() {
                 return Ok(None);
             }
+            let batch = rows.next_batch()?;
+            if batch.is_empty() {
+                return Ok(Some(fields));
+            }
+            read += batch.len() as u64;
+            for (_, found) in batch {
+                fields.add(&found.document_with_key()?);
+            }
         }
-        Ok(Some(added))
     }
 
     pub(crate) fn record<'a>(&self, position: Position, bytes: &'a Bytes) -> Result<Record<'a>> {
@@ -223,6 +90,101 @@ impl PartitionView {
             position,
             what,
         })
+    }
+}
+
+impl IndexedView for PartitionView {
+    fn indexes(&self) -> &ViewIndexes {
+        self.view_indexes()
+    }
+
+    fn tree(&self, tree: TreeId) -> quire_search::Result<&TreeSnapshot> {
+        Ok(self.store_view().tree(tree)?)
+    }
+
+    fn tree_state(&self, tree: TreeId) -> Option<TreeState> {
+        self.store_view().tree_state(tree)
+    }
+
+    fn position(&self) -> Position {
+        self.store_view().position()
+    }
+
+    fn doc_count(&self) -> u64 {
+        self.count()
+    }
+
+    fn doc_end(&self) -> u32 {
+        let totals = self.totals();
+        u32::try_from(totals.documents + totals.deleted).unwrap_or(u32::MAX)
+    }
+
+    fn documents(&self, docids: &[DocId], with_keys: bool) -> quire_search::Result<Vec<Document>> {
+        let keys: Vec<_> = docids.iter().map(|docid| docid_bytes(*docid)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+        let trees = self.store_view().point_view(&[ROWS])?;
+        let mut rows = Vec::with_capacity(docids.len());
+        for (docid, row) in docids.iter().zip(trees.get_many(ROWS, &keys)?) {
+            let row = row.as_deref().and_then(parse_row);
+            rows.push(row.ok_or_else(|| quire_search::Error::Index {
+                what: format!("it has document number {docid}, which has no row"),
+            })?);
+        }
+        let count = fitting(rows.iter().map(|row| row.bytes), READ_BYTES);
+        let positions: Vec<Position> = rows.iter().map(|row| row.position).take(count).collect();
+        let records = trees.records(&positions)?;
+        let found = positions.iter().zip(&records);
+        found
+            .map(|(position, bytes)| {
+                Ok(document(&self.record(*position, bytes)?, bytes, with_keys)?)
+            })
+            .collect()
+    }
+
+    fn each_change(
+        &self,
+        after: Position,
+        with_keys: bool,
+        see: &mut dyn FnMut(u32, Change) -> ControlFlow<()>,
+    ) -> quire_search::Result<bool> {
+        for item in self.store_view().log_from(after.next()) {
+            let (position, bytes) = item?;
+            let record = self.record(position, &bytes)?;
+            if let Some(change) = change_of(position, &record, &bytes, with_keys)?
+                && see(record.docid.0, change).is_break()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn docs_changed(&self, after: Position) -> quire_search::Result<BTreeSet<DocId>> {
+        let mut changed = BTreeSet::new();
+        for item in self.store_view().log_from(after.next()) {
+            let (position, bytes) = item?;
+            changed.insert(self.record(position, &bytes)?.docid);
+        }
+        Ok(changed)
+    }
+
+    fn each_document(&self, see: &mut SeeDocument<'_>) -> quire_search::Result<()> {
+        let mut rows = self.rows()?;
+        loop {
+            let batch = rows.next_batch()?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+            for (docid, found) in batch {
+                see(docid, &found.document, &found.key);
+            }
+        }
+    }
+
+    fn rebuild(&self, tree: TreeId, what: &str) -> Option<Position> {
+        let store = self.store().upgrade()?;
+        store.rebuild_tree(self.store_view(), tree, what);
+        Some(store.position())
     }
 }
 
@@ -246,37 +208,7 @@ pub(crate) fn change_of(
 fn document(record: &Record<'_>, bytes: &Bytes, with_keys: bool) -> Result<Document> {
     let document = Document::from_stored(record.document_bytes(bytes))?;
     match with_keys {
-        true => with_key(document, &Key::decode(record.key)?),
+        true => Ok(with_key(document, &Key::decode(record.key)?)?),
         false => Ok(document),
-    }
-}
-
-/// The documents of a view.
-struct PartitionDocuments<'v> {
-    view: &'v PartitionView,
-    with_keys: bool,
-}
-
-impl Documents for PartitionDocuments<'_> {
-    fn documents(&self, docids: &[DocId]) -> Result<Vec<Document>> {
-        let keys: Vec<_> = docids.iter().map(|docid| docid_bytes(*docid)).collect();
-        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
-        let trees = self.view.store_view().point_view(&[ROWS])?;
-        let mut rows = Vec::with_capacity(docids.len());
-        for (docid, row) in docids.iter().zip(trees.get_many(ROWS, &keys)?) {
-            let row = row.as_deref().and_then(parse_row);
-            rows.push(row.ok_or_else(|| Error::Index {
-                what: format!("it has document number {docid}, which has no row"),
-            })?);
-        }
-        let count = fitting(rows.iter().map(|row| row.bytes), READ_BYTES);
-        let positions: Vec<Position> = rows.iter().map(|row| row.position).take(count).collect();
-        let records = trees.records(&positions)?;
-        let found = positions.iter().zip(&records);
-        found
-            .map(|(position, bytes)| {
-                document(&self.view.record(*position, bytes)?, bytes, self.with_keys)
-            })
-            .collect()
     }
 }

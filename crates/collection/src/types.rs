@@ -1,9 +1,8 @@
 //! What goes into a collection and what comes out of it.
 
 use crate::Result;
-use crate::id_value::id_value;
-use crate::search::ID;
 use quire_model::{Document, Key, Position};
+use quire_search::with_key;
 
 /// What a write does to its document.
 #[derive(Debug, Clone, PartialEq)]
@@ -215,21 +214,8 @@ impl Found {
     /// # Errors
     /// `TooLarge` if the document would be larger than documents may be.
     pub fn document_with_key(&self) -> Result<Document> {
-        with_key(self.document.clone(), &self.key)
+        Ok(with_key(self.document.clone(), &self.key)?)
     }
-}
-
-/// The document, with its key in the field [`ID`], whatever it has in that field.
-pub(crate) fn with_key(document: Document, key: &Key) -> Result<Document> {
-    let text = key.to_string();
-    let id = id_value(&text);
-    if document.get(ID) == Some(id) {
-        return Ok(document);
-    }
-    let mut json = format!("{{\"{ID}\":").into_bytes();
-    id.write_json(&mut json);
-    json.push(b'}');
-    Ok(document.merge_patch(&Document::from_json(&json)?)?)
 }
 
 /// A record of the log, as a follower of the collection sees it.

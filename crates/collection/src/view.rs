@@ -1,10 +1,11 @@
 //! Reading a partition as of one position.
 
-use crate::documents::{KEYS, ROWS, Totals};
+use crate::documents::{Documents, KEYS, ROWS, Totals};
 use crate::lookup::{AsOf, DocumentLookup};
-use crate::search::{SearchState, SearchTree};
 use crate::{Found, Result, Within};
 use quire_model::{DocId, Key, Position};
+use quire_search::ViewIndexes;
+use quire_store::WeakStore;
 use std::sync::Arc;
 
 /// A consistent read of one partition. It pins memory and files while it is held. Cheap to clone.
@@ -12,32 +13,32 @@ use std::sync::Arc;
 pub struct PartitionView {
     partition: u32,
     view: Arc<quire_store::View<Totals>>,
-    /// The search trees that the view was made of, the oldest first.
-    search_trees: Arc<Vec<SearchTree>>,
-    search: Arc<SearchState>,
+    indexes: ViewIndexes,
+    store: Arc<WeakStore<Documents>>,
 }
 
 impl PartitionView {
     pub(crate) fn new(
         partition: u32,
         view: quire_store::View<Totals>,
-        search_trees: Arc<Vec<SearchTree>>,
-        search: Arc<SearchState>,
+        indexes: ViewIndexes,
+        store: Arc<WeakStore<Documents>>,
     ) -> PartitionView {
         PartitionView {
             partition,
             view: Arc::new(view),
-            search_trees,
-            search,
+            indexes,
+            store,
         }
     }
 
-    pub(crate) fn search_trees(&self) -> &[SearchTree] {
-        &self.search_trees
+    pub(crate) fn view_indexes(&self) -> &ViewIndexes {
+        &self.indexes
     }
 
-    pub(crate) fn search_state(&self) -> &SearchState {
-        &self.search
+    /// The store that it is of.
+    pub(crate) fn store(&self) -> &WeakStore<Documents> {
+        &self.store
     }
 
     /// Which partition it is of.

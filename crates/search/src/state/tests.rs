@@ -1,9 +1,9 @@
 //! Changes between any two positions are those of the log, whatever was queried before.
 
 use super::*;
-use crate::search::Change;
-use crate::search::followed_columns::{FollowedColumn, FollowedColumns};
-use crate::search::number_column::First;
+use crate::Change;
+use crate::followed_columns::{FollowedColumn, FollowedColumns};
+use crate::number_column::First;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

@@ -17,14 +17,13 @@ use super::shared_reads::SharedReads;
 use super::term_column::FollowedTerms;
 use super::{Exceptions, IndexedFields};
 use crate::Result;
-use crate::documents::Documents;
 use parking_lot::{Mutex, RwLock};
 use quire_env::{Budget, Charge};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
-use quire_store::{TreeId, WeakStore};
+use quire_store::TreeId;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The ids of search trees and their columns begin here; the trees of documents have lesser ones.
 /// Up to [`PAIRS_MIN`] they are those of programs that knew no columns: none is used.
@@ -55,7 +54,8 @@ pub struct IndexSettings {
 }
 
 impl IndexSettings {
-    pub(crate) fn tree(&self) -> TreeId {
+    /// The search tree.
+    pub fn tree(&self) -> TreeId {
         let pair = self.generation & (PAIRS - 1);
         TreeId(PAIRS_MIN + 2 * pair)
     }
@@ -72,11 +72,12 @@ pub(crate) fn is_search_tree(id: TreeId) -> bool {
 
 /// A search tree.
 #[derive(Debug, Clone)]
-pub(crate) struct SearchTree {
+pub struct SearchTree {
     pub(crate) id: TreeId,
     /// The tree of the columns, which is built together with it.
     pub(crate) columns: TreeId,
-    pub(crate) fields: IndexedFields,
+    /// The fields that it indexes.
+    pub fields: IndexedFields,
 }
 
 impl SearchTree {
@@ -91,7 +92,7 @@ impl SearchTree {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct SearchState {
+pub struct SearchState {
     /// Those that queries may use, the oldest first.
     trees: RwLock<Arc<Vec<SearchTree>>>,
     /// Held while trees of the store are added or dropped by the list.
@@ -113,8 +114,6 @@ pub(crate) struct SearchState {
     budget: Arc<Budget>,
     /// The memory that cached changes draw from.
     changes_budget: Arc<Budget>,
-    /// The store that the trees are of.
-    pub(crate) store: OnceLock<WeakStore<Documents>>,
 }
 
 impl SearchState {
@@ -133,7 +132,6 @@ impl SearchState {
             terms: Arc::new(FollowedTerms::new(&budget)),
             budget,
             changes_budget,
-            store: OnceLock::new(),
         }
     }
 
@@ -264,18 +262,14 @@ impl SearchState {
     }
 
     /// Whether it is time that a writer makes changes ready.
-    pub(crate) fn has_queries(&self) -> bool {
+    pub fn has_queries(&self) -> bool {
         self.ahead.has_queries()
     }
 
     /// Makes the changes of a write ready for the queries that will see it: it has the records
     /// from `first` to `last`. Nothing is done if no query came since the last time, or if it is
     /// not known what changed right before.
-    pub(crate) fn make_ready(
-        &self,
-        (first, last): (Position, Position),
-        changes: BTreeMap<u32, Change>,
-    ) {
+    pub fn make_ready(&self, (first, last): (Position, Position), changes: BTreeMap<u32, Change>) {
         self.ahead.free_replaced();
         if !self.ahead.take_queries() {
             return;

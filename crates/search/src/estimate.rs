@@ -3,7 +3,7 @@
 //! A few postings are looked at. Where a range has more, the number that is expected follows from
 //! the least and the greatest value of the field, and from how dense the range begins.
 
-use super::COLUMN_BLOCK_BITS;
+use super::column_blocks::COLUMN_BLOCK_BITS;
 use super::column_blocks::damaged;
 use super::key;
 use super::looked::{Looked, Seen, scaled};

@@ -5,16 +5,14 @@
 
 mod distinct;
 
-use crate::search::{SearchTree, add_listed_below, term_hash};
-use crate::{PartitionView, Result};
+use super::key::term_hash;
 use distinct::DistinctValues;
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
-use quire_model::{Document, Position, ValueRef};
+use quire_model::{Document, ValueRef};
 use quire_query::Path;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 /// Fields that figures are kept of. Of more, those that are met first are kept.
 const FIELDS_MAX: usize = 10_000;
@@ -183,7 +181,7 @@ impl Fields {
     }
 
     /// Adds a document.
-    pub(crate) fn add(&mut self, document: &Document) {
+    pub fn add(&mut self, document: &Document) {
         let (mut counts, mut term) = (BTreeMap::new(), Vec::new());
         Path::each_value_in(document.root(), &mut |path: &str, value: ValueRef<'_>| {
             term.clear();
@@ -198,78 +196,6 @@ impl Fields {
             if let Some(figures) = self.by_path.get_mut(&path) {
                 figures.documents += 1;
                 figures.has_several |= count > 1;
-            }
-        }
-    }
-}
-
-impl PartitionView {
-    /// The newest search tree of all fields that is built, and up to which position it is.
-    fn whole_tree(&self) -> Option<(&SearchTree, Position)> {
-        let trees = self.search_trees().iter().rev();
-        let mut whole = trees.filter(|tree| tree.fields.includes_all());
-        whole.find_map(|tree| Some((tree, self.built(tree)?)))
-    }
-
-    /// The paths with one of some prefixes that its documents have values at, and perhaps some that
-    /// they had; `None` if only the documents tell.
-    ///
-    /// # Errors
-    /// Damage on disk, by file and offset.
-    pub fn paths_below(&self, prefixes: &[String]) -> Result<Option<BTreeSet<String>>> {
-        let Some((tree, built)) = self.whole_tree() else {
-            return Ok(None);
-        };
-        if self.exceptions(tree, built)?.refused {
-            return Ok(None);
-        }
-        let Some(changed) = self.changed_after(built, false)? else {
-            return Ok(None);
-        };
-        let (shown, mut paths) = (self.store_view().tree(tree.id)?, BTreeSet::new());
-        for prefix in prefixes {
-            add_listed_below(shown, prefix, &mut paths)?;
-        }
-        for document in changed.documents() {
-            Path::each_in(document.root(), &mut |path| {
-                if prefixes.iter().any(|prefix| path.starts_with(prefix)) {
-                    paths.insert(path.to_owned());
-                }
-            });
-        }
-        Ok(Some(paths))
-    }
-
-    /// The fields of its documents. Where documents are read for it, `progress` is shown their
-    /// number from time to time; the result is `None` if it breaks.
-    ///
-    /// # Errors
-    /// Damage on disk, by file and offset.
-    pub fn fields(
-        &self,
-        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Option<Fields>> {
-        if let Some((tree, built)) = self.whole_tree()
-            && let exceptions = self.exceptions(tree, built)?
-            && !exceptions.refused
-            && !exceptions.many
-            && let Some(shard) = self.shard(tree, built, true)?
-        {
-            return Ok(Some(shard.fields()?));
-        }
-        let (mut fields, mut read) = (Fields::default(), 0);
-        let mut rows = self.rows()?;
-        loop {
-            if progress(read).is_break() {
-                return Ok(None);
-            }
-            let batch = rows.next_batch()?;
-            if batch.is_empty() {
-                return Ok(Some(fields));
-            }
-            read += batch.len() as u64;
-            for (_, found) in batch {
-                fields.add(&found.document_with_key()?);
             }
         }
     }

@@ -7,9 +7,16 @@
 //! a second pass looks at the pairs of one such group, to name some. Documents that changed
 //! since the index's position are left out.
 
-use crate::search::{COLUMN_BLOCK_BITS, ColumnBlocks, FieldBlock, damaged, tree_error};
-use crate::search::{FieldSet, Indexer, SearchTree, Values, each_pair, entry_words, is_of_list};
-use crate::{Error, PartitionView, Result};
+use super::column_blocks::{COLUMN_BLOCK_BITS, ColumnBlocks, FieldBlock, damaged};
+use super::field_set::FieldSet;
+use super::indexer::Indexer;
+use super::key::{entry_words, is_of_list};
+use super::postings::each_pair;
+use super::state::SearchTree;
+use super::tree_postings::tree_error;
+use super::values::Values;
+use super::view::IndexedView;
+use super::{Error, Result};
 use quire_index::DocSet;
 use quire_model::{DocId, Position};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,15 +76,15 @@ fn group(hash: u64) -> usize {
     (hash >> 32) as usize % GROUPS
 }
 
-impl PartitionView {
+impl dyn IndexedView + '_ {
     /// Compares each complete search index with the documents. Gives what is wrong. An index of
     /// which something is wrong is built anew in the background.
     ///
     /// # Errors
     /// Damage to documents on disk, by file and offset.
-    pub(crate) fn check_search(&self) -> Result<Vec<String>> {
+    pub fn check_search(&self) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        for tree in self.search_trees() {
+        for tree in self.indexes().trees() {
             let Some(built) = self.built(tree) else {
                 continue;
             };
@@ -86,7 +93,7 @@ impl PartitionView {
                 found => found?,
             };
             if let Some(what) = found {
-                self.rebuild_search_tree(tree.id, &what);
+                self.rebuild_tree(tree.id, &what);
                 wrong.push(what);
             }
         }
@@ -94,11 +101,7 @@ impl PartitionView {
     }
 
     fn check_search_tree(&self, tree: &SearchTree, built: Position) -> Result<Option<String>> {
-        let mut changed = BTreeSet::new();
-        for item in self.store_view().log_from(built.next()) {
-            let (position, bytes) = item?;
-            changed.insert(self.record(position, &bytes)?.docid);
-        }
+        let changed = self.docs_changed(built)?;
         let postings = compare(
             "search index",
             &|see| self.pairs_of_documents(tree, &changed, see),
@@ -122,31 +125,26 @@ impl PartitionView {
         changed: &BTreeSet<DocId>,
         see: &mut SeePair<'_>,
     ) -> Result<()> {
-        self.each_document(tree, changed, &mut |indexer, values, docid| {
+        self.each_values(tree, changed, &mut |indexer, values, docid| {
             indexer.each_entry(values, |entry| see(entry, docid));
         })
     }
 
     /// Shows the values of each document, without those that changed.
-    fn each_document(
+    fn each_values(
         &self,
         tree: &SearchTree,
         changed: &BTreeSet<DocId>,
         see: &mut dyn FnMut(&Indexer, &Values, DocId),
     ) -> Result<()> {
-        let fields = FieldSet::of_tree(tree.fields.clone(), self.store_view().tree(tree.id)?)?;
+        let fields = FieldSet::of_tree(tree.fields.clone(), self.tree(tree.id)?)?;
         let mut indexer = Indexer::new(Arc::new(fields));
-        let mut rows = self.rows()?;
-        loop {
-            let batch = rows.next_batch()?;
-            if batch.is_empty() {
-                return Ok(());
+        self.each_document(&mut |docid, document, key| {
+            if !changed.contains(&docid) {
+                let values = indexer.values(document, key);
+                see(&indexer, &values, docid);
             }
-            for (docid, found) in batch.iter().filter(|(docid, _)| !changed.contains(docid)) {
-                let values = indexer.values(&found.document, &found.key);
-                see(&indexer, &values, *docid);
-            }
-        }
+        })
     }
 
     /// Shows what the index says, without the documents that changed.
@@ -156,7 +154,7 @@ impl PartitionView {
         changed: &BTreeSet<DocId>,
         see: &mut SeePair<'_>,
     ) -> Result<()> {
-        let shown = each_pair(self.store_view().tree(tree.id)?, &mut |entry, docid| {
+        let shown = each_pair(self.tree(tree.id)?, &mut |entry, docid| {
             if !changed.contains(&docid) && !is_of_list(entry) {
                 see(entry, docid);
             }
@@ -172,7 +170,7 @@ impl PartitionView {
         marked: &Marked,
         see: &mut SeePair<'_>,
     ) -> Result<()> {
-        self.each_document(tree, changed, &mut |indexer, values, docid| {
+        self.each_values(tree, changed, &mut |indexer, values, docid| {
             for (slot, terms) in values.fields() {
                 let field = indexer.field(slot).map_or(&[][..], |field| &field.key);
                 let is_marked = marked.get(field).is_some_and(|docs| docs.contains(docid.0));
@@ -190,8 +188,7 @@ impl PartitionView {
         changed: &BTreeSet<DocId>,
         see: &mut SeePair<'_>,
     ) -> Result<()> {
-        let totals = self.store_view().summary();
-        let doc_end = u32::try_from(totals.documents + totals.deleted).unwrap_or(u32::MAX);
+        let doc_end = self.doc_end();
         self.each_column_block(tree, &mut |field, block| {
             let end = block.first.saturating_add(1 << COLUMN_BLOCK_BITS);
             let docs: DocSet = (block.first..end.min(doc_end)).collect();
@@ -222,7 +219,7 @@ impl PartitionView {
         tree: &SearchTree,
         see: &mut dyn FnMut(&[u8], &FieldBlock) -> Result<()>,
     ) -> Result<()> {
-        let columns = self.store_view().tree(tree.columns)?;
+        let columns = self.tree(tree.columns)?;
         let keys = columns.scan(Bound::Unbounded, Bound::Unbounded);
         for item in keys.map_err(tree_error)? {
             let (key, _) = item.map_err(tree_error)?;

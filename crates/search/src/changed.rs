@@ -60,14 +60,15 @@ const VALUE_BYTES: usize = 80;
 /// A document that changed: the position of its record, and what it is then; none if it was
 /// deleted.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub struct Change {
     pub(crate) position: Position,
     pub(crate) document: Option<Document>,
     bytes: usize,
 }
 
 impl Change {
-    pub(crate) fn new(position: Position, document: Option<Document>) -> Change {
+    /// A document as it is after the record at a position.
+    pub fn new(position: Position, document: Option<Document>) -> Change {
         let of_document = document.as_ref().map_or(0, |document| {
             let bytes = document.as_bytes().len();
             let is_counted = bytes > VALUES_COUNTED_FROM;
