@@ -15,8 +15,8 @@ impl Partition {
     /// # Errors
     /// As of [`Store::add_trees`](quire_store::Store::add_trees): the index is as it was.
     pub fn set_index(&self, index: Option<&IndexSettings>) -> Result<()> {
-        let source = |index: &IndexSettings| Arc::new(DocumentIndex::new(index)) as Arc<_>;
-        Ok(self.indexes().set(self.store(), index, true, &source)?)
+        let index = index.map(|index| (index, Arc::new(DocumentIndex::new(index)) as Arc<_>));
+        Ok(self.indexes().set(self.store(), index, true)?)
     }
 
     /// The search index, beside the other figures of the partition; `None` if there is none.

@@ -122,7 +122,7 @@ mod tests {
             ..StoreOptions::default()
         };
         options.log.segment_bytes = 1 << 20;
-        let opened = WidePartition::open(shared, place, 0, options, &schema, env.gate());
+        let opened = WidePartition::open(shared, place, 0, options, (&schema, None), env.gate());
         let partition = opened.unwrap();
         let write = |n| {
             let write = RowWrite::upsert(Key::from(1)).with(Change::set("n", Cell::Int(n)));

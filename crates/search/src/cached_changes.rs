@@ -4,12 +4,20 @@ use super::changed::Changed;
 use quire_model::Position;
 use std::sync::Arc;
 
+/// What the documents are like that are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Form {
+    /// Whether they have their keys in a field.
+    pub(crate) with_keys: bool,
+    /// Of which columns they are.
+    pub(crate) columns_hash: u64,
+}
+
 /// The documents that changed after one position, up to another.
 #[derive(Debug, Clone)]
 pub(crate) struct CachedChanges {
     pub(crate) to: Position,
-    /// Whether the documents have their keys in a field.
-    pub(crate) with_keys: bool,
+    pub(crate) form: Form,
     pub(crate) changed: Arc<Changed>,
 }
 

@@ -60,6 +60,17 @@ impl IndexedFields {
         self.default && self.exceptions.values().all(|indexed| *indexed)
     }
 
+    /// Whether the field `path`, or one that is nested below it, is indexed.
+    #[must_use]
+    pub fn includes_part_of(&self, path: &str) -> bool {
+        let is_below = |other: &str| {
+            let rest = other.strip_prefix(path);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        let mut exceptions = self.exceptions();
+        self.includes(path) || exceptions.any(|(other, indexed)| indexed && is_below(other))
+    }
+
     /// Whether the field `path`, dotted, is indexed.
     #[must_use]
     pub fn includes(&self, path: &str) -> bool {
@@ -93,6 +104,7 @@ mod tests {
         assert!(indexed("price") && indexed("body.title") && indexed("body.title.short"));
         assert!(!indexed("body") && !indexed("body.text") && !indexed("tags.name"));
         assert!(indexed("bodywork"));
+        assert!(fields.includes_part_of("body") && !fields.includes_part_of("tags"));
         assert!(IndexedFields::none().is_none() && !IndexedFields::none().includes("a"));
         assert!(!IndexedFields::none().with("a", true).is_none());
     }

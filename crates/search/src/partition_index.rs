@@ -82,6 +82,11 @@ impl PartitionIndexes {
         }
     }
 
+    /// None of them, for a view that is not queried.
+    pub fn none(&self) -> ViewIndexes {
+        ViewIndexes::new(Arc::default(), Arc::clone(&self.state))
+    }
+
     /// What queries share of them.
     pub fn state(&self) -> &SearchState {
         &self.state
@@ -92,25 +97,29 @@ impl PartitionIndexes {
         self.state.trees().is_empty()
     }
 
-    /// Makes the index that these settings say the only one; `source` derives it, in the
+    /// Lets no view from now on have an index, until another one is [set](PartitionIndexes::set).
+    pub fn hide(&self) {
+        self.state.set_trees(Vec::new());
+    }
+
+    /// Makes the index that these settings say the only one; the source derives it, in the
     /// background. Until it is complete, queries use the one before, unless `others_hold` is
-    /// false: they may say something else of the documents than these have.
+    /// false: that one says what documents are no more.
     ///
     /// # Errors
     /// As of [`Store::add_trees`]: the index is as it was.
     pub fn set<M: Machine>(
         &self,
         store: &Store<M>,
-        index: Option<&IndexSettings>,
+        index: Option<(&IndexSettings, Arc<dyn DerivedTrees>)>,
         others_hold: bool,
-        source: &dyn Fn(&IndexSettings) -> Arc<dyn DerivedTrees>,
     ) -> Result<()> {
         let changing = self.state.changing.lock();
         let mut kept = Vec::new();
-        if let Some(index) = index {
+        if let Some((index, source)) = index {
             let id = index.tree();
             if store.tree_state(id).is_none() {
-                store.add_trees(source(index))?;
+                store.add_trees(source)?;
             }
             // The newest that is complete, if it is not this one.
             let others = self.state.trees();
@@ -123,6 +132,10 @@ impl PartitionIndexes {
             kept.push(SearchTree::new(index));
         }
         self.state.set_trees(kept);
+        if !others_hold {
+            // Queries of views from before may still find something.
+            self.state.forget(store.position());
+        }
         drop(changing);
         self.drop_unlisted(store);
         Ok(())

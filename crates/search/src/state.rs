@@ -9,7 +9,7 @@
 //!    together cache as much as their budget has room for.
 
 use super::ahead::Ahead;
-use super::cached_changes::CachedChanges;
+use super::cached_changes::{CachedChanges, Form};
 use super::changed::{Change, Changed, PAST_BYTES_MAX};
 use super::followed::FollowedLeaves;
 use super::number_column::FollowedNumbers;
@@ -204,12 +204,12 @@ impl SearchState {
         &self,
         after: Position,
         to: Position,
-        with_keys: bool,
+        form: Form,
         find: impl FnOnce(&CachedChanges) -> Result<Option<BTreeMap<u32, Change>>>,
     ) -> Result<Option<Arc<Changed>>> {
         let is_of = |cached: &&CachedChanges| {
             let is_near = cached.to.0.saturating_add(GAP_RECORDS_MAX) >= after.0;
-            cached.with_keys == with_keys && cached.after() <= after && is_near
+            cached.form == form && cached.after() <= after && is_near
         };
         self.ahead.note_query();
         let ready = self.ahead.up_to(to);
@@ -224,7 +224,7 @@ impl SearchState {
         };
         let mut known = known.unwrap_or_else(|| CachedChanges {
             to: after,
-            with_keys,
+            form,
             changed: Arc::new(Changed::new(after)),
         });
         if (known.after(), known.to) == (after, to) {
@@ -280,7 +280,7 @@ impl SearchState {
         let cached = self.changed.lock().as_ref().map(|(known, _)| known.clone());
         let is_before = |known: &CachedChanges| {
             let is_right_before = known.to.next() == first || seeded(Bug::ReadyOverGap);
-            is_right_before && !known.with_keys
+            is_right_before && known.form == Form::default()
         };
         let Some(mut known) = newest.into_iter().chain(cached).find(is_before) else {
             return;

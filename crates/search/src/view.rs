@@ -1,12 +1,13 @@
 //! Queries of a partition's view through its search indexes.
 
-use super::cached_changes::CachedChanges;
+use super::cached_changes::{CachedChanges, Form};
 use super::changed::{Change, Changed};
 use super::column_blocks::COLUMN_BLOCK_BITS;
 use super::field_set::{
     Exceptions, add_listed_below, count_with_many, fields_with_many, is_listed, refused_fields,
 };
 use super::fields::Fields;
+use super::indexed_fields::IndexedFields;
 use super::indexer::ID;
 use super::live_columns::LiveColumns;
 use super::shard::{ColumnsAt, Documents, LiveShard};
@@ -37,6 +38,16 @@ impl ViewIndexes {
     /// These trees, of a partition that keeps this of them.
     pub(crate) fn new(trees: Arc<Vec<SearchTree>>, state: Arc<SearchState>) -> ViewIndexes {
         ViewIndexes { trees, state }
+    }
+
+    /// The fields of each.
+    pub fn fields(&self) -> impl Iterator<Item = &IndexedFields> + Clone {
+        self.trees.iter().map(|tree| &tree.fields)
+    }
+
+    /// The newest.
+    pub fn newest(&self) -> Option<TreeId> {
+        self.trees.last().map(|tree| tree.id)
     }
 
     /// The same without any tree.
@@ -94,6 +105,12 @@ pub trait IndexedView: Send + Sync {
     /// # Errors
     /// `Index` for a docid without a document; damage on disk, by file and offset.
     fn documents(&self, docids: &[DocId], with_keys: bool) -> Result<Vec<Document>>;
+
+    /// What tells documents that [`each_change`](IndexedView::each_change) shows from those of other
+    /// columns.
+    fn columns_hash(&self) -> u64 {
+        0
+    }
 
     /// Shows the changes after a position, the last one of each document at least, until `see`
     /// breaks. False if it is not known what changed, or if a document is too large.
@@ -275,8 +292,12 @@ impl dyn IndexedView + '_ {
     /// too much memory, or are not known.
     fn changed_after(&self, after: Position, with_keys: bool) -> Result<Option<Arc<Changed>>> {
         let find = |known: &CachedChanges| self.changes_since(known);
+        let form = Form {
+            with_keys,
+            columns_hash: self.columns_hash(),
+        };
         let state = self.indexes().state();
-        state.changes(after, self.position(), with_keys, find)
+        state.changes(after, self.position(), form, find)
     }
 
     /// What changed after what is known, up to this view; `None` if all together takes too much
@@ -290,7 +311,7 @@ impl dyn IndexedView + '_ {
         let state = self.indexes().state();
         let bytes_max = state.changed_bytes_max().min(CHANGED_BYTES_MAX);
         let mut bytes_kept = known.changed.bytes();
-        let all = self.each_change(seen, known.with_keys, &mut |doc, change| {
+        let all = self.each_change(seen, known.form.with_keys, &mut |doc, change| {
             bytes_kept += change.bytes();
             let before = added.insert(doc, change);
             bytes_kept -= before.as_ref().map_or(0, Change::bytes);

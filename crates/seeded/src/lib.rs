@@ -291,6 +291,12 @@ bugs! {
     /// A change is taken over into the group to which its column has moved meanwhile.
     MergedColumnStrays,
 
+    // indexes of wide partitions.
+    /// What a row had before it changed stays in a search index.
+    RowValueKept,
+    /// A search index does not look for cells in the group that their column has moved to.
+    IndexedGroupMissed,
+
     // triggers.
     /// What a trigger changes is a record of its own, after that of the write.
     TriggerApart,
@@ -386,6 +392,9 @@ impl Bug {
 
     /// Those of merges of wide partitions: the tests of `wide` find them.
     pub const OF_WIDE_MERGES: &[Bug] = &[Bug::MergedVersionKept, Bug::MergedColumnStrays];
+
+    /// Those of indexes of wide partitions: the tests of `wide` find them.
+    pub const OF_ROW_INDEXES: &[Bug] = &[Bug::RowValueKept, Bug::IndexedGroupMissed];
 
     /// Those of triggers: the tests of `database` find them, with a crash at every step.
     pub const OF_TRIGGERS: &[Bug] = &[Bug::TriggerApart];

@@ -95,6 +95,9 @@ pub enum Error {
         /// The first position from which on the log has all.
         next: Position,
     },
+    /// The search index is damaged, or a query by it takes too much memory.
+    #[error("{0}")]
+    Search(quire_search::Error),
     /// All docids were given out.
     #[error(
         "partition {partition} has given out all 4,294,967,295 document numbers; \
@@ -117,9 +120,20 @@ impl Error {
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Invalid(_) => ErrorKind::Invalid,
             Error::TooLarge { .. } => ErrorKind::TooLarge,
-            Error::Corrupt { .. } => ErrorKind::Corrupt,
+            Error::Search(quire_search::Error::ValuesTooLarge { .. }) => ErrorKind::TooLarge,
+            Error::Corrupt { .. } | Error::Search(_) => ErrorKind::Corrupt,
             Error::LogGone { .. } => ErrorKind::Gone,
             Error::DocIdsExhausted { .. } => ErrorKind::Full,
+        }
+    }
+}
+
+impl From<quire_search::Error> for Error {
+    fn from(error: quire_search::Error) -> Error {
+        match error {
+            quire_search::Error::Store(error) => error.into(),
+            quire_search::Error::Model(error) => error.into(),
+            error => Error::Search(error),
         }
     }
 }

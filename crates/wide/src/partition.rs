@@ -5,6 +5,7 @@ use crate::expiry_work::ExpiryWork;
 use crate::kept_log::KeptLog;
 use crate::machine::{EXPIRIES, KEYS, NAMES, ROWS, Totals, WideRows, group_specs, tree_of};
 use crate::record::{Head, Tailed};
+use crate::row_index_work::{RowIndexWork, WideIndex};
 use crate::tier_work::TierWork;
 use crate::tiers::groups_of;
 use crate::write::Decider;
@@ -12,6 +13,7 @@ use crate::{GROUPS_MAX, Result, RowWrite, Schema, Triggers, WideView, Written};
 use quire_env::{Env, Gate, IoClass, Medium, Volume, VolumeId, Volumes};
 use quire_lsm::Tier;
 use quire_model::{DocId, Position};
+use quire_search::{PartitionIndexes, ViewIndexes};
 use quire_seeded::{Bug, seeded};
 use quire_store::{AnyStore, Durability, Place, Shared, Store, StoreOptions, StoreStats, TreeId};
 use std::collections::BTreeMap;
@@ -29,6 +31,7 @@ pub struct WidePartition {
     tiers: Arc<TierWork>,
     expiry: Arc<ExpiryWork>,
     columns: Arc<ColumnWork>,
+    row_index: Arc<RowIndexWork>,
     kept_log: Arc<KeptLog>,
     volumes: Arc<Volumes>,
     /// The tiers of the trees of all groups: of the hot tree and of the cold one.
@@ -44,7 +47,9 @@ impl WidePartition {
         Ok(Store::<WideRows>::create(shared, place)?)
     }
 
-    /// Opens a partition; its groups are shaped as the schema says. If the options have its log
+    /// Opens a partition; its groups are shaped as the schema says. A search index that it has by
+    /// these settings is opened too; [`set_index`](WidePartition::set_index) makes it the one that
+    /// it is to have. If the options have its log
     /// [held](StoreOptions::log_held), it is tailed from the beginning on, as by
     /// [`set_log_retention`](WidePartition::set_log_retention).
     ///
@@ -55,13 +60,21 @@ impl WidePartition {
         place: Place,
         number: u32,
         mut options: StoreOptions,
-        schema: &Schema,
+        (schema, index): (&Schema, Option<&WideIndex>),
         changed: Arc<dyn Gate>,
     ) -> Result<WidePartition> {
         let media: Vec<_> = (0..GROUPS_MAX).map(|_| <[Tier; 2]>::default()).collect();
         options.trees.extend(group_specs(schema, &media));
         let (log, is_tailed) = (options.log.clone(), options.log_held);
+        let opened = index.map(|index| index.derived(number, &Arc::new(schema.clone())));
+        options
+            .derived
+            .extend(opened.iter().map(|(source, _)| Arc::clone(source)));
         let store = Store::open(Arc::clone(&shared), place.clone(), options, changed)?;
+        let indexes =
+            PartitionIndexes::new(number, &shared, &store, index.map(|index| &index.settings));
+        let columns = opened.map(|(_, columns)| columns);
+        let row_index = RowIndexWork::new(indexes, store.downgrade(), columns);
         let kept_log = KeptLog::new(log, is_tailed, store.take_opening_hold());
         let partition = WidePartition {
             number,
@@ -71,6 +84,7 @@ impl WidePartition {
             tiers: Arc::default(),
             expiry: Arc::default(),
             columns: Arc::default(),
+            row_index: Arc::new(row_index),
             kept_log: Arc::new(kept_log),
             media: Arc::new(media),
         };
@@ -187,7 +201,7 @@ impl WidePartition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self, schema: &Arc<Schema>) -> Result<WideView> {
-        self.view_by(schema, Store::view_of)
+        self.view_by(schema, Store::view_of, true)
     }
 
     /// As [`view`](WidePartition::view), after a flush, of table files alone: it holds no memtable,
@@ -196,13 +210,18 @@ impl WidePartition {
     /// # Errors
     /// As of [`Store::flush`].
     pub fn flushed_view(&self, schema: &Arc<Schema>) -> Result<WideView> {
-        self.view_by(schema, Store::flushed_view_of)
+        self.view_by(schema, Store::flushed_view_of, false)
     }
 
-    fn view_by(&self, schema: &Arc<Schema>, view_of: ViewOf) -> Result<WideView> {
+    fn view_by(&self, schema: &Arc<Schema>, view_of: ViewOf, is_indexed: bool) -> Result<WideView> {
         let (mut cold, mut groups) = (0, schema.groups().len() as u8);
         loop {
-            let view = self.view_of(schema, (groups, cold), &[], view_of)?;
+            let trees = self.trees_of((groups, cold), &[]);
+            let view = match is_indexed {
+                true => self.row_index.view(&self.store, &trees, schema, &view_of)?,
+                false => (view_of(&self.store, &trees)?, self.row_index.none()),
+            };
+            let view = self.view_with(schema, view);
             // A cold tree without rows is left out: a view costs by its trees. A column may have
             // moved to a group that a newer schema has.
             let needed = view.moves().group_count();
@@ -229,14 +248,29 @@ impl WidePartition {
         others: &[TreeId],
         view_of: ViewOf,
     ) -> Result<WideView> {
+        let view = view_of(&self.store, &self.trees_of((groups, cold), others))?;
+        Ok(self.view_with(schema, (view, self.row_index.none())))
+    }
+
+    fn trees_of(&self, (groups, cold): (u8, u16), others: &[TreeId]) -> Vec<TreeId> {
         let hot_trees = (0..groups).map(|group| tree_of(group, false));
         let cold_trees = groups_of(cold).map(|group| tree_of(group, true));
         let trees = [KEYS, ROWS, NAMES].into_iter();
         let trees = trees.chain(hot_trees).chain(cold_trees);
-        let trees: Vec<TreeId> = trees.chain(others.iter().copied()).collect();
-        let view = view_of(&self.store, &trees)?;
-        let (schema, tiers) = (Arc::clone(schema), Arc::clone(&self.tiers));
-        Ok(WideView::new(self.number, schema, view, tiers))
+        trees.chain(others.iter().copied()).collect()
+    }
+
+    fn view_with(
+        &self,
+        schema: &Arc<Schema>,
+        view: (quire_store::View<Totals>, ViewIndexes),
+    ) -> WideView {
+        let (tiers, row_index) = (Arc::clone(&self.tiers), Arc::clone(&self.row_index));
+        WideView::new(self.number, Arc::clone(schema), view, tiers, row_index)
+    }
+
+    pub(crate) fn row_index(&self) -> &RowIndexWork {
+        &self.row_index
     }
 
     /// The machines and the memory that its stores share.

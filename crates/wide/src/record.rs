@@ -64,6 +64,12 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Whether a record moves a column from one group to another.
+    pub(crate) fn moves_column(record: &[u8]) -> bool {
+        let kinds = [Kind::PassColumn as u8, Kind::MoveColumn as u8];
+        record.first().is_some_and(|kind| kinds.contains(kind))
+    }
+
     /// Whether the row keeps its version.
     fn keeps_version(self) -> bool {
         matches!(self, Kind::Move | Kind::MoveColumn)

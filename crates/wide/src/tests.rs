@@ -18,6 +18,7 @@ use std::time::Duration;
 mod cells;
 mod columns;
 mod expiry;
+mod indexes;
 mod many;
 mod merges;
 mod schemas;
@@ -105,7 +106,14 @@ fn open_at(
     let mut options = StoreOptions::default();
     options.log.block_bytes = 64;
     options.log.segment_bytes = 600;
-    WidePartition::open(shared, place, number, options, &schema(), env.gate())
+    WidePartition::open(
+        shared,
+        place,
+        number,
+        options,
+        (&schema(), None),
+        env.gate(),
+    )
 }
 
 fn key(text: &str) -> Key {

@@ -5,6 +5,7 @@ use crate::column_moves::ColumnMoves;
 use crate::document::Assembly;
 use crate::machine::{KEYS, NAMES, ROWS, Totals, tree_of};
 use crate::row::Row;
+use crate::row_index_work::RowIndexWork;
 use crate::schema::{Column, Schema};
 use crate::stored::{self, Stored};
 use crate::tier_work::TierWork;
@@ -12,6 +13,7 @@ use crate::tiers::groups_of;
 use crate::{Cell, Error, Result, cell_key};
 use quire_lsm::TreeSnapshot;
 use quire_model::{DocId, Document, Key, Position};
+use quire_search::ViewIndexes;
 use quire_store::{PointView, TreeId, View};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -51,6 +53,8 @@ pub struct WideView {
     schema: Arc<Schema>,
     store: Arc<View<Totals>>,
     tiers: Arc<TierWork>,
+    pub(crate) indexes: ViewIndexes,
+    pub(crate) row_index: Arc<RowIndexWork>,
 }
 
 impl WideView {
@@ -62,14 +66,17 @@ impl WideView {
     pub(crate) fn new(
         partition: u32,
         schema: Arc<Schema>,
-        store: View<Totals>,
+        (store, indexes): (View<Totals>, ViewIndexes),
         tiers: Arc<TierWork>,
+        row_index: Arc<RowIndexWork>,
     ) -> WideView {
         WideView {
             partition,
             schema,
             store: Arc::new(store),
             tiers,
+            indexes,
+            row_index,
         }
     }
 
@@ -115,6 +122,14 @@ impl WideView {
     /// The columns.
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    pub(crate) fn shared_schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    pub(crate) fn store_view(&self) -> &View<Totals> {
+        &self.store
     }
 
     /// The row under `key`: the columns that are named, or all. Only their groups are read.

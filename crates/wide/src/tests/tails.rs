@@ -26,7 +26,8 @@ pub(super) fn open_tailed(env: &Arc<SimEnv>, place: Place, number: u32) -> Resul
         WidePartition::create(&shared, &place)?;
     }
     let (options, changed) = (options_tailed(), env.gate());
-    let partition = WidePartition::open(shared, place, number, options, &schema(), changed)?;
+    let partition =
+        WidePartition::open(shared, place, number, options, (&schema(), None), changed)?;
     partition.set_log_retention(Some(LONG));
     Ok(partition)
 }
@@ -220,7 +221,14 @@ fn split_tailed(before: &[Step], meanwhile: &[Step]) {
         let shared = Shared::new(env.clone(), 8 << 20, None);
         let place = new_place(number as u32);
         let options = options_tailed();
-        WidePartition::open(shared, place, number as u32, options, &schema(), env.gate())
+        WidePartition::open(
+            shared,
+            place,
+            number as u32,
+            options,
+            (&schema(), None),
+            env.gate(),
+        )
     };
     let was_empty = old.position() == Position(0);
     let places = [new_place(0), new_place(1)];
@@ -262,7 +270,8 @@ fn the_log_is_kept_for_its_time_and_no_longer() {
         options.log.segment_bytes = 64;
         let shared = Shared::new(env.clone(), 8 << 20, None);
         let partition =
-            WidePartition::open(shared, place(), 0, options, &schema(), env.gate()).unwrap();
+            WidePartition::open(shared, place(), 0, options, (&schema(), None), env.gate())
+                .unwrap();
         partition.set_log_retention(Some(HOUR));
         partition
     };
