@@ -1,9 +1,9 @@
 //! Queries of wide collections: the answers are those of a plain collection with the same
 //! documents.
 
-use quiredb::query::{Aggregate, Filter, Grouping, Query, field, find};
-use quiredb::wide::{ColumnType, Schema};
-use quiredb::{CollectionSettings, Database, Document, Key, Page};
+use quiredb::query::{Access, Aggregate, Filter, Grouping, Options, Query, field, find};
+use quiredb::wide::{ColumnType, Schema, WideCollection};
+use quiredb::{Collection, CollectionSettings, Database, Document, IndexedFields, Key, Page};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -52,6 +52,71 @@ fn queries_of_a_wide_collection_answer_as_those_of_a_plain_one() -> Tested {
         wide.delete(&key)?;
         plain.delete(&key)?;
     }
+    answers_agree(&wide, &plain)?;
+
+    // By indexes, of all columns and of some; families and what no index has are read of rows.
+    for index in [
+        IndexedFields::all(),
+        IndexedFields::none().with("price", true).with("tree", true),
+    ] {
+        let wide = database.set_wide_index("wide", index)?;
+        answers_agree(&wide, &plain)?;
+        wait_for_index(&wide)?;
+        answers_agree(&wide, &plain)?;
+        assert!(is_by_index(&wide)?);
+        // The index is behind.
+        for number in 0..50_u32 {
+            let key = Key::from(number * 3);
+            let patch = format!(r#"{{"price": {}, "kind": "d"}}"#, number % 13);
+            let patch = Document::from_json(patch.as_bytes())?;
+            if wide.get(&key)?.is_some() {
+                wide.patch(&key, &patch)?;
+                plain.patch(&key, &patch)?;
+            }
+        }
+        answers_agree(&wide, &plain)?;
+    }
+    let stats = wide.stats()?;
+    assert!(stats.index.is_some_and(|index| index.bytes > 0));
+
+    // Partitions that are split and merged have an index too, from the moment they are there.
+    let watch = &|_| true;
+    database.split_collection("wide", 6, watch)?;
+    let index = wide.stats()?.index;
+    assert!(index.is_some_and(|index| index.complete && index.documents == 181));
+    answers_agree(&wide, &plain)?;
+    database.merge_collection("wide", 2, watch)?;
+    let index = wide.stats()?.index;
+    assert!(index.is_some_and(|index| index.complete && index.documents == 181));
+    answers_agree(&wide, &plain)?;
+    Ok(())
+}
+
+fn wait_for_index(wide: &WideCollection) -> Tested {
+    let is_complete = || -> Result<bool, quiredb::Error> {
+        Ok(wide.stats()?.index.is_some_and(|index| index.complete))
+    };
+    while !is_complete()? {
+        std::thread::park_timeout(std::time::Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// Whether a query is answered by the index, if it is to be.
+fn is_by_index(wide: &WideCollection) -> Result<bool, quiredb::Error> {
+    let clock = || std::time::Duration::ZERO;
+    let options = Options {
+        clock: Some(&clock),
+        access: Some(Access::Postings),
+        ..Options::default()
+    };
+    let query = find(field("price").gte(40)).with_count().prepare()?;
+    let explain = wide.view()?.query(&query, &options)?.explain;
+    Ok(explain.is_some_and(|explain| !explain.filter.accesses.is_empty()))
+}
+
+/// The same queries of the two give the same.
+fn answers_agree(wide: &WideCollection, plain: &Collection) -> Tested {
     let filters: [fn() -> Filter; 10] = [
         || Filter::All,
         || field("kind").eq("b"),

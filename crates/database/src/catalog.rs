@@ -22,6 +22,7 @@ use quire_collection::IndexSettings;
 use quire_env::{Env, ErrorKind as EnvErrorKind};
 use quire_seeded::{Bug, seeded};
 use quire_store::{seal, unseal};
+use quire_wide::WideIndex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -181,6 +182,15 @@ impl Entry {
         (!fields.is_none()).then(|| IndexSettings {
             generation: self.index_generation,
             fields: fields.clone(),
+        })
+    }
+
+    /// The search index that each partition of a wide collection is to have, if any.
+    pub fn wide_index(&self) -> Option<WideIndex> {
+        let index = self.index()?;
+        Some(WideIndex {
+            settings: index,
+            key_field: self.settings.key_field.clone(),
         })
     }
 }

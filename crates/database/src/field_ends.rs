@@ -3,8 +3,8 @@
 
 use crate::Result;
 use crate::view::{PartView, View};
-use quire_collection::PartitionView;
 use quire_query::{End, Filter, KnownEnd, Path, Prepared, find};
+use quire_search::IndexedView;
 
 const UNKNOWN: [KnownEnd; 2] = [KnownEnd::Unknown, KnownEnd::Unknown];
 
@@ -20,11 +20,13 @@ impl View {
         let query = find(Filter::Exists(path.clone())).prepare()?;
         let mut ends = [KnownEnd::NoValue, KnownEnd::NoValue];
         for part in View::parts_of(views) {
-            let PartView::Plain(partition) = part else {
-                return Ok(UNKNOWN);
+            let view: &dyn IndexedView = match part {
+                PartView::Plain(view) => view,
+                PartView::Wide(view, _) => view,
+                PartView::Frozen(..) => return Ok(UNKNOWN),
             };
             let [least, most] = ends;
-            let [own_least, own_most] = ends_of(partition, path, &query)?;
+            let [own_least, own_most] = ends_of(view, path, &query)?;
             ends = [
                 least.of_both(own_least, End::Smallest),
                 most.of_both(own_most, End::Largest),
@@ -34,13 +36,14 @@ impl View {
     }
 }
 
-fn ends_of(partition: &PartitionView, path: &Path, query: &Prepared) -> Result<[KnownEnd; 2]> {
-    let Some(shard) = partition.search(query, None)? else {
+fn ends_of(view: &dyn IndexedView, path: &Path, query: &Prepared) -> Result<[KnownEnd; 2]> {
+    let shard = view.search(query, None);
+    let Some(shard) = shard.map_err(quire_collection::Error::from)? else {
         return Ok(UNKNOWN);
     };
     match shard.known_ends(path) {
         // It is built anew in the background.
-        Err(_) if partition.index_is_damaged(&shard) => Ok(UNKNOWN),
+        Err(_) if view.index_is_damaged(&shard) => Ok(UNKNOWN),
         ends => Ok(ends?),
     }
 }

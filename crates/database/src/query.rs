@@ -3,8 +3,8 @@
 //! is expected to cost less.
 //!
 //! Documents are read partition by partition, in the order of their docids, which is that of their
-//! first writes. A wide collection has no index: the columns that the query names are read of every
-//! row. Frozen files have indexes; their documents are read if a field was frozen for another use
+//! first writes. Where a wide collection has no index, the columns that the query names are read of
+//! every row. Frozen files have indexes; their documents are read if a field was frozen for another use
 //! than that of the query, or beside a collection whose documents are read. Hits of a query without
 //! an order come in this order. A document without a field
 //! `_id` has its key as that field. Memory holds a batch of documents, and what the answer needs.
@@ -13,13 +13,14 @@ use crate::collection::Collection;
 use crate::query_scan::{SCAN_NANOS, check_bytes, scan};
 use crate::view::{NamedViews, PartView, QueriedPart, View};
 use crate::{Error, Result};
-use quire_collection::{Found, LiveShard, PartitionView, Within};
+use quire_collection::{Found, Within};
 use quire_frozen::FrozenFile;
 use quire_model::DocId;
 use quire_query::{
     Access, Aggregated, Answer, Constant, Explain, Hit, Options, Prepared, Query, Shard,
     WithConstant, Workers,
 };
+use quire_search::{IndexedView, LiveShard};
 
 /// Documents of a page that are read at a time.
 const READ_AT_ONCE: usize = 256;
@@ -218,7 +219,7 @@ fn documents_by<T: Clone>(
 
 /// A partition that is queried by its indexes.
 enum Indexed<'v> {
-    Live(&'v PartitionView, Box<LiveShard<'v>>),
+    Live(&'v dyn IndexedView, Box<LiveShard<'v>>),
     Frozen(&'v FrozenFile),
 }
 
@@ -226,13 +227,20 @@ impl<'v> Indexed<'v> {
     /// None for a partition that has no index for the query.
     fn new((part, constant): QueriedPart<'v>, query: &Prepared) -> Result<Option<Indexed<'v>>> {
         Ok(match part {
-            PartView::Plain(partition) => {
-                let shard = partition.search(query, constant.map(Constant::path))?;
-                shard.map(|shard| Indexed::Live(partition, Box::new(shard)))
-            }
-            PartView::Wide(..) => None,
+            PartView::Plain(partition) => Indexed::live_of(partition, constant, query)?,
+            PartView::Wide(partition, _) => Indexed::live_of(partition, constant, query)?,
             PartView::Frozen(files, number) => Some(Indexed::Frozen(files.file(number)?)),
         })
+    }
+
+    fn live_of(
+        view: &'v dyn IndexedView,
+        constant: Option<&Constant>,
+        query: &Prepared,
+    ) -> Result<Option<Indexed<'v>>> {
+        let shard = view.search(query, constant.map(Constant::path));
+        let shard = shard.map_err(quire_collection::Error::from)?;
+        Ok(shard.map(|shard| Indexed::Live(view, Box::new(shard))))
     }
 
     fn shard(&self) -> &dyn Shard {
@@ -242,9 +250,9 @@ impl<'v> Indexed<'v> {
         }
     }
 
-    fn live(&self) -> Option<(&'v PartitionView, &LiveShard<'v>)> {
+    fn live(&self) -> Option<(&'v dyn IndexedView, &LiveShard<'v>)> {
         match self {
-            Indexed::Live(partition, shard) => Some((partition, shard)),
+            Indexed::Live(view, shard) => Some((*view, shard)),
             Indexed::Frozen(_) => None,
         }
     }
@@ -338,10 +346,10 @@ fn is_unsupported(error: &quire_query::Error) -> bool {
 }
 
 /// Whether an index turned out to be damaged, or says that documents are to be read.
-fn has_to_scan(live: &[(&PartitionView, &LiveShard<'_>)]) -> bool {
+fn has_to_scan(live: &[(&dyn IndexedView, &LiveShard<'_>)]) -> bool {
     let damaged = live
         .iter()
-        .filter(|(partition, shard)| partition.index_is_damaged(shard));
+        .filter(|(view, shard)| view.index_is_damaged(shard));
     damaged.count() > 0 || live.iter().any(|(_, shard)| shard.needs_scan())
 }
 

@@ -285,13 +285,12 @@ impl CollectionSettings {
             };
         };
         let wrong = match () {
-            () if !self.index.is_none() => "has no search index: index must be none",
             () if !self.mapping.is_empty() => "has columns: it can't have a mapping",
             () if (self.retention_secs, self.retention_bytes) != (0, 0) => "has no retention",
             () if schema.column(&self.key_field).is_some() => {
                 "has its key beside the columns: no column has the name of key_field"
             }
-            () => return Ok(()),
+            () => return Ok(schema.check_index(&self.index)?),
         };
         Err(Error::Invalid(format!("a wide collection {wrong}")))
     }

@@ -22,7 +22,7 @@ use quire_query::{Options, Query};
 use quire_store::Durability;
 use quire_wide::{
     Cell, ColumnBatch, ColumnScan, Condition, Members, RowCells, RowScan, RowWrite, Schema,
-    TierPass, Triggers, WidePartition, WideView, WideWithin,
+    TierPass, Triggers, WideIndex, WidePartition, WideView, WideWithin,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,6 +180,14 @@ impl WideCollection {
         let layout = WideLayout::new((partitions, before), &schema, &settings, has_jobs);
         *self.state.settings.write() = (Arc::new(settings), schema);
         self.state.layout.store(Arc::new(layout));
+    }
+
+    /// Makes this the search index of each partition, with rows by this schema.
+    pub(crate) fn set_index(&self, schema: &Arc<Schema>, index: Option<&WideIndex>) -> Result<()> {
+        self.state.read(|layout| {
+            let partitions = layout.partitions().iter();
+            first_error(partitions.map(|partition| Ok(partition.set_index(schema, index)?)))
+        })
     }
 
     /// How many partitions it had at first, if it has had others.
@@ -698,7 +706,9 @@ impl WideCollection {
         let schema = self.schema();
         stats.groups = schema.groups().iter().map(GroupStats::of).collect();
         for partition in layout.partitions().iter() {
-            stats.add(&partition.stats());
+            let figures = partition.stats();
+            stats.add(&figures);
+            stats.add_index(partition.index_figures(&figures));
             stats.cells_expired += partition.cells_expired();
             let (cells, bytes) = partition.column_cells_moved();
             stats.column_cells_moved += cells;

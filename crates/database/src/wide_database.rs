@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 impl Database {
     /// Makes a wide collection of these columns. Of the settings those are used that concern the
-    /// key field, partitions, durability and the log; it has no search index. Durable when it
-    /// returns.
+    /// key field, partitions, durability and the log. It has no search index until
+    /// [`set_wide_index`](Database::set_wide_index) says of which columns. Durable when it returns.
     ///
     /// # Errors
     /// `AlreadyExists`; `Invalid` for a bad name or setting.

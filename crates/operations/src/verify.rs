@@ -219,7 +219,9 @@ fn verify_partition(
     if let Some(schema) = &entry.settings.wide {
         options.log.obsolete_bytes_kept = u64::MAX;
         let shared = Arc::clone(shared);
-        let checked = WidePartition::open(shared, place, number, options, schema, gate).and_then(
+        let index = entry.wide_index();
+        let of_rows = (schema, index.as_ref());
+        let checked = WidePartition::open(shared, place, number, options, of_rows, gate).and_then(
             |partition| {
                 let checked = check_wide(&partition, &dir, report);
                 match partition.close() {

@@ -6,6 +6,7 @@ use crate::stored::Stored;
 use crate::tree_scan::scan;
 use crate::{GROUPS_MAX, Result, Schema, WidePartition, WideView, cell_key, expiry_key};
 use quire_lsm::SmallBytes;
+use quire_search::IndexedView;
 use std::sync::Arc;
 
 impl WidePartition {
@@ -24,6 +25,7 @@ impl WidePartition {
             check_group(&view, group, true, on_problem)?;
         }
         check_expiries(&view, on_problem)?;
+        self.check_index(on_problem)?;
         let counted = [("rows", rows), ("keys", scan(&view, KEYS)?.count() as u64)];
         for (what, found) in counted {
             if found != view.count() {
@@ -34,6 +36,19 @@ impl WidePartition {
             }
         }
         Ok(rows)
+    }
+}
+
+impl WidePartition {
+    /// Compares each complete search index with the rows.
+    fn check_index(&self, on_problem: &mut dyn FnMut(String)) -> Result<()> {
+        let Some(columns) = self.row_index().columns() else {
+            return Ok(());
+        };
+        let view = self.view(&columns.schema())?;
+        let indexed: &dyn IndexedView = &view;
+        indexed.check_search()?.into_iter().for_each(on_problem);
+        Ok(())
     }
 }
 

@@ -229,7 +229,10 @@ impl Database {
         let mut state = self.state()?;
         let old = self.entry(&state, name)?;
         let parts: Box<dyn Parts> = match old.settings.wide {
-            Some(_) => Box::new(WideParts::new(self.open_wide_locked(&mut state, &old)?)),
+            Some(_) => Box::new(WideParts::new(
+                self.open_wide_locked(&mut state, &old)?,
+                &old,
+            )),
             None => Box::new(PlainParts::new(self.open_locked(&mut state, &old)?, &old)),
         };
         let count = old.settings.partitions;

@@ -8,6 +8,7 @@ use crate::settings::CollectionSettings;
 use crate::stored_code::triggers_of;
 use crate::wide::WideCollection;
 use crate::{Error, Result};
+use quire_collection::IndexedFields;
 use quire_wide::{Schema, WidePartition};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,6 +102,41 @@ impl Database {
         self.replace_schema(&mut state, &entry, settings, schema)
     }
 
+    /// Gives a wide collection a search index of these fields, or none. It is built in the
+    /// background; until it is complete, queries read rows. Durable when it returns.
+    ///
+    /// ```
+    /// use quiredb::wide::{ColumnType, Schema};
+    /// use quiredb::{Database, IndexedFields};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let database = Database::open(dir.path())?;
+    /// let schema = Schema::new()
+    ///     .with_column("host", ColumnType::String, "meta")?
+    ///     .with_column("html", ColumnType::Bytes, "content")?;
+    /// database.create_wide_collection("pages", schema, Default::default())?;
+    /// database.set_wide_index("pages", IndexedFields::none().with("host", true))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`wide_collection`](Database::wide_collection); `Invalid` for a column family.
+    pub fn set_wide_index(&self, name: &str, index: IndexedFields) -> Result<WideCollection> {
+        let mut state = self.state()?;
+        let entry = match self.alias(name) {
+            Some(alias) => self.entry(&state, alias.only_unfiltered(name)?)?,
+            None => self.entry(&state, name)?,
+        };
+        let Some(schema) = entry.settings.wide.clone() else {
+            let what = format!("collection {name:?} is a plain one: change its setting index");
+            return Err(Error::Invalid(what));
+        };
+        let settings = CollectionSettings {
+            index,
+            ..entry.settings.clone()
+        };
+        self.replace_schema(&mut state, &entry, settings, schema)
+    }
+
     /// Gives a wide collection these settings, which have this schema.
     pub(super) fn replace_schema(
         &self,
@@ -113,11 +149,21 @@ impl Database {
         let collection = self.open_wide_locked(state, entry)?;
         let mut catalog = state.catalog.clone();
         let mut entries = catalog.collections.iter_mut();
+        let mut index = None;
         if let Some(entry) = entries.find(|other| other.id == entry.id) {
+            let before = entry.settings.wide.as_ref();
+            let adds = before.is_none_or(|before| schema.adds_to(before));
+            if entry.settings.index != settings.index || !adds {
+                entry.index_generation = entry.index_generation.saturating_add(1);
+            }
             entry.settings = settings.clone();
+            index = entry.wide_index();
         }
         self.replace_catalog(state, catalog)?;
+        // Before anybody uses the schema: an index has what is written by it.
+        let indexed = collection.set_index(&Arc::new(schema.clone()), index.as_ref());
         collection.set_settings(settings, schema)?;
+        indexed?;
         Ok(collection)
     }
 
@@ -152,6 +198,10 @@ impl Database {
             self.volumes(),
             self.inner.options.retention,
         );
+        let (schema, index) = (collection.schema(), entry.wide_index());
+        if let Err(error) = collection.set_index(&schema, index.as_ref()) {
+            tracing::error!(collection = entry.name, %error, "an index could not be added");
+        }
         state.open_wide.insert(entry.id, collection.clone());
         Ok(collection)
     }
@@ -176,7 +226,7 @@ impl Database {
             self.place(catalog, entry, number),
             number,
             options,
-            schema,
+            (schema, entry.wide_index().as_ref()),
             Arc::clone(&self.inner.changed),
         )
     }

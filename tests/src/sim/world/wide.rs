@@ -9,7 +9,8 @@ use crate::sim::wide::model::Wide;
 use crate::sim::wide::row::{Row, Rows, Write, is_same};
 use crate::sim::wide::{NAME, WideOp, schema};
 use quire_env::Env;
-use quiredb::wide::WideCollection;
+use quiredb::query::{field, find};
+use quiredb::wide::{Cell, WideCollection};
 use quiredb::{CollectionSettings, Database, Durability, Effect, Error, ErrorKind, Key, Result};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -175,6 +176,12 @@ impl World {
             ..CollectionSettings::default()
         };
         let made = database.create_wide_collection(NAME, schema(), settings);
+        let indexed = self.settings.index.clone();
+        let made = made.and_then(|made| match indexed.is_none() {
+            true => Ok(made),
+            // That it failed says nothing about the collection.
+            false => database.set_wide_index(NAME, indexed).or(Ok(made)),
+        });
         self.wide = Some(Wide {
             certain: self.accepted(made, "create the wide collection").is_some(),
             ..Wide::new(self.settings.partitions)
@@ -395,7 +402,38 @@ fn read(collection: &WideCollection) -> Result<Vec<Rows>> {
     let expected = expected.filter(|(_, cells)| cells.iter().any(Option::is_some));
     let expected: BTreeMap<Key, _> = expected.collect();
     assert_eq!(columns, expected, "a scan of columns");
+    check_queries(collection, &all)?;
     Ok(partitions)
+}
+
+/// Checks that queries find the rows that have what others have.
+fn check_queries(collection: &WideCollection, rows: &Rows) -> Result<()> {
+    for key in rows.keys().step_by(3) {
+        let [number, text] = rows[key].plain();
+        let like = |other: &Row, column: usize, cell: &Cell| {
+            other.plain()[column]
+                .as_ref()
+                .is_some_and(|one| one == cell)
+        };
+        let mut filters = Vec::new();
+        if let Some(Cell::Int(number)) = number {
+            let wanted = rows.values().filter(|row| match &row.plain()[0] {
+                Some(Cell::Int(other)) => *other >= number,
+                _ => false,
+            });
+            filters.push((field("n").gte(number), wanted.count()));
+        }
+        if let Some(Cell::String(text)) = text {
+            let cell = Cell::String(text.clone());
+            let wanted = rows.values().filter(|row| like(row, 1, &cell));
+            filters.push((field("text").eq(text), wanted.count()));
+        }
+        for (filter, wanted) in filters {
+            let page = collection.query(find(filter).with_count())?;
+            assert_eq!(page.count, Some(wanted as u64), "rows like {key}");
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a copy has these rows; of the same versions, if it is `exact`.

@@ -13,7 +13,7 @@ use crate::write_gate::{Gated, WriteGate};
 use quire_model::{Key, Position};
 use quire_seeded::{Bug, seeded};
 use quire_store::{LogHold, Place};
-use quire_wide::{Gathered, Merge, WidePartition};
+use quire_wide::{Gathered, Merge, Schema, WideIndex, WidePartition};
 use std::sync::Arc;
 
 /// See the module.
@@ -30,10 +30,12 @@ pub(super) struct WideParts {
     merged: Option<Merged>,
     /// Those that others are merged into.
     gathered: Vec<Gathered>,
+    /// The index that they have, or are building.
+    index: Option<WideIndex>,
 }
 
 impl WideParts {
-    pub(super) fn new(collection: WideCollection) -> WideParts {
+    pub(super) fn new(collection: WideCollection, entry: &Entry) -> WideParts {
         WideParts {
             layout: collection.layout(),
             collection,
@@ -41,7 +43,17 @@ impl WideParts {
             holds: Vec::new(),
             merged: None,
             gathered: Vec::new(),
+            index: entry.wide_index(),
         }
+    }
+
+    /// Gives the new partitions the index of these settings, by this schema.
+    fn set_index(&mut self, schema: &Arc<Schema>, index: Option<WideIndex>) -> Result<()> {
+        for partition in &self.partitions {
+            partition.set_index(schema, index.as_ref())?;
+        }
+        self.index = index;
+        Ok(())
     }
 
     /// The new partitions of an old one.
@@ -112,10 +124,14 @@ impl Parts for WideParts {
     }
 
     fn copy(&mut self, copy: &Copy<'_>, watch: WatchCopy<'_>) -> Result<bool> {
-        match copy.is_merge(self.layout.partitions().len()) {
-            true => self.merge(copy, watch),
-            false => self.deal(copy, watch),
+        let is_whole = match copy.is_merge(self.layout.partitions().len()) {
+            true => self.merge(copy, watch)?,
+            false => self.deal(copy, watch)?,
+        };
+        if is_whole {
+            self.set_index(&self.collection.schema(), self.index.clone())?;
         }
+        Ok(is_whole)
     }
 
     fn follow(&mut self, owner: OwnerOf<'_>) -> Result<u64> {
@@ -138,6 +154,26 @@ impl Parts for WideParts {
             hold.advance(seen);
         }
         Ok(left)
+    }
+
+    fn indexed(&self) -> (u64, u64, bool) {
+        let (mut done, mut total, mut complete) = (0, 0, true);
+        let schema = self.collection.schema();
+        for partition in self.partitions.iter().filter(|_| self.index.is_some()) {
+            let figures = partition.index_figures(&partition.stats());
+            complete &= figures.as_ref().is_some_and(|figures| figures.complete);
+            done += figures.map_or(0, |figures| figures.documents);
+            total += partition.view(&schema).map_or(0, |view| view.count());
+        }
+        (done, total, complete)
+    }
+
+    fn take_index(&mut self, entry: &Entry) -> Result<bool> {
+        let (index, is_same) = (entry.wide_index(), entry.wide_index() == self.index);
+        if let Some(schema) = entry.settings.wide.clone() {
+            self.set_index(&Arc::new(schema), index)?;
+        }
+        Ok(is_same)
     }
 
     fn sync_old(&self) -> Result<()> {
