@@ -8,6 +8,7 @@
 mod cell;
 mod disks;
 mod filter;
+mod index;
 mod jbod;
 mod pages;
 mod reads;
@@ -45,7 +46,7 @@ pub(crate) struct Sizes {
     /// MiB of user data of a part
     #[arg(long, default_value_t = 400)]
     data: u64,
-    /// Rows that coprocessors filter
+    /// Rows that coprocessors filter, and that are indexed
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
     /// Seconds that clients read or write for
@@ -77,16 +78,19 @@ pub(crate) enum Part {
     Cell,
     /// A filter of 1,000,000 rows beside the data, and away from it
     Filter,
+    /// Queries by a search index, and reading every row
+    Index,
 }
 
 impl Part {
-    const ALL: [Part; 6] = [
+    const ALL: [Part; 7] = [
         Part::Scan,
         Part::Jbod,
         Part::Tiers,
         Part::Reads,
         Part::Cell,
         Part::Filter,
+        Part::Index,
     ];
 }
 
@@ -150,6 +154,7 @@ impl Task {
             Part::Reads => reads::measure(self)?,
             Part::Cell => cell::measure(self)?,
             Part::Filter => filter::measure(self)?,
+            Part::Index => index::measure(self)?,
         };
         println!("{}", serde_json::to_string(&figures)?);
         Ok(())

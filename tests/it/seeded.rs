@@ -162,6 +162,7 @@ fn elsewhere(bug: Bug) -> Option<&'static str> {
         (Bug::OF_MERGES, "merges and crashes, in `database`"),
         (Bug::OF_WIDE_SPLITS, "splits of wide partitions, in `wide`"),
         (Bug::OF_WIDE_MERGES, "merges of wide partitions, in `wide`"),
+        (Bug::OF_ROW_INDEXES, "indexes of rows, in `wide`"),
         (Bug::OF_TRIGGERS, "a crash at every step, in `database`"),
         (Bug::OF_EXPIRY, "documents that expire, in `database`"),
         (Bug::OF_WIDE, "a crash at every step, in `wide`"),

@@ -10,7 +10,7 @@
 //! `_id` has its key as that field. Memory holds a batch of documents, and what the answer needs.
 
 use crate::collection::Collection;
-use crate::query_scan::{SCAN_NANOS, check_bytes, scan};
+use crate::query_scan::{check_bytes, scan, scan_nanos};
 use crate::view::{NamedViews, PartView, QueriedPart, View};
 use crate::{Error, Result};
 use quire_collection::{Found, Within};
@@ -320,7 +320,7 @@ fn answer_by_indexes(
         return Ok(Some(answer));
     }
     let documents_max = match options.access {
-        None => documents_to_scan(query, &shards),
+        None => documents_to_scan(query, &shards, scan_nanos(views)),
         Some(_) => 0,
     };
     if documents_max == u64::MAX {
@@ -358,7 +358,7 @@ fn has_to_scan(live: &[(&dyn IndexedView, &LiveShard<'_>)]) -> bool {
 ///
 /// Documents that match may all come late, where values follow from each other. So reading stops
 /// when it has cost three quarters of what the indexes do, or is well past what was expected.
-fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
+fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard], scan_nanos: u64) -> u64 {
     let (mut by_index, mut expected, mut documents) = (0u64, 0u64, 0u64);
     for shard in shards {
         // An error is met again by the query itself.
@@ -369,7 +369,7 @@ fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
         expected += cost.expected;
         documents += docs;
     }
-    if by_index > documents.saturating_mul(SCAN_NANOS) + SAVED_NANOS_MIN {
+    if by_index > scan_nanos.saturating_add(SAVED_NANOS_MIN) {
         return u64::MAX;
     }
     let Some(hits) = query.first_hits().filter(|hits| *hits < expected) else {
@@ -377,7 +377,8 @@ fn documents_to_scan(query: &Prepared, shards: &[&dyn Shard]) -> u64 {
     };
     let read = u128::from(documents) * u128::from(hits) / u128::from(expected.max(1));
     let read = u64::try_from(read).unwrap_or(u64::MAX);
-    let worth = (by_index / 4 * 3).saturating_sub(SCAN_BEGIN_NANOS) / SCAN_NANOS;
+    let each = (scan_nanos / documents.max(1)).max(1);
+    let worth = (by_index / 4 * 3).saturating_sub(SCAN_BEGIN_NANOS) / each;
     // Chance may make it half as many again.
     match read.saturating_add(read / 2) < worth {
         true => worth.min(read.saturating_mul(READ_PART) + SCAN_DOCUMENTS_MIN),

@@ -8,8 +8,20 @@ use crate::view::{NamedViews, QueriedPart, View};
 use crate::{Error, Result};
 use quire_query::{Answer, Hit, Options, Prepared, Scan, Workers};
 
-/// What reading a document among all of them costs, in nanoseconds, about.
-pub(crate) const SCAN_NANOS: u64 = 500;
+/// What reading a document among all of them costs, in nanoseconds, about; and a row, whose cells
+/// are put together.
+const DOCUMENT_NANOS: u64 = 500;
+const ROW_NANOS: u64 = 4_000;
+
+/// What reading all documents of some views costs, in nanoseconds, about.
+pub(crate) fn scan_nanos(views: &[View]) -> u64 {
+    let each = |view: &View| match view.is_wide() {
+        true => ROW_NANOS,
+        false => DOCUMENT_NANOS,
+    };
+    let nanos = views.iter().map(|view| view.count() * each(view));
+    nanos.sum()
+}
 
 /// Why reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +46,7 @@ pub(crate) fn scan(
         && documents_max == u64::MAX
         && parts.len() > 1
         && !query.is_paged_in_place()
-        && workers.are_worth(views.iter().map(View::count).sum::<u64>() * SCAN_NANOS)
+        && workers.are_worth(scan_nanos(views))
         && let Some(answer) = share(&parts, query, options, workers)?
     {
         return Ok(Some(answer));

@@ -157,6 +157,11 @@ impl View {
         matches!(self.kind, Kind::Plain { .. })
     }
 
+    /// Whether it is of a wide collection.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self.kind, Kind::Wide(_))
+    }
+
     /// The partitions, in the order of their numbers.
     pub(crate) fn parts(&self) -> Vec<PartView<'_>> {
         match &self.kind {

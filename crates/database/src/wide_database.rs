@@ -22,14 +22,18 @@ impl Database {
         schema: Schema,
         settings: CollectionSettings,
     ) -> Result<WideCollection> {
+        let settings = CollectionSettings {
+            index: IndexedFields::none(),
+            ..settings
+        };
         self.create_wide_with_aliases(name, schema, settings, BTreeMap::new())
     }
 
-    /// As [`create_wide_collection`](Database::create_wide_collection), with aliases from the
-    /// start.
+    /// As [`create_wide_collection`](Database::create_wide_collection), with aliases and the search
+    /// index of the settings from the start.
     ///
     /// # Errors
-    /// As there; `Invalid` for aliases that break a rule.
+    /// As there; `Invalid` for aliases that break a rule, and for an index of a column family.
     pub fn create_wide_with_aliases(
         &self,
         name: &str,
@@ -38,7 +42,6 @@ impl Database {
         aliases: BTreeMap<String, Alias>,
     ) -> Result<WideCollection> {
         let settings = CollectionSettings {
-            index: IndexedFields::none(),
             wide: Some(schema),
             ..settings
         };

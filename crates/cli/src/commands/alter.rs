@@ -8,7 +8,7 @@ use crate::place::{Documents, Place};
 use crate::progress::Progress;
 use crate::settings;
 use quiredb::wide::WideCollection;
-use quiredb::{CollectionSettings, Database, Durability};
+use quiredb::{CollectionSettings, CollectionStats, Database, Durability};
 use std::time::Duration;
 
 /// How often the progress of an index is looked at.
@@ -24,6 +24,7 @@ Examples:
   quire alter ./db papers --codec zstd --dictionary 64KiB
   quire alter ./db papers --index abstract=none
   quire alter ./db pages --add-column 'size={\"type\":\"integer\",\"group\":\"meta\"}'
+  quire alter ./db pages --index none,host=all,fetched=all
   quire alter ./db pages --log-retention-age 7d
   quire alter ./db pages --group 'html={\"tier\":\"hdd\",\"codec\":\"zstd\"}'")]
 pub(crate) struct Alter {
@@ -61,20 +62,31 @@ impl Alter {
         let mut settings = before.clone();
         self.storage.apply(&mut settings);
         settings.log_retention_secs = before.log_retention_secs;
-        let is_empty = self.wide.is_empty() && log_retention.is_none();
+        settings.index = before.index.clone();
+        let index = self.storage.index();
+        let is_empty = self.wide.is_empty() && log_retention.is_none() && index.is_none();
         if self.durability.is_some() || settings != before || is_empty {
             return Err(Error::Usage(format!(
                 "`{name}` is a wide collection: change its columns with --add-column, \
                  --rename-column, --drop-column, --time-to-live and --move-column, its column \
-                 groups with --group, and how long its changes are kept with \
-                 --log-retention-age; its other settings are fixed"
+                 groups with --group, its search index with --index, and how long its changes \
+                 are kept with --log-retention-age; its other settings are fixed"
             )));
         }
+        let cannot = || Error::engine(format!("cannot change the settings of `{name}`"));
         if let Some(secs) = log_retention {
             let changed = database.set_log_retention(name, secs);
-            changed.map_err(Error::engine(format!(
-                "cannot change the settings of `{name}`"
-            )))?;
+            changed.map_err(cannot())?;
+        }
+        if !self.wide.is_empty() {
+            self.wide.run(context, database, name)?;
+        }
+        if let Some(index) = index {
+            let changed = database.set_wide_index(name, index.clone());
+            changed.map_err(cannot())?;
+        }
+        if !wide.settings().index.is_none() && !self.no_wait {
+            wait_for_index(context, &|| wide.stats())?;
         }
         match self.wide.is_empty() {
             true if context.out.is_json() => context.out.line(format_args!(
@@ -85,7 +97,7 @@ impl Alter {
                 "altered {name}: {}",
                 storage::words(&wide.settings())
             )),
-            false => self.wide.run(context, database, name),
+            false => Ok(()),
         }
     }
 
@@ -122,7 +134,7 @@ impl Alter {
             "cannot change the settings of `{name}`"
         )))?;
         if self.storage.adds_index() && !self.no_wait {
-            wait_for_index(context, &collection)?;
+            wait_for_index(context, &|| collection.stats())?;
         }
         let settings = collection.settings();
         if context.out.is_json() {
@@ -141,12 +153,11 @@ impl Alter {
 }
 
 /// Waits until the index is complete, and shows how far it is.
-fn wait_for_index(context: &Context, collection: &Documents) -> Result<()> {
-    let stats = || {
-        collection
-            .stats()
-            .map_err(Error::engine("cannot read the statistics"))
-    };
+fn wait_for_index(
+    context: &Context,
+    stats: &dyn Fn() -> quiredb::Result<CollectionStats>,
+) -> Result<()> {
+    let stats = || stats().map_err(Error::engine("cannot read the statistics"));
     let progress = Progress::documents(stats()?.documents);
     let mut failures = 0;
     loop {

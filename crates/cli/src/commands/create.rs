@@ -11,7 +11,7 @@ use crate::remote::RemoteCollection;
 use crate::settings;
 use crate::size::counted;
 use quire_pipeline::Target;
-use quiredb::{CollectionSettings, Database, Durability, Medium};
+use quiredb::{CollectionSettings, Database, Durability, IndexedFields, Medium};
 
 /// Create a collection, and the database if there is none; or an empty database
 #[derive(Debug, clap::Args)]
@@ -136,6 +136,11 @@ impl Create {
             None => {
                 let database = self.open(context)?;
                 if let Some(schema) = schema {
+                    let index = self.storage.index().cloned();
+                    let settings = CollectionSettings {
+                        index: index.unwrap_or_else(IndexedFields::none),
+                        ..settings
+                    };
                     return wide::create(context, &database, name, schema, settings);
                 }
                 let made = database.create_collection(name, settings);

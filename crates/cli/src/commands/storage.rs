@@ -2,7 +2,7 @@
 
 use super::indexed::Indexed;
 use crate::size::{Age, Size};
-use quiredb::{Codec, CollectionSettings};
+use quiredb::{Codec, CollectionSettings, IndexedFields};
 
 /// How documents are stored
 #[derive(Debug, clap::Args)]
@@ -42,12 +42,17 @@ pub(super) struct Storage {
     #[arg(long, value_name = "WRITES")]
     split_rate: Option<u64>,
     /// Which fields have a search index: all, none, or some by name, as in abstract=none,body=none
-    /// [default: all]
+    /// [default: all; none of a wide collection]
     #[arg(long, value_name = "FIELDS")]
     index: Option<Indexed>,
 }
 
 impl Storage {
+    /// The fields that are to be indexed, if that is given.
+    pub(super) fn index(&self) -> Option<&IndexedFields> {
+        self.index.as_ref().map(|Indexed(fields)| fields)
+    }
+
     /// Whether fields are to be indexed that may not be yet.
     pub(super) fn adds_index(&self) -> bool {
         self.index

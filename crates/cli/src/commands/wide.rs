@@ -8,6 +8,7 @@ use crate::{Context, database};
 use quiredb::operations::Origin;
 use quiredb::wide::{Condition, RowWrite, Schema, WideCollection};
 use quiredb::{CollectionSettings, Database, Document, Effect, ErrorKind, Key, Position};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The longest schema.
@@ -133,12 +134,8 @@ pub(super) fn create(
     schema: Schema,
     settings: CollectionSettings,
 ) -> Result<()> {
-    if settings.index != CollectionSettings::default().index {
-        let what = "a wide collection has no search index: leave --index out".to_string();
-        return Err(Error::Usage(what));
-    }
     let created = database
-        .create_wide_collection(name, schema, settings)
+        .create_wide_with_aliases(name, schema, settings, BTreeMap::new())
         .map_err(Error::engine(format!(
             "cannot create the collection `{name}`"
         )))?;

@@ -156,6 +156,52 @@ fn what_a_wide_collection_does_not_do_is_refused_with_what_does() {
 }
 
 #[test]
+fn rows_have_a_search_index_of_the_columns_that_are_named() {
+    let quire = Quire::new();
+    quire.file("pages.json", SCHEMA);
+    let create = ["create", "db", "pages", "--wide", "--schema", "pages.json"];
+    let with = |index: &'static str| [&create[..], &["--index", index]].concat();
+    quire.fails(&with("none,anchors=all"), 1, &["\"anchors\" is a family"]);
+    quire.ok(&with("none,title=all"));
+    let rows: String = (0..100)
+        .map(|row| format!("{{\"_id\":\"{row}\",\"title\":\"T{}\"}}\n", row % 4))
+        .collect();
+    quire.file("rows.ndjson", &rows);
+    quire.ok(&["load", "db", "pages", "rows.ndjson"]);
+    let count = |filter| quire.ok(&["query", "db", "pages", "--where", filter, "--count"]);
+    assert_eq!(count("title = 'T1'"), "25 match\n");
+    let explained = quire.ok(&[
+        "query",
+        "db",
+        "pages",
+        "--where",
+        "title = 'T1'",
+        "--count",
+        "--explain",
+    ]);
+    assert!(explained.contains("postings"), "{explained}");
+
+    quire.ok(&[
+        "alter",
+        "db",
+        "pages",
+        "--rename-column",
+        "title=heading",
+        "--index",
+        "all",
+    ]);
+    assert_eq!(count("heading = 'T1'"), "25 match\n");
+    assert_eq!(count("title = 'T1'"), "0 match\n");
+    let stats: serde_json::Value =
+        serde_json::from_str(&quire.ok(&["stats", "db", "--json"])).unwrap();
+    let index = &stats["collections"][0]["index"];
+    assert_eq!(index["complete"], true, "{stats}");
+    quire.ok(&["verify", "db"]);
+    quire.ok(&["alter", "db", "pages", "--index", "none"]);
+    assert_eq!(count("heading = 'T1'"), "25 match\n");
+}
+
+#[test]
 fn a_column_moves_to_another_group_and_its_cells_expire() {
     let quire = pages();
     for number in 0..40 {

@@ -67,7 +67,7 @@ pub(crate) fn parse(
     given.check()?;
     let mut quire = given.quire;
     if quire.contains_key("wide") {
-        // There is none of a wide collection: that need not be said.
+        // A row may have columns of any size: which are to be indexed is said.
         quire.entry("index").or_insert_with(|| json!("none"));
     }
     // The text of an object is an object.
@@ -107,12 +107,19 @@ pub(crate) struct Given {
 impl Given {
     /// Reads the body of a request that changes settings.
     pub(crate) fn parse(body: &[u8]) -> Outcome<Given> {
-        let body: Map<String, Value> =
+        let mut body: Map<String, Value> =
             serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
         let mut given = Given {
             quire: Map::new(),
             api: BTreeMap::new(),
         };
+        // The names in it are those of fields, with dots of their own.
+        if let Some(Value::Object(quire)) = body.get_mut("quire")
+            && quire.get("index").is_some_and(Value::is_object)
+            && let Some(index) = quire.remove("index")
+        {
+            given.quire.insert("index".to_owned(), index);
+        }
         for (name, value) in flat(body) {
             given.set(name.strip_prefix("settings.").unwrap_or(&name), value)?;
         }
@@ -124,6 +131,11 @@ impl Given {
     pub(super) fn is_of_blocks(&self) -> bool {
         let mut names = self.api.keys();
         self.quire.is_empty() && names.all(|name| name.starts_with("index.blocks."))
+    }
+
+    /// Whether nothing but the search index is given.
+    pub(super) fn is_of_index(&self) -> bool {
+        self.quire.len() == 1 && self.quire.contains_key("index") && self.api.is_empty()
     }
 
     /// The retention of the log, in seconds, if it is all that is given; null is the default, none.

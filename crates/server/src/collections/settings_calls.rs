@@ -63,8 +63,15 @@ pub(crate) async fn change(call: Call<Engine>) -> Outcome<Answer> {
             set_log_retention(engine, &selection, secs)?;
             return Ok(Answer::ok(&json!({"acknowledged": true})));
         }
+        if given.is_of_index() {
+            set_wide_index(engine, &selection, &given, preserves)?;
+        }
         let mut changes = Vec::new();
-        for collection in selection.plain(engine)? {
+        let plain = match given.is_of_index() {
+            true => selection.both(engine)?.0,
+            false => selection.plain(engine)?,
+        };
+        for collection in plain {
             if !given.is_of_blocks() {
                 engine.check_use(collection.name(), Use::Change)?;
             }
@@ -83,8 +90,29 @@ pub(crate) async fn change(call: Call<Engine>) -> Outcome<Answer> {
     engine.write(work).await?
 }
 
-/// Gives wide collections another retention of their log, the one setting of theirs that can be
-/// changed. One that has it is left as it is.
+/// Gives wide collections the search index that is given.
+fn set_wide_index(
+    engine: &Engine,
+    selection: &Selection,
+    given: &Given,
+    preserves: bool,
+) -> Outcome<()> {
+    let (_, wide) = selection.both(engine)?;
+    for collection in &wide {
+        engine.check_use(collection.name(), Use::Change)?;
+        let now = collection.settings();
+        let next = given.applied_to(&now, preserves)?;
+        if next.index != now.index {
+            let name = collection.name();
+            let changed = engine.database().set_wide_index(name, next.index);
+            changed.map_err(|error| refused(&error, name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives wide collections another retention of their log. Beside their index it is the one setting
+/// of theirs that can be changed. One that has it is left as it is.
 fn set_log_retention(engine: &Engine, selection: &Selection, secs: u64) -> Outcome<()> {
     let (plain, wide) = selection.both(engine)?;
     if let Some(plain) = plain.first() {

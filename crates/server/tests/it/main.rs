@@ -59,3 +59,4 @@ mod typed;
 mod update;
 #[cfg(test)]
 mod wide;
+mod wide_index;
