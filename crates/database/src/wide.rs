@@ -577,7 +577,7 @@ impl WideCollection {
     /// # Errors
     /// `Closed`.
     pub fn view(&self) -> Result<View> {
-        self.view_by(WidePartition::view)
+        self.view_by(WidePartition::indexed_view)
     }
 
     /// As [`view`](WideCollection::view), of table files alone, after memtables have been written
@@ -608,8 +608,8 @@ impl WideCollection {
         }))
     }
 
-    /// Answers a query as of now, by reading every row: of these the columns that the query names,
-    /// and no group of others.
+    /// Answers a query as of now: by the search index, if there is one of the fields that the query
+    /// names, or by reading every row, of these columns alone.
     ///
     /// # Errors
     /// As of [`Collection::query`](crate::Collection::query).

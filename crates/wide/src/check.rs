@@ -45,7 +45,7 @@ impl WidePartition {
         let Some(columns) = self.row_index().columns() else {
             return Ok(());
         };
-        let view = self.view(&columns.schema())?;
+        let view = self.indexed_view(&columns.schema())?;
         let indexed: &dyn IndexedView = &view;
         indexed.check_search()?.into_iter().for_each(on_problem);
         Ok(())

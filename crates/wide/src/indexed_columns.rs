@@ -74,11 +74,16 @@ impl IndexedColumns {
 
     /// Reads rows by a newer schema, which has the old one's columns under their names.
     pub(crate) fn set_schema(&self, schema: &Arc<Schema>) {
-        debug_assert!(
-            schema.adds_to(&self.schema.read()),
+        let mut known = self.known.lock();
+        let before = std::mem::replace(&mut *self.schema.write(), Arc::clone(schema));
+        assert!(
+            schema.adds_to(&before),
             "an index of other names is another one"
         );
-        *self.schema.write() = Arc::clone(schema);
+        let is_new = |column: &&Column| before.numbered(column.number).is_none();
+        for column in schema.columns().iter().filter(is_new) {
+            known.groups |= 1 << column.first_group | 1 << column.group;
+        }
     }
 
     /// Whether cells may be in any group.
@@ -96,13 +101,16 @@ impl IndexedColumns {
         (view, moves): (&BaseView, &ColumnMoves),
         after: Position,
     ) -> Result<()> {
-        let schema = self.schema();
-        let named = schema.columns().iter().filter(|column| self.has(column));
-        let groups = groups_in_all(&schema, named, moves) | self.moved_groups(view, after)?;
-        *self.known.lock() = KnownGroups {
-            groups,
-            to: view.position(),
-        };
+        let mut known = self.known.lock();
+        if known.to == ANYWHERE {
+            let schema = self.schema();
+            let named = schema.columns().iter().filter(|column| self.has(column));
+            let groups = groups_in_all(&schema, named, moves);
+            *known = KnownGroups {
+                groups: groups | moved_groups(view, after)?,
+                to: view.position(),
+            };
+        }
         Ok(())
     }
 
@@ -115,33 +123,14 @@ impl IndexedColumns {
             }
             let moved = match seeded(Bug::IndexedGroupMissed) {
                 true => 0,
-                false => self.moved_groups(view, to)?,
+                false => moved_groups(view, to)?,
             };
             let mut known = self.known.lock();
             if known.to == to {
-                *known = KnownGroups {
-                    groups: groups | moved,
-                    to: view.position(),
-                };
+                known.groups |= moved;
+                known.to = view.position();
             }
         }
-    }
-
-    /// The groups between which records after a position, up to a view, move cells.
-    fn moved_groups(&self, view: &BaseView, after: Position) -> Result<u16> {
-        let mut groups = 0;
-        for item in view.log_from(after.next()) {
-            let (position, bytes) = item?;
-            if !Kind::moves_column(&bytes) {
-                continue;
-            }
-            let refused = |what| quire_store::Error::derived(position, what);
-            let (_, changes) = record::decode(&bytes).map_err(refused)?;
-            for moved in changes.iter().filter_map(CellChange::progress) {
-                groups |= 1 << moved.from | 1 << moved.to;
-            }
-        }
-        Ok(groups)
     }
 
     /// Whether a column is indexed, or a part of it.
@@ -165,6 +154,23 @@ impl IndexedColumns {
     }
 }
 
+/// The groups between which records after a position, up to a view, move cells.
+fn moved_groups(view: &BaseView, after: Position) -> Result<u16> {
+    let mut groups = 0;
+    for item in view.log_from(after.next()) {
+        let (position, bytes) = item?;
+        if !Kind::moves_column(&bytes) {
+            continue;
+        }
+        let refused = |what| quire_store::Error::derived(position, what);
+        let (_, changes) = record::decode(&bytes).map_err(refused)?;
+        for moved in changes.iter().filter_map(CellChange::progress) {
+            groups |= 1 << moved.from | 1 << moved.to;
+        }
+    }
+    Ok(groups)
+}
+
 impl RowFields {
     /// What indexes of these fields read of rows, from these groups.
     pub(crate) fn new<'f>(
@@ -179,7 +185,12 @@ impl RowFields {
         };
         let named = schema.columns().iter().filter(is_read);
         let mut numbers: Vec<u32> = named.map(|column| column.number).collect();
-        if schema.keeps_undeclared() {
+        let is_undeclared = |path: &str| !prefixes(path).any(|name| schema.column(name).is_some());
+        let names_others = |fields: &IndexedFields| {
+            let mut named = fields.exceptions().filter(|(_, indexed)| *indexed);
+            fields.by_default() || named.any(|(path, _)| is_undeclared(path))
+        };
+        if schema.keeps_undeclared() && fields.clone().any(names_others) {
             numbers.push(0);
         }
         numbers.sort_unstable();
@@ -254,14 +265,16 @@ impl Schema {
         }
     }
 
-    /// The family that a path of documents is in.
+    /// The family that a path of documents is in, if it may be in one.
     pub(crate) fn family_of(&self, path: &str) -> Option<&str> {
-        let is_in = |family: &&str| {
-            let rest = path.strip_prefix(family);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let families = self.columns.iter().filter(|column| column.family);
-        let mut names = families.map(|column| column.name.as_str());
-        names.find(is_in)
+        let mut columns = prefixes(path).filter_map(|name| self.column(name));
+        let family = columns.find(|column| column.family)?;
+        Some(&family.name)
     }
+}
+
+/// The names of fields that a dotted path may be in: names may have dots of their own.
+fn prefixes(path: &str) -> impl Iterator<Item = &str> {
+    let dots = path.match_indices('.').map(|(at, _)| at);
+    dots.chain([path.len()]).filter_map(|end| path.get(..end))
 }

@@ -23,7 +23,7 @@ impl WidePartition {
     /// The search index, beside the other figures of the partition; `None` if there is none.
     pub fn index_figures(&self, stats: &StoreStats) -> Option<IndexFigures> {
         let columns = self.row_index().columns()?;
-        let view = self.view(&columns.schema()).ok()?;
+        let view = self.indexed_view(&columns.schema()).ok()?;
         let rows = (view.count(), view.rows_made());
         let built = |tree| self.built_rows(tree, rows);
         let age_of_next = |position: Position| {

@@ -201,6 +201,15 @@ impl WidePartition {
     /// # Errors
     /// When the store is closed.
     pub fn view(&self, schema: &Arc<Schema>) -> Result<WideView> {
+        self.view_by(schema, Store::view_of, false)
+    }
+
+    /// As [`view`](WidePartition::view), with the search indexes, for queries. They take what was
+    /// written into them the sooner for it.
+    ///
+    /// # Errors
+    /// As of [`view`](WidePartition::view).
+    pub fn indexed_view(&self, schema: &Arc<Schema>) -> Result<WideView> {
         self.view_by(schema, Store::view_of, true)
     }
 

@@ -17,7 +17,11 @@ const READ_BYTES: usize = 1 << 20;
 
 impl WideView {
     /// What the indexes of the view have of rows.
-    fn row_fields(&self) -> RowFields {
+    fn row_fields(&self) -> &RowFields {
+        self.row_fields.get_or_init(|| self.find_row_fields())
+    }
+
+    fn find_row_fields(&self) -> RowFields {
         let columns = self.row_index.columns();
         let key_field = columns.as_ref().map_or("", |columns| columns.key_field());
         let (schema, fields) = (self.shared_schema(), self.indexes.fields());
@@ -28,17 +32,14 @@ impl WideView {
         fields
     }
 
-    fn indexed_rows<'v>(&'v self, fields: &'v RowFields) -> IndexedRows<'v> {
-        IndexedRows::new(self.partition(), self.store_view().base(), fields)
+    fn indexed_rows(&self) -> IndexedRows<'_> {
+        let (view, fields) = (self.store_view().base(), self.row_fields());
+        IndexedRows::new(self.partition(), view, fields)
     }
 
     /// The rows that changed after a position, with their last changes; `None` if the log no longer
     /// has these.
-    fn rows_changed(
-        &self,
-        after: Position,
-        fields: &RowFields,
-    ) -> Result<Option<BTreeMap<DocId, Position>>> {
+    fn rows_changed(&self, after: Position) -> Result<Option<BTreeMap<DocId, Position>>> {
         let (mut changed, mut seen) = (BTreeMap::new(), after);
         for item in self.store_view().log_from(after.next()) {
             let (position, bytes) = item?;
@@ -48,7 +49,7 @@ impl WideView {
             seen = position;
             let decoded = record::decode(&bytes);
             let (head, cells) = decoded.map_err(|what| self.damaged(position, what))?;
-            if is_change(&head, &cells, fields) {
+            if is_change(&head, &cells, self.row_fields()) {
                 changed.insert(head.docid, position);
             }
         }
@@ -104,8 +105,7 @@ impl IndexedView for WideView {
     }
 
     fn documents(&self, docids: &[DocId], with_keys: bool) -> Result<Vec<Document>> {
-        let fields = self.row_fields();
-        let rows = self.indexed_rows(&fields);
+        let rows = self.indexed_rows();
         let (mut documents, mut bytes) = (Vec::with_capacity(docids.len()), 0);
         for docid in docids {
             let row = rows.row(*docid).map_err(|error| self.refused(error))?;
@@ -134,11 +134,10 @@ impl IndexedView for WideView {
         with_keys: bool,
         see: &mut dyn FnMut(u32, Change) -> ControlFlow<()>,
     ) -> Result<bool> {
-        let fields = self.row_fields();
-        let Some(changed) = self.rows_changed(after, &fields)? else {
+        let Some(changed) = self.rows_changed(after)? else {
             return Ok(false);
         };
-        let rows = self.indexed_rows(&fields);
+        let rows = self.indexed_rows();
         for (docid, position) in changed {
             let document = match rows.row(docid) {
                 // The index has no such row: reading it by a scan says what is wrong with it.
@@ -156,7 +155,7 @@ impl IndexedView for WideView {
     }
 
     fn docs_changed(&self, after: Position) -> Result<BTreeSet<DocId>> {
-        let changed = self.rows_changed(after, &self.row_fields())?;
+        let changed = self.rows_changed(after)?;
         let changed = changed.ok_or_else(|| quire_search::Error::Index {
             what: format!("changes after position {after} are not in the log"),
         })?;
@@ -164,8 +163,7 @@ impl IndexedView for WideView {
     }
 
     fn each_document(&self, see: &mut SeeDocument<'_>) -> Result<()> {
-        let fields = self.row_fields();
-        let rows = self.indexed_rows(&fields);
+        let rows = self.indexed_rows();
         let all = rows.each_from(DocId(0), &mut |docid, document: Document, key: Key| {
             see(docid, &document, &key);
             Ok::<_, Error>(true)

@@ -3,6 +3,7 @@
 
 use crate::column_moves::ColumnMoves;
 use crate::document::Assembly;
+use crate::indexed_columns::RowFields;
 use crate::machine::{KEYS, NAMES, ROWS, Totals, tree_of};
 use crate::row::Row;
 use crate::row_index_work::RowIndexWork;
@@ -16,7 +17,7 @@ use quire_model::{DocId, Document, Key, Position};
 use quire_search::ViewIndexes;
 use quire_store::{PointView, TreeId, View};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A row as it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +56,8 @@ pub struct WideView {
     tiers: Arc<TierWork>,
     pub(crate) indexes: ViewIndexes,
     pub(crate) row_index: Arc<RowIndexWork>,
+    /// What the indexes have of rows, once a query needs it.
+    pub(crate) row_fields: OnceLock<RowFields>,
 }
 
 impl WideView {
@@ -77,6 +80,7 @@ impl WideView {
             tiers,
             indexes,
             row_index,
+            row_fields: OnceLock::new(),
         }
     }
 

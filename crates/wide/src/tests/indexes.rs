@@ -65,7 +65,7 @@ fn answers_agree(partition: &WidePartition, schema: &Arc<Schema>) -> bool {
 }
 
 fn compare_answers(partition: &WidePartition, schema: &Arc<Schema>) -> Result<bool> {
-    let view = partition.view(schema)?;
+    let view = partition.indexed_view(schema)?;
     let indexed: &dyn IndexedView = &view;
     if indexed.indexes().fields().next().is_none() {
         return Ok(false);
@@ -234,7 +234,7 @@ proptest! {
         }
         env.run_until_idle();
         // A view that finds a newer one complete is the last that has the one before.
-        partition.view(&schema).unwrap();
+        partition.indexed_view(&schema).unwrap();
         let is_whole = |index: &WideIndex| index.settings.fields.includes_all();
         let answered = answers_agree(&partition, &schema);
         prop_assert_eq!(answered, now.as_ref().is_some_and(is_whole));
@@ -306,6 +306,114 @@ fn the_tests_of_indexes_find_seeded_bugs() {
 }
 
 #[test]
+fn a_row_that_is_too_large_to_be_indexed_is_named_and_the_index_is_whole_without_it() {
+    let env = SimEnv::new(1);
+    let shared = Shared::new(env.clone(), 128 << 20, None);
+    WidePartition::create(&shared, &place()).unwrap();
+    let (schema, all) = (schema(), index(0, IndexedFields::all()));
+    let partition = WidePartition::open(
+        shared,
+        place(),
+        0,
+        StoreOptions::default(),
+        (&*schema, Some(&all)),
+        env.gate(),
+    );
+    let partition = partition.unwrap();
+    let put = |name: &str, cells: &[(&str, usize)]| {
+        let set = |(column, bytes): &(&str, usize)| match *column {
+            "image" => Change::set(*column, Cell::Bytes(vec![7; *bytes])),
+            column => Change::set(column, Cell::String("x".repeat(*bytes))),
+        };
+        let write = RowWrite::put(key(name)).with_all(cells.iter().map(set));
+        partition
+            .write(&schema, &write, Triggers::none(), Durability::Sync)
+            .unwrap();
+    };
+    put("x", &[("cold", 10), ("image", 10)]);
+    put("y", &[("cold", 9 << 20), ("image", 8 << 20)]);
+    partition.set_index(&schema, Some(&all)).unwrap();
+    settle(&env);
+    let figures = partition.index_figures(&partition.stats()).unwrap();
+    let error = figures.error.unwrap_or_default();
+    assert!(!figures.complete && error.contains("document y"), "{error}");
+    assert!(!compare_exists(&partition, &schema));
+
+    partition
+        .write(
+            &schema,
+            &RowWrite::delete(key("y")),
+            Triggers::none(),
+            Durability::Sync,
+        )
+        .unwrap();
+    env.advance(Duration::from_secs(30));
+    settle(&env);
+    let figures = partition.index_figures(&partition.stats()).unwrap();
+    assert!(figures.complete && figures.error.is_none(), "{figures:?}");
+    assert!(compare_exists(&partition, &schema));
+    // A row that grows too large afterwards is found all the same, by reading rows.
+    put("z", &[("cold", 9 << 20), ("image", 8 << 20)]);
+    settle(&env);
+    assert!(!compare_exists(&partition, &schema));
+    put("z", &[("cold", 9)]);
+    env.advance(Duration::from_secs(30));
+    settle(&env);
+    assert!(compare_exists(&partition, &schema));
+}
+
+/// Whether the index answers which rows have an image; it is right then.
+fn compare_exists(partition: &WidePartition, schema: &Arc<Schema>) -> bool {
+    let view = partition.indexed_view(schema).unwrap();
+    let indexed: &dyn IndexedView = &view;
+    let query = find(field("image").exists()).with_count().prepare();
+    let query = query.unwrap();
+    let Some(shard) = indexed.search(&query, None).unwrap() else {
+        return false;
+    };
+    let answer = query.answer(&[&shard], &Options::default()).unwrap();
+    assert_eq!(answer.count, Some(1));
+    true
+}
+
+#[test]
+fn a_new_column_is_in_the_index_from_its_first_cell_on_whatever_its_group() {
+    let env = SimEnv::new(1);
+    let old = Arc::new((*schema()).clone().keep_undeclared(false));
+    let all = index(0, IndexedFields::all());
+    let partition = open_indexed(&env, &old, Some(&all)).unwrap();
+    let write = |schema: &Arc<Schema>, write: RowWrite| {
+        let sync = Durability::Sync;
+        partition
+            .write(schema, &write, Triggers::none(), sync)
+            .unwrap();
+    };
+    write(&old, write_of("x", Kind::Put, &[Small::Hot(7)]));
+    settle(&env);
+    assert!(compare_answers(&partition, &old).unwrap());
+    let grown = (*old)
+        .clone()
+        .with_group(crate::Group::new("new"))
+        .and_then(|schema| schema.with_column("a", ColumnType::Int, "new"));
+    let grown = Arc::new(grown.unwrap());
+    partition.set_index(&grown, Some(&all)).unwrap();
+    // It goes on with the same index.
+    assert!(compare_answers(&partition, &old).unwrap());
+    for (name, number) in [("x", 100), ("y", 200), ("z", 3)] {
+        write(
+            &grown,
+            RowWrite::upsert(key(name)).with(Change::set("a", Cell::Int(number))),
+        );
+        assert!(compare_answers(&partition, &grown).unwrap());
+        settle(&env);
+        assert!(compare_answers(&partition, &grown).unwrap());
+    }
+    write(&grown, RowWrite::upsert(key("y")).with(Change::remove("a")));
+    settle(&env);
+    assert!(compare_answers(&partition, &grown).unwrap());
+}
+
+#[test]
 fn a_column_under_another_name_is_not_looked_for_in_the_index_before() {
     let env = SimEnv::new(1);
     let (old, first) = (schema(), index(0, IndexedFields::all()));
@@ -323,14 +431,14 @@ fn a_column_under_another_name_is_not_looked_for_in_the_index_before() {
     let renamed = renamed.with_renamed("cold", "hot").unwrap();
     assert!(!renamed.adds_to(&old));
     let (new, second) = (Arc::new(renamed), index(1, IndexedFields::all()));
-    let view_before = partition.view(&old).unwrap();
+    let view_before = partition.indexed_view(&old).unwrap();
     partition.set_index(&new, Some(&second)).unwrap();
     let is_indexed = |view: &WideView| view.indexes.fields().next().is_some();
     assert!(is_indexed(&view_before));
-    assert!(!is_indexed(&partition.view(&old).unwrap()));
+    assert!(!is_indexed(&partition.indexed_view(&old).unwrap()));
     // The one before says what the fields are no more, and the new one is not complete.
     assert!(!answers_agree(&partition, &new));
     settle(&env);
     assert!(answers_agree(&partition, &new));
-    assert!(!is_indexed(&partition.view(&old).unwrap()));
+    assert!(!is_indexed(&partition.indexed_view(&old).unwrap()));
 }
