@@ -34,11 +34,6 @@ use std::sync::Arc;
 /// How many entries are gathered between two calls of the one who watches.
 const WATCH_EVERY: u64 = 1024;
 
-/// Records are taken over from one partition at a time until they have this many bytes, about, or
-/// there are this many.
-const STEP_BYTES: usize = 4 << 20;
-const STEP_RECORDS: usize = 16 << 10;
-
 /// Partitions that are to be merged into a new one.
 pub struct Merge<'a> {
     /// They, in their order.
@@ -432,22 +427,8 @@ impl Gathered {
             if old.seen >= end {
                 continue;
             }
-            let (mut records, mut bytes, mut seen) = (Vec::new(), 0, old.seen);
-            for item in old.partition.store().tail(old.seen)? {
-                let (position, record) = item?;
-                if position != seen.next() {
-                    break;
-                }
-                bytes += record.len();
-                records.push(record);
-                seen = position;
-                if bytes >= STEP_BYTES || records.len() >= STEP_RECORDS {
-                    break;
-                }
-            }
-            if seen <= old.seen {
-                return Err(old.partition.missing(seen.next()));
-            }
+            let records = old.partition.records_after(old.seen)?;
+            let seen = Position(old.seen.0 + records.len() as u64);
             let partition = &self.partition;
             let adoption = &mut self.adoption;
             let ((), position) = partition.store().write_unsynced(|transaction| {

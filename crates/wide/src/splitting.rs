@@ -152,31 +152,46 @@ impl WidePartition {
         if seen >= end {
             return Ok(0);
         }
-        let (mut records, mut bytes) = (Vec::new(), 0);
-        for item in old.store().tail(seen)? {
-            let (position, record) = item?;
-            bytes += record.len();
-            records.push((position, record));
-            if bytes >= STEP_BYTES || records.len() >= STEP_RECORDS {
-                break;
-            }
-        }
+        let records = old.records_after(seen)?;
         let ((), position) = self.store().write_unsynced(|transaction| {
             let mut made = HashSet::new();
-            for (position, bytes) in &records {
-                if transaction.next_position() != *position {
-                    return Err(self.missing(*position));
-                }
+            assert_eq!(
+                transaction.next_position(),
+                seen.next(),
+                "a new partition has the positions of the old one"
+            );
+            for bytes in &records {
                 let record = self.taken(transaction, &mut made, bytes, owns)?;
                 transaction.append(record);
             }
             Ok::<_, Error>(())
         })?;
-        if position <= seen {
-            return Err(self.missing(seen.next()));
-        }
         self.acknowledge(position, Durability::None)?;
         Ok(end.0.saturating_sub(position.0))
+    }
+
+    /// Some of the records after a position, without a gap, and one at least.
+    ///
+    /// # Errors
+    /// `Corrupt` if the log does not have the next one; damage on disk, by file and offset.
+    pub(crate) fn records_after(&self, seen: Position) -> Result<Vec<Bytes>> {
+        let (mut records, mut bytes, mut next) = (Vec::new(), 0, seen.next());
+        for item in self.store().tail(seen)? {
+            let (position, record) = item?;
+            if position != next {
+                break;
+            }
+            next = position.next();
+            bytes += record.len();
+            records.push(record);
+            if bytes >= STEP_BYTES || records.len() >= STEP_RECORDS {
+                break;
+            }
+        }
+        match records.is_empty() {
+            true => Err(self.missing(next)),
+            false => Ok(records),
+        }
     }
 
     /// What a record of the old partition is in this one. `made` has the docids of rows that
