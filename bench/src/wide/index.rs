@@ -18,7 +18,7 @@ const BATCH_ROWS: u64 = 1_000;
 const HTML_BYTES: usize = 1_500;
 const HOSTS: u64 = 5_000;
 /// How often a query is answered in a measurement.
-const TURNS: u64 = 200;
+const TURNS: u64 = 5_000;
 /// How often one is that reads every row.
 const SCANS: u64 = 2;
 

@@ -4,10 +4,10 @@
 //!
 //! Documents are read partition by partition, in the order of their docids, which is that of their
 //! first writes. Where a wide collection has no index, the columns that the query names are read of
-//! every row. Frozen files have indexes; their documents are read if a field was frozen for another use
-//! than that of the query, or beside a collection whose documents are read. Hits of a query without
-//! an order come in this order. A document without a field
-//! `_id` has its key as that field. Memory holds a batch of documents, and what the answer needs.
+//! every row. Frozen files have indexes; their documents are read if a field was frozen for another
+//! use than that of the query, or beside a collection whose documents are read. Hits of a query
+//! without an order come in this order. A document without a field `_id` has its key as that field.
+//! Memory holds a batch of documents, and what the answer needs.
 
 use crate::collection::Collection;
 use crate::query_scan::{check_bytes, scan, scan_nanos};

@@ -106,8 +106,8 @@ pub trait IndexedView: Send + Sync {
     /// `Index` for a docid without a document; damage on disk, by file and offset.
     fn documents(&self, docids: &[DocId], with_keys: bool) -> Result<Vec<Document>>;
 
-    /// What tells documents that [`each_change`](IndexedView::each_change) shows from those of other
-    /// columns.
+    /// What tells documents that [`each_change`](IndexedView::each_change) shows from those of
+    /// other columns.
     fn columns_hash(&self) -> u64 {
         0
     }

@@ -260,7 +260,8 @@ impl Schema {
         match named.find_map(|(path, _)| self.family_of(path)) {
             None => Ok(()),
             Some(family) => Err(Error::Invalid(format!(
-                "index: column {family:?} is a family, which has no search index: name plain columns"
+                "index: column {family:?} is a family, which has no search index: name plain \
+                 columns"
             ))),
         }
     }

@@ -1,6 +1,6 @@
 //! Rows as a search index has them: documents of the indexed columns, by docid, as of a position.
 //!
-//! No clock is asked: a cell that expires is there until a record removes it. So an index is the
+//! No clock decides: a cell that expires is there until a record removes it. So an index is the
 //! same wherever and whenever it is made.
 
 use crate::document::Assembly;

@@ -64,6 +64,13 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn form(with_keys: bool) -> Form {
+    Form {
+        with_keys,
+        ..Form::default()
+    }
+}
+
 fn document(number: u8) -> Document {
     // Two values, one, or none; of the other field a number, null, or none.
     let text = match number {
@@ -202,7 +209,7 @@ fn check(queries: &mut Queries, log: &[Logged], (after, to): (usize, usize), wit
     let position = |place: usize| Position(place as u64);
     let found = queries
         .state
-        .changes(position(after), position(to), with_keys, |known| {
+        .changes(position(after), position(to), form(with_keys), |known| {
             assert_eq!(known.after(), position(after));
             Ok(Some(newest(log, known.to.0 as usize, to)))
         });
@@ -358,12 +365,12 @@ fn a_query_of_a_new_position_shares_the_layers_of_the_one_before() {
     };
     let (after, old, new) = (Position(0), Position(800), Position(803));
     let before = state
-        .changes(after, old, false, find(800))
+        .changes(after, old, form(false), find(800))
         .unwrap()
         .unwrap();
     let column = before.layers()[0].column(&Path::new("n"));
     let now = state
-        .changes(after, new, false, find(803))
+        .changes(after, new, form(false), find(803))
         .unwrap()
         .unwrap();
     assert_eq!((before.len(), now.len(), now.layers().len()), (800, 803, 2));
@@ -375,7 +382,7 @@ fn a_query_after_a_write_that_was_made_ready_reads_no_record() {
     let state = SearchState::new(Budget::new(1 << 20), Budget::new(1 << 20));
     let log: Vec<Logged> = (0..100).map(|place| (place % 40, Some(3))).collect();
     let changes = |to: usize, may_read: bool| {
-        let found = state.changes(Position(0), Position(to as u64), false, |known| {
+        let found = state.changes(Position(0), Position(to as u64), form(false), |known| {
             assert!(may_read, "{to} was made ready");
             Ok(Some(newest(&log, known.to.0 as usize, to)))
         });
