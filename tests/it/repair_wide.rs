@@ -2,9 +2,11 @@
 //! log; what may lack cells is reported.
 
 use quiredb::operations::{RepairEvent, RepairReport, repair, verify};
+use quiredb::query::{field, find};
 use quiredb::wide::{Cell, Change, ColumnType, Operand, RowWrite, Schema};
 use quiredb::{
-    CollectionSettings, DatabaseBuilder, DatabaseOptions, Document, Env, Key, SimEnv, Volumes,
+    CollectionSettings, Database, DatabaseBuilder, DatabaseOptions, Document, Env, IndexedFields,
+    Key, SimEnv, Volumes,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -259,4 +261,69 @@ fn a_repair_that_stops_at_any_step_begins_anew() {
         assert!(report.is_whole(), "{events:?}");
         assert_eq!(rows(&env, &new()), expected, "crash at {step}");
     }
+}
+
+#[test]
+fn damage_to_an_index_of_rows_costs_no_row_and_no_answer() {
+    let (env, expected, _) = database();
+    let open = |env: &Arc<SimEnv>| {
+        let database = DatabaseBuilder::on(&old()).env(env.clone()).open();
+        database.unwrap()
+    };
+    let settled = |env: &Arc<SimEnv>| {
+        for _ in 0..100 {
+            env.run_due();
+            env.advance(std::time::Duration::from_millis(50));
+        }
+    };
+    let answers = |database: &Database| {
+        let pages = database.wide_collection("pages").unwrap();
+        for hits in 0..4_i64 {
+            let has = |row: &&serde_json::Map<_, _>| row.get("hits") == Some(&hits.into());
+            let wanted = expected.values().filter(has).count() as u64;
+            let page = pages.query(find(field("hits").eq(hits)).with_count());
+            assert_eq!(page.unwrap().count, Some(wanted), "hits {hits}");
+        }
+        let stats = pages.stats().unwrap();
+        stats.index.is_some_and(|index| index.complete)
+    };
+    let indexed = open(&env);
+    let all = IndexedFields::all();
+    let pages = indexed.set_wide_index("pages", all).unwrap();
+    settled(&env);
+    pages.flush().unwrap();
+    assert!(answers(&indexed));
+    drop(pages);
+    indexed.close().unwrap();
+    drop(indexed);
+
+    let mut of_index = 0;
+    for path in tables(&env) {
+        let whole = env.read_all(&path).unwrap().to_vec();
+        for at in [16, whole.len() / 2, whole.len() - 9] {
+            let env = env.after_crash(1);
+            let mut damaged = whole.clone();
+            damaged[at] ^= 4;
+            env.replace(&path, &damaged).unwrap();
+            let report = verify(env.clone(), old(), &Default::default(), &mut |_, _| {}).unwrap();
+            let lost = report.damage.iter().map(|damage| damage.lost.as_str());
+            if !lost
+                .clone()
+                .any(|lost| lost.contains("builds the tree anew"))
+            {
+                continue;
+            }
+            of_index += 1;
+            let (_, events) = repaired(&env).unwrap();
+            assert!(torn(&events).is_empty(), "{events:?}");
+            assert_eq!(rows(&env, &new()), expected);
+
+            let database = open(&env);
+            answers(&database);
+            settled(&env);
+            assert!(answers(&database), "{} at {at}", path.display());
+            database.close().unwrap();
+        }
+    }
+    assert!(of_index >= 6, "{of_index} cases of damage to the index");
 }

@@ -17,10 +17,8 @@ const BATCH_ROWS: u64 = 1_000;
 /// Bytes of the column that no query is about.
 const HTML_BYTES: usize = 1_500;
 const HOSTS: u64 = 5_000;
-/// How often a query is answered in a measurement.
-const TURNS: u64 = 5_000;
-/// How often one is that reads every row.
-const SCANS: u64 = 2;
+/// CPU seconds, at least, of a measurement: they are counted in steps of 10 ms.
+const CPU_SECONDS: f64 = 0.5;
 
 pub(super) fn measure(task: &Task) -> Result<Figures> {
     let dir = task.sizes.dir.join("db");
@@ -58,7 +56,7 @@ pub(super) fn measure(task: &Task) -> Result<Figures> {
     };
     let plain = database.create_collection("plain", settings)?;
     let mut batch = Vec::new();
-    let mut write_all = |plain: &Collection, batch: &mut Vec<Write>| -> Result<()> {
+    let write_all = |plain: &Collection, batch: &mut Vec<Write>| -> Result<()> {
         for written in plain.batch().writes(std::mem::take(batch)).write() {
             written?;
         }
@@ -77,20 +75,19 @@ pub(super) fn measure(task: &Task) -> Result<Figures> {
     }
     plain.compact()?;
     while !plain.stats()?.index.is_some_and(|index| index.complete) {
-        std::thread::park_timeout(Duration::from_millis(5));
+        std::thread::park_timeout(Duration::from_millis(50));
     }
 
     let (rows_view, documents_view) = (indexed.view()?, plain.view()?);
     for (name, query) in queries(rows) {
-        let by = |view: &View, access, turns| run(view, &query, access, turns);
-        let scanned = by(&rows_view, Some(Access::Scan), SCANS)?;
+        let scanned = run(&rows_view, &query, Some(Access::Scan))?;
         let (found, plain) = task.in_turns(|rows_first| {
             let view = if rows_first {
                 &rows_view
             } else {
                 &documents_view
             };
-            by(view, None, TURNS)
+            run(view, &query, None)
         })?;
         if found.1 != scanned.1 || found.1 != plain.1 {
             return Err(format!(
@@ -161,7 +158,7 @@ fn wait(pages: &WideCollection) -> Result<f64> {
         Ok(index.is_none_or(|index| index.complete && index.lag_records == 0))
     };
     while !is_level(pages)? {
-        std::thread::park_timeout(Duration::from_millis(5));
+        std::thread::park_timeout(Duration::from_millis(50));
     }
     Ok(watch.stop()?.1)
 }
@@ -191,7 +188,7 @@ fn queries(rows: u64) -> [(&'static str, Query); 4] {
 }
 
 /// CPU µs of an answer, and what it says.
-fn run(view: &View, query: &Query, access: Option<Access>, turns: u64) -> Result<(f64, u64)> {
+fn run(view: &View, query: &Query, access: Option<Access>) -> Result<(f64, u64)> {
     let query = query.clone().prepare()?;
     let options = Options {
         access,
@@ -199,10 +196,18 @@ fn run(view: &View, query: &Query, access: Option<Access>, turns: u64) -> Result
     };
     // The first finds the caches cold: it is not counted.
     let mut said = view.query(&query, &options)?;
-    let watch = Watch::start()?;
-    for _ in 0..turns {
-        said = view.query(&query, &options)?;
-    }
-    let cpu = watch.stop()?.1 * 1e6 / turns as f64;
-    Ok((cpu, said.count.unwrap_or(said.hits.len() as u64)))
+    let (watch, mut turns, mut next) = (Watch::start()?, 0_u64, 1);
+    let cpu = loop {
+        for _ in 0..next {
+            said = view.query(&query, &options)?;
+        }
+        turns += next;
+        next = turns;
+        let cpu = watch.stop()?.1;
+        if cpu >= CPU_SECONDS {
+            break cpu;
+        }
+    };
+    let said = said.count.unwrap_or(said.hits.len() as u64);
+    Ok((cpu * 1e6 / turns as f64, said))
 }

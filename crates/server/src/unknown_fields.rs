@@ -3,11 +3,14 @@
 use quiredb::View;
 use quiredb::operations::FrozenView;
 use quiredb::query::{Hit, Options, Path, Prepared, UnknownFields, field, find};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// Documents that are read for the names of their fields, where no index has them.
 const READ_MAX: u64 = 10_000;
+
+/// Hits that are read for the names of their fields.
+const HITS_READ_MAX: usize = 16;
 
 /// Names that are alike by this much or more, of 1, are suggested.
 const ALIKE_MIN: f64 = 0.75;
@@ -50,7 +53,7 @@ pub fn of_view(
     if unknown.is_empty() {
         return Ok(Vec::new());
     }
-    let names = names(view)?;
+    let names = names(view, hits)?;
     let names = || names.iter().map(String::as_str);
     // The whole of an object can be printed.
     let is_printed = |path: &Path| query.fields().is_some_and(|fields| fields.contains(path));
@@ -155,19 +158,30 @@ pub(crate) fn nearest<'n>(path: &str, names: impl Iterator<Item = &'n str>) -> O
     (best.0 >= ALIKE_MIN).then_some(best.1)
 }
 
-/// The fields of the documents: all if an index has them, else those of the first documents.
-fn names(view: &View) -> quiredb::Result<Vec<String>> {
+/// The fields of the documents: all if an index has them, else those of all documents if they are
+/// not many, else those of the first hits.
+fn names(view: &View, hits: &[Hit]) -> quiredb::Result<Vec<String>> {
     let found = view.fields(&mut |read| match read < READ_MAX {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     });
     match found {
         Ok(found) => Ok(found.fields.into_iter().map(|field| field.path).collect()),
-        Err(quiredb::Error::Query(quiredb::query::Error::Stopped)) => Ok(Vec::new()),
-        // Its columns are declared: a name that is none of them has no values.
-        Err(quiredb::Error::IsWide { .. }) => Ok(Vec::new()),
+        Err(quiredb::Error::Query(quiredb::query::Error::Stopped))
+        | Err(quiredb::Error::IsWide { .. }) => names_of_hits(view, hits),
         Err(error) => Err(error),
     }
+}
+
+fn names_of_hits(view: &View, hits: &[Hit]) -> quiredb::Result<Vec<String>> {
+    let mut names = BTreeSet::new();
+    let hits = hits.get(..HITS_READ_MAX).unwrap_or(hits);
+    for found in view.documents(hits)? {
+        Path::each_in(found.document.root(), &mut |path| {
+            names.insert(path.to_owned());
+        });
+    }
+    Ok(names.into_iter().collect())
 }
 
 #[cfg(test)]

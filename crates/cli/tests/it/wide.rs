@@ -156,6 +156,30 @@ fn what_a_wide_collection_does_not_do_is_refused_with_what_does() {
 }
 
 #[test]
+fn an_object_that_is_printed_is_no_unknown_field() {
+    let quire = Quire::new();
+    let schema = r#"{"properties":{"n":{"type":"integer"},"tree":{"type":"object"},
+        "links":{"type":"object","additionalProperties":{"type":"string"}}}}"#;
+    quire.file("s.json", schema);
+    quire.ok(&["create", "db", "pages", "--wide", "--schema", "s.json"]);
+    let row = r#"{"_id":"a","n":1,"tree":{"leaf":2},"links":{"x":"y"}}"#;
+    quire.ok(&["put", "db", "pages", row]);
+    for index in ["none", "none,n=all,tree.leaf=all"] {
+        quire.ok(&["alter", "db", "pages", "--index", index]);
+        let query = ["query", "db", "pages", "--where", "n = 1", "--fields"];
+        let told = quire.run(&[&query[..], &["tree, links"]].concat());
+        assert_eq!(told.code, 0, "{told:?}");
+        let printed = "{\"tree\":{\"leaf\":2},\"links\":{\"x\":\"y\"}}\n";
+        assert_eq!((told.stdout.as_str(), told.stderr.as_str()), (printed, ""));
+        let told = quire.run(&[&query[..], &["trea"]].concat());
+        assert!(
+            told.stderr.contains("no document has the field \"trea\""),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
 fn rows_have_a_search_index_of_the_columns_that_are_named() {
     let quire = Quire::new();
     quire.file("pages.json", SCHEMA);
