@@ -246,6 +246,11 @@ impl Schema {
         kept && !(rest && (adds || self.keeps_rest != before.keeps_rest))
     }
 
+    /// Whether rows make the same documents by the two, whenever they are written.
+    pub(crate) fn has_columns_of(&self, other: &Schema) -> bool {
+        self.adds_to(other) && self.columns.len() == other.columns.len()
+    }
+
     /// Whether rows make the same documents by the two, as far as both have their columns.
     pub(crate) fn is_like(&self, other: &Schema) -> bool {
         self.adds_to(other) || other.adds_to(self)

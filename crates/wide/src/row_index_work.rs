@@ -106,26 +106,29 @@ impl RowIndexWork {
             return Ok(self.indexes.set(store, None, false)?);
         };
         let before = self.columns();
-        let is_same = store.tree_state(index.settings.tree()).is_some();
-        if let Some(columns) = before.as_ref().filter(|_| is_same) {
-            columns.set_schema(schema);
-            let (source, _) = index.derived(partition, schema);
-            let same = Some((&index.settings, source));
-            return Ok(self.indexes.set(store, same, true)?);
-        }
+        // An index before it reads rows by the schema that it was made with.
+        let others_hold = before
+            .as_ref()
+            .is_some_and(|before| schema.has_columns_of(&before.schema()));
         let (source, columns) = index.derived(partition, schema);
+        let set = || {
+            let index = Some((&index.settings, source));
+            self.indexes.set(store, index, others_hold)
+        };
+        let is_same = store.tree_state(index.settings.tree()).is_some();
+        if let Some(before) = before.filter(|_| is_same) {
+            before.set_schema(schema);
+            return Ok(set()?);
+        }
         let view = store.view_of(&[ROWS])?;
         columns.find_groups((view.base(), &view.summary().moves), view.position())?;
-        let adds = before.is_some_and(|before| schema.adds_to(&before.schema()));
-        if !adds {
+        if !others_hold {
             // If the new one can't be added, there is none: no view reads that of other names.
             self.indexes.hide();
         }
         let before = self.columns.lock().replace(columns);
-        let set = self
-            .indexes
-            .set(store, Some((&index.settings, source)), adds);
-        if set.is_err() && adds {
+        let set = set();
+        if set.is_err() && others_hold {
             *self.columns.lock() = before;
         }
         Ok(set?)

@@ -306,6 +306,41 @@ fn the_tests_of_indexes_find_seeded_bugs() {
 }
 
 #[test]
+fn a_new_column_is_not_looked_for_in_an_index_that_is_being_replaced() {
+    let env = SimEnv::new(1);
+    let old = Arc::new((*schema()).clone().keep_undeclared(false));
+    let partition = open_indexed(&env, &old, Some(&index(0, IndexedFields::all()))).unwrap();
+    let write = |schema: &Arc<Schema>, write: RowWrite| {
+        let sync = Durability::Sync;
+        partition
+            .write(schema, &write, Triggers::none(), sync)
+            .unwrap();
+    };
+    write(&old, write_of("x", Kind::Put, &[Small::Hot(7)]));
+    settle(&env);
+    assert!(compare_answers(&partition, &old).unwrap());
+    let second = index(1, IndexedFields::all().with("image", false));
+    partition.set_index(&old, Some(&second)).unwrap();
+    let grown = (*old).clone().with_column("a", ColumnType::Int, "cold");
+    let grown = Arc::new(grown.unwrap());
+    partition.set_index(&grown, Some(&second)).unwrap();
+    let changes = Change::set("a", Cell::Int(200));
+    write(&grown, RowWrite::upsert(key("x")).with(changes));
+    for _ in 0..30 {
+        compare_answers(&partition, &grown).unwrap();
+        env.run_due();
+        env.advance(Duration::from_millis(20));
+    }
+    settle(&env);
+    let view = partition.indexed_view(&grown).unwrap();
+    let indexed: &dyn IndexedView = &view;
+    let query = find(field("a").gte(100)).with_count().prepare().unwrap();
+    let shard = indexed.search(&query, None).unwrap().unwrap();
+    let answer = query.answer(&[&shard], &Options::default()).unwrap();
+    assert_eq!(answer.count, Some(1));
+}
+
+#[test]
 fn a_row_that_is_too_large_to_be_indexed_is_named_and_the_index_is_whole_without_it() {
     let env = SimEnv::new(1);
     let shared = Shared::new(env.clone(), 128 << 20, None);
