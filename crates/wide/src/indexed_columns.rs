@@ -247,7 +247,8 @@ impl Schema {
     }
 
     /// Whether rows make the same documents by the two, whenever they are written.
-    pub(crate) fn has_columns_of(&self, other: &Schema) -> bool {
+    #[must_use]
+    pub fn has_columns_of(&self, other: &Schema) -> bool {
         self.adds_to(other) && self.columns.len() == other.columns.len()
     }
 

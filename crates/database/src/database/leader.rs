@@ -4,6 +4,7 @@ use super::{Database, State};
 use crate::Result;
 use crate::catalog::{Catalog, Entry};
 use crate::settings::CollectionSettings;
+use quire_wide::Schema;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Database {
@@ -98,8 +99,9 @@ impl Database {
         settings: CollectionSettings,
     ) -> Result<()> {
         match (&entry.settings.wide, settings.wide.clone()) {
+            // Records may have come before the schema that they were written by.
             (Some(_), Some(schema)) => self
-                .replace_schema(state, entry, settings, schema)
+                .replace_schema(state, entry, (settings, schema), Schema::has_columns_of)
                 .map(drop),
             _ => self.change_locked(state, entry, settings).map(drop),
         }

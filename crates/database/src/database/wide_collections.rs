@@ -76,7 +76,7 @@ impl Database {
             ..entry.settings.clone()
         };
         self.check_tiers(&settings)?;
-        self.replace_schema(&mut state, &entry, settings, schema)
+        self.replace_schema(&mut state, &entry, (settings, schema), Schema::adds_to)
     }
 
     /// Changes for how long a wide collection keeps its changes for those who tail them; see
@@ -99,7 +99,7 @@ impl Database {
             log_retention_secs: secs,
             ..entry.settings.clone()
         };
-        self.replace_schema(&mut state, &entry, settings, schema)
+        self.replace_schema(&mut state, &entry, (settings, schema), Schema::adds_to)
     }
 
     /// Gives a wide collection a search index of these fields, or none. It is built in the
@@ -134,16 +134,17 @@ impl Database {
             index,
             ..entry.settings.clone()
         };
-        self.replace_schema(&mut state, &entry, settings, schema)
+        self.replace_schema(&mut state, &entry, (settings, schema), Schema::adds_to)
     }
 
-    /// Gives a wide collection these settings, which have this schema.
+    /// Gives a wide collection these settings, which have this schema. An index that is there goes
+    /// on by it if `keeps_index` says so of the schema and the one before; else it is made anew.
     pub(super) fn replace_schema(
         &self,
         state: &mut State,
         entry: &Entry,
-        settings: CollectionSettings,
-        schema: Schema,
+        (settings, schema): (CollectionSettings, Schema),
+        keeps_index: fn(&Schema, &Schema) -> bool,
     ) -> Result<WideCollection> {
         settings.check()?;
         let collection = self.open_wide_locked(state, entry)?;
@@ -152,8 +153,8 @@ impl Database {
         let mut index = None;
         if let Some(entry) = entries.find(|other| other.id == entry.id) {
             let before = entry.settings.wide.as_ref();
-            let adds = before.is_none_or(|before| schema.adds_to(before));
-            if entry.settings.index != settings.index || !adds {
+            let is_kept = before.is_none_or(|before| keeps_index(&schema, before));
+            if entry.settings.index != settings.index || !is_kept {
                 entry.index_generation = entry.index_generation.saturating_add(1);
             }
             entry.settings = settings.clone();

@@ -5,10 +5,11 @@ use crate::{BackupOptions, backup, restore};
 use quire_collection::{Expiry, Write};
 use quire_database::{
     Alias, AliasChange, Collection, CollectionSettings, Database, DatabaseOptions, Error,
-    ErrorKind, Result, WideCollection, engine,
+    ErrorKind, IndexedFields, Result, WideCollection, engine,
 };
 use quire_env::{Env, IoClass, IoScope, Medium, SimEnv, Volumes};
 use quire_model::{Document, Key, Position};
+use quire_query::{Filter, field, find};
 use quire_store::Durability;
 use quire_wide::{Cell, Change, ColumnType, Group, GroupTiers, Operand, RowWrite, Schema};
 use std::cell::RefCell;
@@ -581,6 +582,72 @@ fn a_follower_copies_a_wide_collection_anew_that_is_split() {
         assert_eq!(copied.identity(), rows.identity());
         assert_eq!(copied.positions(), rows.positions());
     }
+}
+
+#[test]
+fn a_follower_has_the_indexes_of_its_leader_whatever_becomes_of_columns() {
+    let leader = Leader::new();
+    let database = &leader.database;
+    let rows = wide_or_create(database);
+    put_rows(&rows, 0..20, "before");
+    database
+        .set_wide_index("wide", IndexedFields::all())
+        .unwrap();
+    let env = SimEnv::new(2);
+    let mut follower = Follower::open(&env).unwrap();
+    follower.catch_up(&env, database).unwrap();
+    let settle = |env: &SimEnv| {
+        for _ in 0..100 {
+            env.run_due();
+            env.advance(Duration::from_millis(20));
+        }
+    };
+    let count = |database: &Database, filter: Filter| {
+        let wide = database.wide_collection("wide").unwrap();
+        let page = wide.query(find(filter).with_count()).unwrap();
+        let index = wide.stats().unwrap().index;
+        (
+            page.count.unwrap(),
+            index.is_some_and(|index| index.complete),
+        )
+    };
+    let agree = |follower: &Follower, filters: &[(Filter, u64)]| {
+        let copy = follower.replica.as_ref().unwrap().database();
+        for (filter, wanted) in filters {
+            assert_eq!(count(copy, filter.clone()).0, *wanted, "{filter:?}");
+        }
+        settle(&env);
+        for (filter, wanted) in filters {
+            assert_eq!(count(copy, filter.clone()), (*wanted, true), "{filter:?}");
+        }
+    };
+    settle(&env);
+    agree(&follower, &[(field("title").eq("before"), 20)]);
+
+    put_rows(&rows, 10..15, "after");
+    rows.delete(&Key::from(3)).unwrap();
+    follower.catch_up(&env, database).unwrap();
+    let (before, after) = (field("title").eq("before"), field("title").eq("after"));
+    agree(&follower, &[(before, 14), (after, 5)]);
+
+    let grown = database.alter_wide_collection("wide", |schema| {
+        schema
+            .with_renamed("title", "heading")?
+            .with_column("more", ColumnType::Int, "meta")
+    });
+    let grown = grown.unwrap();
+    for number in 0..8 {
+        let more = Change::set("more", Cell::Int(number % 2));
+        grown
+            .write(&RowWrite::upsert(Key::from(number)).with(more))
+            .unwrap();
+    }
+    follower.catch_up(&env, database).unwrap();
+    let (title, heading) = (field("title").exists(), field("heading").eq("after"));
+    agree(
+        &follower,
+        &[(title, 0), (heading, 5), (field("more").eq(1), 4)],
+    );
 }
 
 #[test]
