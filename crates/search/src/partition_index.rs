@@ -172,8 +172,8 @@ impl PartitionIndexes {
     }
 
     /// The newest index, beside the other figures of the partition; `None` if there is none.
-    /// `documents_of` says about how many documents are before the cursor of a tree that is being
-    /// built, and `age_of_next` how long ago the record after a position was written.
+    /// `documents_built` says about how many documents a tree has that is being built, and
+    /// `age_of_next` how many microseconds ago the record after a position was written.
     pub fn figures(
         &self,
         (view, stats): (&dyn IndexedView, &StoreStats),
