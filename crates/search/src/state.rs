@@ -163,7 +163,7 @@ impl SearchState {
     }
 
     /// Forgets what queries found, and keeps nothing that is found at a position or an older one.
-    pub(crate) fn forget(&self, to: Position) {
+    pub fn forget(&self, to: Position) {
         self.followed.forget(to);
         self.numbers.forget(to);
         self.terms.forget(to);

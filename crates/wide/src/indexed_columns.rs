@@ -13,6 +13,7 @@ use quire_seeded::{Bug, seeded};
 use quire_store::BaseView;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Up to where groups are known while cells may be in any.
 const ANYWHERE: Position = Position(u64::MAX);
@@ -24,6 +25,8 @@ pub(crate) struct IndexedColumns {
     key_field: String,
     schema: RwLock<Arc<Schema>>,
     known: Mutex<KnownGroups>,
+    /// Past the greatest column of a record that came before its schema did; 0 if none has.
+    early_end: AtomicU32,
 }
 
 /// In which groups cells of the columns are, in all views that an index is still to be made of.
@@ -59,7 +62,32 @@ impl IndexedColumns {
                 groups: u16::MAX,
                 to: ANYWHERE,
             }),
+            early_end: AtomicU32::new(0),
         }
+    }
+
+    /// Notes that a record has a column which the schema of these fields does not have yet: what it
+    /// has there is not indexed. Called before the index is at the record.
+    pub(crate) fn note_early(&self, column: u32) {
+        let end = column.saturating_add(1);
+        self.early_end.fetch_max(end, Ordering::AcqRel);
+    }
+
+    /// Whether the index lacks columns that the schema has now, of records that came before it.
+    /// True once.
+    pub(crate) fn take_early(&self) -> bool {
+        let (end, next) = (
+            self.early_end.load(Ordering::Acquire),
+            self.schema().next_number,
+        );
+        let is_known = end > 0 && end <= next;
+        let take = || {
+            let taken =
+                self.early_end
+                    .compare_exchange(end, 0, Ordering::AcqRel, Ordering::Acquire);
+            taken.is_ok()
+        };
+        is_known && take()
     }
 
     /// The field of documents that has their key.

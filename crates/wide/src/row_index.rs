@@ -158,6 +158,10 @@ impl Step<'_> {
         cells: &[CellChange<'_>],
         changes: &mut IndexChanges,
     ) -> crate::Result<()> {
+        let mut columns = cells.iter().map(|cell| cell.column);
+        if let Some(early) = columns.find(|column| *column >= self.fields.schema.next_number) {
+            self.index.columns.note_early(early);
+        }
         let is_built = |built: &[u8]| head.docid.0.to_be_bytes().as_slice() < built;
         if !is_change(head, cells, &self.fields) || !self.difference.built.is_none_or(is_built) {
             return Ok(());

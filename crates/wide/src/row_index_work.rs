@@ -85,6 +85,14 @@ impl RowIndexWork {
         if !Arc::ptr_eq(&of_index, schema) && !schema.is_like(&of_index) {
             return Ok((view, indexes.without_trees()));
         }
+        if columns.take_early()
+            && let Some(tree) = indexes.newest()
+        {
+            let what = "rows came before the schema that they were written by";
+            store.rebuild_tree(&view, tree, what);
+            self.indexes.state().forget(store.position());
+            return Ok((view, indexes.without_trees()));
+        }
         if columns.is_anywhere()
             && let Some(tree) = indexes.newest()
             && let Some(TreeState::Complete { built }) = view.tree_state(tree)

@@ -341,6 +341,41 @@ fn a_new_column_is_not_looked_for_in_an_index_that_is_being_replaced() {
 }
 
 #[test]
+fn a_column_that_rows_had_before_the_index_knew_it_is_found() {
+    let env = SimEnv::new(1);
+    let old = Arc::new((*schema()).clone().keep_undeclared(false));
+    let all = index(0, IndexedFields::all());
+    let partition = open_indexed(&env, &old, Some(&all)).unwrap();
+    let write = |schema: &Arc<Schema>, write: RowWrite| {
+        let sync = Durability::Sync;
+        partition
+            .write(schema, &write, Triggers::none(), sync)
+            .unwrap();
+    };
+    write(&old, write_of("x", Kind::Put, &[Small::Hot(7)]));
+    settle(&env);
+    assert!(compare_answers(&partition, &old).unwrap());
+    // As the records of a split or a leader come, before their schema does.
+    let grown = (*old).clone().with_column("a", ColumnType::Int, "cold");
+    let grown = Arc::new(grown.unwrap());
+    let set = |number| Change::set("a", Cell::Int(number));
+    write(&grown, RowWrite::upsert(key("x")).with(set(200)));
+    write(&grown, RowWrite::upsert(key("y")).with(set(300)));
+    assert!(compare_answers(&partition, &old).unwrap());
+    settle(&env);
+    assert!(compare_answers(&partition, &old).unwrap());
+    partition.set_index(&grown, Some(&all)).unwrap();
+    // It is built anew, once.
+    assert!(!compare_answers(&partition, &grown).unwrap());
+    settle(&env);
+    assert!(compare_answers(&partition, &grown).unwrap());
+    write(&grown, RowWrite::upsert(key("z")).with(set(400)));
+    assert!(compare_answers(&partition, &grown).unwrap());
+    settle(&env);
+    assert!(compare_answers(&partition, &grown).unwrap());
+}
+
+#[test]
 fn a_row_that_is_too_large_to_be_indexed_is_named_and_the_index_is_whole_without_it() {
     let env = SimEnv::new(1);
     let shared = Shared::new(env.clone(), 128 << 20, None);
