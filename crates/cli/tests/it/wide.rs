@@ -194,6 +194,8 @@ fn rows_have_a_search_index_of_the_columns_that_are_named() {
     quire.ok(&["load", "db", "pages", "rows.ndjson"]);
     let count = |filter| quire.ok(&["query", "db", "pages", "--where", filter, "--count"]);
     assert_eq!(count("title = 'T1'"), "25 match\n");
+    // It waits until the index is complete.
+    quire.ok(&["alter", "db", "pages", "--index", "none,title=all"]);
     let explained = quire.ok(&[
         "query",
         "db",
@@ -203,7 +205,7 @@ fn rows_have_a_search_index_of_the_columns_that_are_named() {
         "--count",
         "--explain",
     ]);
-    assert!(explained.contains("postings"), "{explained}");
+    assert!(!explained.contains("every document"), "{explained}");
 
     quire.ok(&[
         "alter",
