@@ -209,8 +209,8 @@ impl Found {
         self.expires_micros.map_or(Expiry::Never, Expiry::At)
     }
 
-    /// The document, with its key in the field [`ID`](crate::ID): an integer if the key is one, else
-    /// a string.
+    /// The document, with its key in the field [`ID`](crate::ID): an integer if the key is one,
+    /// else a string.
     ///
     /// # Errors
     /// `TooLarge` if the document would be larger than documents may be.
