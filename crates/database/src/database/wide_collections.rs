@@ -86,20 +86,9 @@ impl Database {
     /// # Errors
     /// As of [`wide_collection`](Database::wide_collection).
     pub fn set_log_retention(&self, name: &str, secs: u64) -> Result<WideCollection> {
-        let mut state = self.state()?;
-        let entry = match self.alias(name) {
-            Some(alias) => self.entry(&state, alias.only_unfiltered(name)?)?,
-            None => self.entry(&state, name)?,
-        };
-        let Some(schema) = entry.settings.wide.clone() else {
-            let what = format!("collection {name:?} is a plain one, which keeps its log");
-            return Err(Error::Invalid(what));
-        };
-        let settings = CollectionSettings {
-            log_retention_secs: secs,
-            ..entry.settings.clone()
-        };
-        self.replace_schema(&mut state, &entry, (settings, schema), Schema::adds_to)
+        self.change_wide(name, ", which keeps its log", |settings| {
+            settings.log_retention_secs = secs;
+        })
     }
 
     /// Gives a wide collection a search index of these fields, or none. It is built in the
@@ -121,19 +110,30 @@ impl Database {
     /// # Errors
     /// As of [`wide_collection`](Database::wide_collection); `Invalid` for a column family.
     pub fn set_wide_index(&self, name: &str, index: IndexedFields) -> Result<WideCollection> {
+        self.change_wide(name, ": change its setting index", |settings| {
+            settings.index = index;
+        })
+    }
+
+    /// Changes settings of a wide collection, but not its schema. `of_plain` says what holds for a
+    /// plain one, which is refused.
+    fn change_wide(
+        &self,
+        name: &str,
+        of_plain: &str,
+        change: impl FnOnce(&mut CollectionSettings),
+    ) -> Result<WideCollection> {
         let mut state = self.state()?;
         let entry = match self.alias(name) {
             Some(alias) => self.entry(&state, alias.only_unfiltered(name)?)?,
             None => self.entry(&state, name)?,
         };
         let Some(schema) = entry.settings.wide.clone() else {
-            let what = format!("collection {name:?} is a plain one: change its setting index");
+            let what = format!("collection {name:?} is a plain one{of_plain}");
             return Err(Error::Invalid(what));
         };
-        let settings = CollectionSettings {
-            index,
-            ..entry.settings.clone()
-        };
+        let mut settings = entry.settings.clone();
+        change(&mut settings);
         self.replace_schema(&mut state, &entry, (settings, schema), Schema::adds_to)
     }
 
