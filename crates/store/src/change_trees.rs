@@ -9,7 +9,7 @@
 use crate::deriver::{Group, ids};
 use crate::flush::ManifestChange;
 use crate::manifest::{Progress, TreeFiles};
-use crate::trees::{ADDED_MAX, Slot, TreeUse};
+use crate::trees::{Slot, TreeUse};
 use crate::{DerivedTrees, Error, Machine, Result, Store, TreeFigures, TreeId, TreeState};
 use quire_env::VolumeId;
 use quire_lsm::Tree;
@@ -26,9 +26,8 @@ impl<M: Machine> Store<M> {
     /// openings are given the same by [`StoreOptions::derived`](crate::StoreOptions::derived).
     ///
     /// # Errors
-    /// `Invalid` for an id or name of another tree, for more trees than can be added before the
-    /// store is opened again, and where the log is not kept; `ReadOnly`, `Full` or `Io` as the disk
-    /// says, and nothing was added.
+    /// `Invalid` for an id or name of another tree; `ReadOnly`, `Full` or `Io` as the disk says:
+    /// nothing was added.
     pub fn add_trees(&self, source: Arc<dyn DerivedTrees>) -> Result<()> {
         let inner = &*self.inner;
         let _flushing = inner.flushing.lock();
@@ -152,12 +151,6 @@ impl<M: Machine> crate::store::Inner<M> {
         if specs.is_empty() || known.len() < specs.len() {
             let what = "trees that are added are one or more, each with an id of its own";
             return Err(Error::Invalid(what.into()));
-        }
-        if specs.len() > self.trees.room() {
-            return Err(Error::Invalid(format!(
-                "{ADDED_MAX} trees were added since the partition was opened: \
-                 open it again to add more"
-            )));
         }
         let manifest = self.manifest.lock();
         for spec in &specs {

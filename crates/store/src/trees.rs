@@ -18,8 +18,8 @@ use std::sync::OnceLock;
 /// The derived trees of a store that were built anew, by their ids.
 pub(crate) type RebuiltTrees = BTreeMap<TreeId, Rebuilt>;
 
-/// The number of trees that one opening of a store can add.
-pub(crate) const ADDED_MAX: usize = 32;
+/// The slots of one part of the list of added trees.
+const ADDED_PART: usize = 32;
 
 /// A tree's number within its partition: [`TreeSpec::id`](quire_lsm::TreeSpec::id). Kept in every
 /// table of the tree.
@@ -137,7 +137,35 @@ pub(crate) struct Trees {
     /// Those that were there when the store was opened; first the applied ones.
     opened: Vec<Slot>,
     applied_count: usize,
-    added: Vec<OnceLock<Box<Slot>>>,
+    added: Added,
+}
+
+/// Trees that were added one after the other: a list of parts, so that none is ever moved.
+#[derive(Debug, Default)]
+struct Added {
+    slots: [OnceLock<Box<Slot>>; ADDED_PART],
+    next: OnceLock<Box<Added>>,
+}
+
+impl Added {
+    fn iter(&self) -> impl Iterator<Item = &Slot> {
+        let parts = std::iter::successors(Some(self), |part| part.next.get().map(|next| &**next));
+        let slots = parts.flat_map(|part| &part.slots);
+        slots.map_while(OnceLock::get).map(|slot| &**slot)
+    }
+
+    /// Adds a slot to the end. Called by one thread at a time.
+    fn push(&self, slot: Slot) {
+        let mut part = self;
+        loop {
+            if let Some(free) = part.slots.iter().find(|slot| slot.get().is_none()) {
+                let added = free.set(Box::new(slot));
+                assert!(added.is_ok(), "trees are added by one thread at a time");
+                return;
+            }
+            part = part.next.get_or_init(Box::default);
+        }
+    }
 }
 
 impl Trees {
@@ -149,7 +177,7 @@ impl Trees {
         Trees {
             opened,
             applied_count,
-            added: (0..ADDED_MAX).map(|_| OnceLock::new()).collect(),
+            added: Added::default(),
         }
     }
 
@@ -160,8 +188,7 @@ impl Trees {
 
     /// All slots; the trees of those that were dropped are empty.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
-        let added = self.added.iter().map_while(OnceLock::get);
-        self.opened.iter().chain(added.map(|slot| &**slot))
+        self.opened.iter().chain(self.added.iter())
     }
 
     /// A tree that was not dropped.
@@ -197,21 +224,9 @@ impl Trees {
         derived.any(|slot| slot.used() != TreeUse::Dropped)
     }
 
-    /// The number of trees that can be added still.
-    pub(crate) fn room(&self) -> usize {
-        let free = self.added.iter().filter(|slot| slot.get().is_none());
-        free.count()
-    }
-
-    /// Adds a tree. Called with the lock of the one flush, after a look at the
-    /// [`room`](Self::room).
+    /// Adds a tree. Called with the lock of the one flush.
     pub(crate) fn add(&self, slot: Slot) {
-        let free = self.added.iter().find(|slot| slot.get().is_none());
-        let added = free.map(|free| free.set(Box::new(slot)));
-        assert!(
-            matches!(added, Some(Ok(()))),
-            "room for a tree was found before it is added"
-        );
+        self.added.push(slot);
     }
 }
 

@@ -36,6 +36,9 @@ pub(crate) struct Siege {
     pub(crate) partitions: u32,
     /// Whether the collection is wide. Its texts move between tiers.
     is_wide: bool,
+    /// What its search index has, if it is wide, as `--index` takes it. `quire verify` compares it
+    /// with the rows.
+    index: &'static str,
     pub(crate) clients: Vec<Client>,
     pub(crate) loader: Loader,
     counted: Told,
@@ -71,6 +74,7 @@ impl Siege {
             durability,
             partitions,
             is_wide: false,
+            index: "none",
             loader: Loader::new(
                 clients.len() as u64 + 1,
                 partitions,
@@ -86,6 +90,7 @@ impl Siege {
     pub(crate) fn may_be_wide(mut self, round: &mut Round<'_>) -> Siege {
         self.is_wide = round.random.one_in(3);
         if self.is_wide {
+            self.index = round.random.pick(&["none", "all", "none,n=all,text=all"]);
             let books = self.clients.iter_mut().map(|client| &mut client.book);
             books.for_each(Book::are_rows);
         }
@@ -122,7 +127,7 @@ impl Siege {
         if self.is_wide {
             std::fs::write(&schema, WIDE).during("write a schema")?;
             words.extend(["--wide", "--schema", text_of(&schema)?]);
-            words.extend(["--volume", &cold]);
+            words.extend(["--volume", &cold, "--index", self.index]);
         }
         quire.ok(&words).map(drop)
     }

@@ -160,6 +160,12 @@ impl Database {
         self.inner.state.lock().catalog.names(false)
     }
 
+    /// Whether a collection has this name: a plain, a wide or a frozen one. An alias is none.
+    pub fn has_collection(&self, name: &str) -> bool {
+        let is_own = self.inner.state.lock().catalog.find(name).is_some();
+        is_own || self.frozen_collection(name).is_some()
+    }
+
     /// Drops a collection with all its documents. Handles to it fail with `Closed` from then on.
     ///
     /// # Errors

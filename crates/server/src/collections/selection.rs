@@ -1,5 +1,6 @@
 //! The collections that a request names.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use quiredb::{
     Collection, CollectionFields, CollectionSettings, CollectionStats, FrozenCollection, Mapping,
     Usage, View,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api_settings::Use;
@@ -263,7 +265,8 @@ impl Selection {
     /// one of its names has no filter.
     fn chosen(&self, engine: &Engine) -> Outcome<BTreeMap<String, Vec<Value>>> {
         let aliases = engine.database().aliases();
-        let all = engine.collections();
+        // Hardly any request has a pattern, and there may be thousands of collections.
+        let all = LazyCell::new(|| engine.collections());
         let kept = engine.database().api_settings();
         let mut chosen: BTreeMap<String, Option<Vec<Value>>> = BTreeMap::new();
         for one in named(self.names.iter().map(String::as_str)) {
@@ -276,34 +279,39 @@ impl Selection {
             // A pattern takes out what it matches in any state.
             let is_any = !is_pattern || is_without;
             let has_state = |name: &String| is_any || self.states.has(kept.get(name));
-            let mut matched = all
-                .iter()
-                .filter(|name| glob(pattern.as_bytes(), name.as_bytes()) && has_state(name))
-                .peekable();
+            let is_matched = |name: &String| glob(pattern.as_bytes(), name.as_bytes());
+            let mut matched: Vec<String> = match is_pattern {
+                true => all
+                    .iter()
+                    .filter(|name| is_matched(name))
+                    .cloned()
+                    .collect(),
+                false if engine.database().has_collection(name) => vec![name.to_owned()],
+                false => Vec::new(),
+            };
+            matched.retain(has_state);
             let may_be_none = match is_pattern {
                 true => self.allow_none,
                 false => self.ignore_missing,
             };
             let mut aliased = aliases
                 .iter()
-                .filter(|(alias, _)| glob(pattern.as_bytes(), alias.as_bytes()))
+                .filter(|(alias, _)| is_matched(alias))
                 .flat_map(|(_, collections)| collections)
                 .filter(|(name, alias)| {
                     let is_shown = is_any || self.states.has_hidden();
                     has_state(name) && (is_shown || alias.is_hidden != Some(true))
                 })
                 .peekable();
-            if matched.peek().is_none() && aliased.peek().is_none() && !may_be_none {
+            if matched.is_empty() && aliased.peek().is_none() && !may_be_none {
                 return Err(Failure::index_not_found(name));
             }
             if is_without {
-                let without: Vec<&String> = matched.chain(aliased.map(|(name, _)| name)).collect();
-                chosen.retain(|name, _| !without.contains(&name));
+                matched.extend(aliased.map(|(name, _)| name.clone()));
+                chosen.retain(|name, _| !matched.contains(name));
                 continue;
             }
-            for name in matched {
-                chosen.insert(name.clone(), None);
-            }
+            chosen.extend(matched.into_iter().map(|name| (name, None)));
             for (name, alias) in aliased {
                 let filters = chosen
                     .entry(name.clone())
@@ -571,11 +579,24 @@ pub(crate) fn searched_shards(collections: &[Searched]) -> Value {
     json!({"total": partitions, "successful": partitions, "failed": 0})
 }
 
-/// As [`shards`], in the answer to a search.
-pub(crate) fn searched(collections: &[Searched]) -> Value {
-    let mut shards = searched_shards(collections);
-    if let Some(object) = shards.as_object_mut() {
-        object.shift_insert(2, "skipped".to_owned(), 0.into());
+/// As [`searched_shards`], in the answer to a search.
+#[derive(Debug, Serialize)]
+pub(crate) struct SearchedShards {
+    total: u64,
+    successful: u64,
+    skipped: u64,
+    failed: u64,
+}
+
+impl SearchedShards {
+    pub(crate) fn of(collections: &[Searched]) -> SearchedShards {
+        let total = collections.iter().map(Searched::partitions);
+        let total = total.map(u64::from).sum();
+        SearchedShards {
+            total,
+            successful: total,
+            skipped: 0,
+            failed: 0,
+        }
     }
-    shards
 }

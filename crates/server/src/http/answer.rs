@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use http_body::{Frame, SizeHint};
 use quiredb::{Document, ValueRef};
-use serde_json::Value;
+use serde::Serialize;
 
 use super::buffers::{Buffers, Held, SMALL_BYTES};
 use super::failure::{Failure, Outcome};
@@ -93,11 +93,14 @@ impl Answer {
         }
     }
 
-    pub(crate) fn value(status: StatusCode, value: &Value) -> Answer {
-        Answer::json(status, value.to_string().into_bytes())
+    pub(crate) fn value(status: StatusCode, value: &impl Serialize) -> Answer {
+        let mut json = Vec::new();
+        let written = serde_json::to_writer(&mut json, value);
+        debug_assert!(written.is_ok(), "what is answered can be JSON");
+        Answer::json(status, json)
     }
 
-    pub(crate) fn ok(value: &Value) -> Answer {
+    pub(crate) fn ok(value: &impl Serialize) -> Answer {
         Answer::value(StatusCode::OK, value)
     }
 

@@ -614,7 +614,8 @@ fn a_copy_of_an_open_store_has_its_derived_trees() {
 fn a_view_keeps_a_tree_that_is_dropped_and_the_tree_can_be_added_again() {
     let (env, history) = old_store();
     let store = open_with_index(&env).unwrap();
-    for _ in 0..3 {
+    // 80 trees: more than one part of the list of added ones has.
+    for _ in 0..40 {
         store.add_trees(Arc::new(ByCount)).unwrap();
         env.run_due();
         let view = store.view_of(&[BY_COUNT, TOTALS]).unwrap();
