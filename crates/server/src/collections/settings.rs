@@ -7,8 +7,8 @@
 //!   here are kept and shown as they were given: see [`kept`].
 //! - `settings.quire.*` and `quire.*` are Quire's own settings: `partitions`, `key_field`,
 //!   `durability`, `codec`, `block_bytes`, `dictionary_bytes`, `segment_age_secs`,
-//!   `retention_secs`, `retention_bytes`, `log_retention_secs` and `index` (an object only in a
-//!   body's own `quire`).
+//!   `retention_secs`, `retention_bytes`, `log_retention_secs`, `index` and, of a new collection,
+//!   `wide`.
 //! - `mappings` gives fields types, which documents must agree with: see [`Mapping`].
 //! - `aliases` are those that the collection has from the start.
 //!
@@ -107,19 +107,12 @@ pub(crate) struct Given {
 impl Given {
     /// Reads the body of a request that changes settings.
     pub(crate) fn parse(body: &[u8]) -> Outcome<Given> {
-        let mut body: Map<String, Value> =
+        let body: Map<String, Value> =
             serde_json::from_slice(body).map_err(|error| Failure::parse(error.to_string()))?;
         let mut given = Given {
             quire: Map::new(),
             api: BTreeMap::new(),
         };
-        // The names in it are those of fields, with dots of their own.
-        if let Some(Value::Object(quire)) = body.get_mut("quire")
-            && quire.get("index").is_some_and(Value::is_object)
-            && let Some(index) = quire.remove("index")
-        {
-            given.quire.insert("index".to_owned(), index);
-        }
         for (name, value) in flat(body) {
             given.set(name.strip_prefix("settings.").unwrap_or(&name), value)?;
         }

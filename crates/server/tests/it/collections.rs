@@ -94,6 +94,50 @@ async fn number_of_shards_is_found_however_it_is_written() {
 }
 
 #[tokio::test]
+async fn the_fields_of_the_index_are_found_however_they_are_written() {
+    let site = Site::new();
+    let index = r#"{"default":"none","body.html":"all"}"#;
+    let forms = [
+        format!(r#"{{"quire":{{"index":{index}}}}}"#),
+        format!(r#"{{"quire.index":{index}}}"#),
+        format!(r#"{{"index":{{"quire":{{"index":{index}}}}}}}"#),
+    ];
+    let index_of = |name: &str| {
+        let collection = site.database.collection(name).unwrap();
+        collection.settings().index.clone()
+    };
+    site.call("PUT /first", forms[0].clone()).await.done(200);
+    let expected = index_of("first");
+    for (at, form) in forms.iter().enumerate() {
+        let made = format!(r#"{{"settings":{form}}}"#);
+        let name = format!("c{at}");
+        site.call(&format!("PUT /{name}"), made.clone())
+            .await
+            .done(200);
+        assert_eq!(index_of(&name), expected, "{made}");
+        let shown = site.get(&format!("/{name}/_settings")).await.done(200);
+        let shown = &shown[&name]["settings"]["quire"]["index"];
+        assert_eq!(shown["body.html"], "all", "{shown}");
+
+        let settings = format!("PUT /{name}/_settings");
+        let all = r#"{"quire.index":"all"}"#;
+        site.call(&settings, all).await.done(200);
+        assert_ne!(index_of(&name), expected);
+        site.call(&settings, form.clone()).await.done(200);
+        assert_eq!(index_of(&name), expected, "{form}");
+
+        let template = format!(r#"{{"index_patterns":["t{at}*"],"template":{made}}}"#);
+        let put = format!("PUT /_index_template/t{at}");
+        site.call(&put, template.clone()).await.done(200);
+        site.call(&format!("PUT /t{at}-1"), "").await.done(200);
+        assert_eq!(index_of(&format!("t{at}-1")), expected, "{template}");
+    }
+    let wide = r#"{"settings":{"quire":{"wide":{"properties":{"a.b":{"type":"string"}}}}}}"#;
+    site.call("PUT /rows", wide).await.done(200);
+    assert!(site.database.is_wide("rows"));
+}
+
+#[tokio::test]
 async fn what_is_not_supported_is_refused_by_name_and_nothing_created() {
     let site = Site::new();
     for (body, name) in [
