@@ -4,11 +4,13 @@ mod catalog_changes;
 mod collections;
 mod disks;
 mod leader;
+mod opened;
 mod opening;
 mod repartition;
 mod scrubbed;
 mod wide_collections;
 
+use self::opened::{Opened, Plain, Wide};
 use crate::alias::Aliases;
 use crate::api_settings::ApiSettings;
 use crate::catalog::{Catalog, Entry};
@@ -64,6 +66,8 @@ struct Inner {
     volume_locks: Mutex<Vec<Box<dyn FileLock>>>,
     options: DatabaseOptions,
     state: Mutex<State>,
+    /// Collections by name: they are found without waiting for a change of the catalog.
+    opened: RwLock<Opened>,
     /// Those of the catalog that counts: names are resolved without waiting for one being written.
     aliases: RwLock<Arc<Aliases>>,
     /// What is served beside the collections, by its name.
@@ -83,11 +87,6 @@ struct State {
     in_doubt: BTreeSet<u32>,
     /// Those whose partitions are being split or merged.
     repartitioned: BTreeSet<u32>,
-    /// Those that were used: a collection is opened when it is first used, so that damage to
-    /// one leaves the others.
-    open: BTreeMap<u32, Collection>,
-    /// Of those the wide ones.
-    open_wide: BTreeMap<u32, WideCollection>,
     closed: bool,
 }
 
@@ -108,16 +107,14 @@ impl State {
             id => Ok(id),
         }
     }
+}
 
-    /// Closes collections, then gives up the lock.
-    fn close_all(&mut self, shared: &Shared) -> Result<()> {
-        let plain = std::mem::take(&mut self.open);
-        let wide = std::mem::take(&mut self.open_wide);
-        let closed = first_error(plain.values().map(Collection::close));
-        let closed = closed.and(first_error(wide.values().map(WideCollection::close)));
-        shared.unlock();
-        closed
-    }
+/// Closes collections, then gives up the lock.
+fn close_all((plain, wide): (Plain, Wide), shared: &Shared) -> Result<()> {
+    let closed = first_error(plain.values().map(Collection::close));
+    let closed = closed.and(first_error(wide.values().map(WideCollection::close)));
+    shared.unlock();
+    closed
 }
 
 impl Drop for Inner {
@@ -127,13 +124,13 @@ impl Drop for Inner {
         if let Some(scrubber) = &self.scrubber {
             scrubber.stop();
         }
-        let state = self.state.get_mut();
-        let unshared = state.open.values().all(Collection::is_unshared)
-            && state.open_wide.values().all(WideCollection::is_unshared);
+        let opened = self.opened.get_mut();
+        let unshared = opened.plain.values().all(Collection::is_unshared)
+            && opened.wide.values().all(WideCollection::is_unshared);
         if unshared {
             // An error has no receiver here. What is acknowledged under `sync` is safe all the
             // same.
-            let _ = state.close_all(&self.shared);
+            let _ = close_all(opened.take(), &self.shared);
         }
     }
 }
@@ -227,9 +224,10 @@ impl Database {
     /// `Full` or `Io`, the first that occurs; every collection is tried.
     pub fn flush(&self) -> Result<()> {
         let (open, wide): (Vec<_>, Vec<_>) = {
-            let state = self.state()?;
-            let wide = state.open_wide.values().cloned().collect();
-            (state.open.values().cloned().collect(), wide)
+            let _state = self.state()?;
+            let opened = self.inner.opened.read();
+            let wide = opened.wide.values().cloned().collect();
+            (opened.plain.values().cloned().collect(), wide)
         };
         let plain = first_error(open.iter().map(Collection::flush));
         plain.and(first_error(wide.iter().map(WideCollection::flush)))
@@ -308,7 +306,8 @@ impl Database {
         if let Some(scrubber) = &self.inner.scrubber {
             scrubber.stop();
         }
-        let closed = state.close_all(&self.inner.shared);
+        let opened = self.inner.opened.write().take();
+        let closed = close_all(opened, &self.inner.shared);
         self.inner.volume_locks.lock().clear();
         closed
     }

@@ -170,10 +170,12 @@ impl Database {
         }
         for id in dropped {
             // Its files go away, or it is opened again: what it could not write is no matter.
-            if let Some(collection) = state.open.remove(id) {
+            let plain = self.inner.opened.write().plain.remove(id);
+            let wide = self.inner.opened.write().wide.remove(id);
+            if let Some(collection) = plain {
                 let _ = collection.close();
             }
-            if let Some(collection) = state.open_wide.remove(id) {
+            if let Some(collection) = wide {
                 let _ = collection.close();
             }
         }
@@ -198,14 +200,17 @@ impl Database {
         next.number = state.catalog.number;
         next.write(&**self.env(), &self.inner.root)?;
         state.catalog = next;
+        let mut opened = self.inner.opened.write();
         for (id, triggers) in triggers {
-            if let Some(collection) = state.open.get(&id) {
+            if let Some(collection) = opened.plain.get(&id) {
                 collection.set_triggers(triggers.clone());
             }
-            if let Some(collection) = state.open_wide.get(&id) {
+            if let Some(collection) = opened.wide.get(&id) {
                 collection.set_triggers(triggers);
             }
         }
+        opened.set_names(&state.catalog);
+        drop(opened);
         *self.inner.aliases.write() = Arc::new(state.catalog.aliases());
         *self.inner.api_settings.write() = Arc::new(state.catalog.api_settings());
         state.in_doubt.clear();

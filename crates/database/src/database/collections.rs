@@ -91,6 +91,9 @@ impl Database {
     /// `NotFound`; `Invalid` if it is wide or frozen; `Corrupt` as of
     /// [`collection`](Database::collection).
     pub fn collection_named(&self, name: &str) -> Result<Collection> {
+        if let Some(collection) = self.inner.opened.read().plain_named(name) {
+            return Ok(collection.clone());
+        }
         let mut state = self.state()?;
         let entry = self.entry(&state, name)?;
         self.open_locked(&mut state, &entry)
@@ -109,6 +112,9 @@ impl Database {
     ) -> Result<Collection> {
         if let Some(resolved) = self.alias(name) {
             return self.collection_named(resolved.write_target(name)?);
+        }
+        if let Some(collection) = self.inner.opened.read().plain_named(name) {
+            return Ok(collection.clone());
         }
         let mut state = self.state()?;
         match state.catalog.find(name).cloned() {
@@ -155,14 +161,15 @@ impl Database {
     }
 
     /// The names of the collections, sorted, but for wide ones: these are
-    /// [`wide_collections`](Database::wide_collections).
+    /// [`wide_collections`](Database::wide_collections). Does not wait.
     pub fn collections(&self) -> Vec<String> {
-        self.inner.state.lock().catalog.names(false)
+        self.inner.opened.read().names(false)
     }
 
     /// Whether a collection has this name: a plain, a wide or a frozen one. An alias is none.
+    /// Does not wait.
     pub fn has_collection(&self, name: &str) -> bool {
-        let is_own = self.inner.state.lock().catalog.find(name).is_some();
+        let is_own = self.inner.opened.read().is_wide(name).is_some();
         is_own || self.frozen_collection(name).is_some()
     }
 
@@ -274,7 +281,7 @@ impl Database {
                 name: entry.name.clone(),
             });
         }
-        if let Some(collection) = state.open.get(&entry.id) {
+        if let Some(collection) = self.inner.opened.read().plain.get(&entry.id) {
             return Ok(collection.clone());
         }
         if state.in_doubt.contains(&entry.id) {
@@ -298,7 +305,8 @@ impl Database {
         if let Err(error) = collection.set_index(index.as_ref()) {
             tracing::error!(collection = entry.name, %error, "an index could not be added");
         }
-        state.open.insert(entry.id, collection.clone());
+        let mut opened = self.inner.opened.write();
+        opened.plain.insert(entry.id, collection.clone());
         Ok(collection)
     }
 

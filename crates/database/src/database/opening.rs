@@ -1,6 +1,6 @@
 //! Opening a database: its locks, its volumes, and the catalog that counts.
 
-use super::{Database, Inner, State, scrubbed::Scrubbed};
+use super::{Database, Inner, State, opened::Opened, scrubbed::Scrubbed};
 use crate::catalog::{Catalog, FoundCatalog};
 use crate::directory::{holds_database, holds_repair, remove_leftovers};
 use crate::options::DatabaseOptions;
@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use quire_env::{Env, ErrorKind as EnvErrorKind, FileLock, IoLimits, ManagedEnv, Volume, Volumes};
 use quire_seeded::{Bug, seeded};
 use quire_store::Shared;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
@@ -63,12 +63,11 @@ impl Database {
         let shared = Shared::new(Arc::clone(&env), options.memory_bytes, Some(lock));
         let aliases = RwLock::new(Arc::new(catalog.aliases()));
         let api_settings = RwLock::new(Arc::new(catalog.api_settings()));
+        let opened = RwLock::new(Opened::of(&catalog));
         let state = Mutex::new(State {
             catalog,
             in_doubt: BTreeSet::new(),
             repartitioned: BTreeSet::new(),
-            open: BTreeMap::new(),
-            open_wide: BTreeMap::new(),
             closed: false,
         });
         let inner = Arc::new_cyclic(|me: &Weak<Inner>| {
@@ -83,6 +82,7 @@ impl Database {
                 volume_locks: Mutex::new(locks),
                 options,
                 state,
+                opened,
                 aliases,
                 frozen: RwLock::default(),
                 api_settings,

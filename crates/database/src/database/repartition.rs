@@ -376,11 +376,11 @@ impl Database {
             if self.catalog_is_in_doubt(state) {
                 // Nothing is acknowledged in the old partitions before it is settled.
                 state.in_doubt.insert(work.old.id);
-                work.parts.close_collection(state, &work.old);
+                work.parts.close_collection(self, &work.old);
             }
             return Err(error);
         }
-        work.parts.replace(self, state, &work.old, &work.new);
+        work.parts.replace(self, &work.old, &work.new);
         Ok(())
     }
 }

@@ -53,6 +53,9 @@ impl Database {
 
     /// The wide collection of this name, which is no alias.
     pub(crate) fn open_wide(&self, name: &str) -> Result<WideCollection> {
+        if let Some(collection) = self.inner.opened.read().wide_named(name) {
+            return Ok(collection.clone());
+        }
         let mut state = self.state()?;
         let entry = self.entry(&state, name)?;
         self.open_wide_locked(&mut state, &entry)
@@ -177,7 +180,7 @@ impl Database {
             let what = format!("collection {:?} is a plain one, and not wide", entry.name);
             return Err(Error::Invalid(what));
         };
-        if let Some(collection) = state.open_wide.get(&entry.id) {
+        if let Some(collection) = self.inner.opened.read().wide.get(&entry.id) {
             return Ok(collection.clone());
         }
         if state.in_doubt.contains(&entry.id) {
@@ -203,7 +206,8 @@ impl Database {
         if let Err(error) = collection.set_index(&schema, index.as_ref()) {
             tracing::error!(collection = entry.name, %error, "an index could not be added");
         }
-        state.open_wide.insert(entry.id, collection.clone());
+        let mut opened = self.inner.opened.write();
+        opened.wide.insert(entry.id, collection.clone());
         Ok(collection)
     }
 
@@ -236,14 +240,13 @@ impl Database {
     pub fn is_wide(&self, name: &str) -> bool {
         let alias = self.alias(name);
         let only = alias.as_ref().and_then(|alias| alias.only(name).ok());
-        let state = self.inner.state.lock();
-        let entry = state.catalog.find(only.unwrap_or(name));
-        entry.is_some_and(|entry| entry.settings.wide.is_some())
+        let opened = self.inner.opened.read();
+        opened.is_wide(only.unwrap_or(name)) == Some(true)
     }
 
     /// The names of the wide collections, sorted.
     pub fn wide_collections(&self) -> Vec<String> {
-        self.inner.state.lock().catalog.names(true)
+        self.inner.opened.read().names(true)
     }
 }
 

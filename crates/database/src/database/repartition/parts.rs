@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::catalog::{Catalog, Entry};
-use crate::database::{Database, State};
+use crate::database::Database;
 use crate::partitions_before::Before;
 use crate::settings::CollectionSettings;
 use crate::write_gate::WriteGate;
@@ -58,10 +58,10 @@ pub(super) trait Parts {
     fn before(&self) -> Before;
 
     /// Has the collection use the new partitions, which the catalog names.
-    fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry);
+    fn replace(&self, database: &Database, old: &Entry, new: &Entry);
 
     /// Closes the collection, of which the catalog may name the old partitions or the new ones.
-    fn close_collection(&self, state: &mut State, old: &Entry);
+    fn close_collection(&self, database: &Database, old: &Entry);
 
     /// Closes the old partitions, or the new ones.
     fn close_old(&self);

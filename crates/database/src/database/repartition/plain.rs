@@ -5,7 +5,7 @@ use super::parts::{Copy, NEARLY_LEVEL, OwnerOf, Parts, WatchCopy};
 use crate::Result;
 use crate::catalog::Entry;
 use crate::collection::Collection;
-use crate::database::{Database, State};
+use crate::database::Database;
 use crate::layout::Layout;
 use crate::partitions_before::Before;
 use crate::settings::CollectionSettings;
@@ -233,18 +233,19 @@ impl Parts for PlainParts {
         }
     }
 
-    fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry) {
+    fn replace(&self, database: &Database, old: &Entry, new: &Entry) {
         let has_jobs = database.inner.options.retention;
         let rule = has_jobs.then(|| new.settings.retention());
         let before = new.partitions_before.clone();
         let layout = Layout::new(self.partitions.clone(), before, rule);
         self.collection.replace(layout, new.settings.clone());
-        state.open.remove(&old.id);
-        state.open.insert(new.id, self.collection.clone());
+        let mut opened = database.inner.opened.write();
+        opened.plain.remove(&old.id);
+        opened.plain.insert(new.id, self.collection.clone());
     }
 
-    fn close_collection(&self, state: &mut State, old: &Entry) {
-        state.open.remove(&old.id);
+    fn close_collection(&self, database: &Database, old: &Entry) {
+        database.inner.opened.write().plain.remove(&old.id);
         let _ = self.collection.close();
     }
 

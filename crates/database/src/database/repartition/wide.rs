@@ -4,7 +4,7 @@ use super::merged::Merged;
 use super::parts::{Copy, OwnerOf, Parts, WatchCopy};
 use crate::Result;
 use crate::catalog::Entry;
-use crate::database::{Database, State};
+use crate::database::Database;
 use crate::partitions_before::Before;
 use crate::settings::CollectionSettings;
 use crate::wide::WideCollection;
@@ -211,7 +211,7 @@ impl Parts for WideParts {
         }
     }
 
-    fn replace(&self, database: &Database, state: &mut State, old: &Entry, new: &Entry) {
+    fn replace(&self, database: &Database, old: &Entry, new: &Entry) {
         let has_jobs = database.inner.options.retention;
         if let Some(schema) = new.settings.wide.clone() {
             let partitions = (self.partitions.clone(), new.partitions_before.clone());
@@ -219,12 +219,13 @@ impl Parts for WideParts {
             self.collection
                 .replace(partitions, settings, schema, has_jobs);
         }
-        state.open_wide.remove(&old.id);
-        state.open_wide.insert(new.id, self.collection.clone());
+        let mut opened = database.inner.opened.write();
+        opened.wide.remove(&old.id);
+        opened.wide.insert(new.id, self.collection.clone());
     }
 
-    fn close_collection(&self, state: &mut State, old: &Entry) {
-        state.open_wide.remove(&old.id);
+    fn close_collection(&self, database: &Database, old: &Entry) {
+        database.inner.opened.write().wide.remove(&old.id);
         let _ = self.collection.close();
     }
 
