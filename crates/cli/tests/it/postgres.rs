@@ -490,6 +490,12 @@ fn a_reindex_leaves_no_slot_though_it_is_killed_and_keeps_that_of_the_pipe() {
         let mut command = quire.command(&["reindex", "run", &file]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut running = command.spawn().unwrap();
+        // Each second one is killed after it made its slot, however slow the machine is.
+        let mut is_over = false;
+        while kill % 2 == 1 && number(slots()) == 0 {
+            assert!(!is_over, "the run left no slot");
+            is_over = running.try_wait().unwrap().is_some();
+        }
         std::thread::sleep(Duration::from_millis(100 + 150 * kill));
         running.kill().unwrap();
         running.wait().unwrap();
@@ -502,7 +508,7 @@ fn a_reindex_leaves_no_slot_though_it_is_killed_and_keeps_that_of_the_pipe() {
         );
         assert_eq!(number(slots()), 0, "kill {kill}");
     }
-    assert!(had_slot > 0, "no run was killed while it had a slot");
+    assert!(had_slot >= 4, "runs lost their slots");
 
     quire.ok(&["reindex", "run", &file]);
     quire.ok(&["reindex", "switch", &file]);
