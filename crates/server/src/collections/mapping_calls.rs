@@ -32,15 +32,11 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
         for collection in selection.all(engine)? {
-            if let Searched::Wide(wide) = &collection {
-                let shown = json!({"mappings": schema::mapping(wide)});
-                all.insert(wide.name().to_owned(), shown);
-                continue;
-            }
             let fields = collection.fields(stop)?;
             let described = described_fields(&collection, &fields, stop)?;
             let mut shown = json!({"mappings": described});
-            if is_detailed {
+            // The schema of a wide one says all of its fields.
+            if is_detailed && !matches!(collection, Searched::Wide(_)) {
                 shown["quire"] = mapping::details(&fields);
             }
             all.insert(collection.name().to_owned(), shown);
@@ -59,9 +55,6 @@ pub(crate) async fn get_fields(call: Call<Engine>) -> Outcome<Answer> {
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
         for collection in selection.all(engine)? {
-            if matches!(collection, Searched::Wide(_)) {
-                continue;
-            }
             let mut shown = Map::new();
             for (path, rule) in leaves(&collection, stop)? {
                 if rule.get("type").is_none() || !matches(&patterns, &path) {
@@ -138,7 +131,7 @@ pub(crate) async fn capabilities(call: Call<Engine>) -> Outcome<Answer> {
         ));
     };
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let mut collections = selection.plain_and_frozen(engine)?;
+        let mut collections = selection.all(engine)?;
         if let Some((query, texts)) = wanted {
             let mut kept = Vec::new();
             for collection in collections {
@@ -233,7 +226,8 @@ impl OfType {
 fn described(kinds: BTreeMap<String, OfType>) -> Value {
     let is_one = kinds.len() == 1;
     let kinds = kinds.into_iter().map(|(kind, of)| {
-        let has_values = !matches!(kind.as_str(), "object" | "unmapped" | "flat_object");
+        let no_values = ["binary", "flat_object", "object", "unmapped"];
+        let has_values = !no_values.contains(&kind.as_str());
         let mut shown = json!({
             "type": kind,
             "searchable": has_values,
@@ -261,12 +255,15 @@ fn leaves(
     )?))
 }
 
-/// The mapping of a collection with these fields.
+/// The mapping of a collection with these fields; of a wide one that of its schema.
 fn described_fields(
     collection: &Searched,
     fields: &CollectionFields,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<Value> {
+    if let Searched::Wide(wide) = collection {
+        return Ok(schema::mapping(wide));
+    }
     let (mapping, view) = (collection.mapping(), collection.view()?);
     let mut dates = BTreeSet::new();
     for path in mapping::maybe_dates(fields, &mapping) {

@@ -154,17 +154,6 @@ impl Selection {
         }
     }
 
-    /// As [`plain`](Selection::plain), for what is done with plain and frozen ones alone.
-    ///
-    /// # Errors
-    /// As there, but for frozen ones.
-    pub(crate) fn plain_and_frozen(&self, engine: &Engine) -> Outcome<Vec<Searched>> {
-        self.refuse_wide(engine)?;
-        let mut all = self.all(engine)?;
-        all.retain(|one| !matches!(one, Searched::Wide(_)));
-        Ok(all)
-    }
-
     /// The collections, and the filter of the aliases that they are searched by: every document
     /// that is searched must match it.
     ///

@@ -59,4 +59,5 @@ mod typed;
 mod update;
 #[cfg(test)]
 mod wide;
+mod wide_fields;
 mod wide_index;
