@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A process that needs longer to write a few documents hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How a database is loaded, until the kill.
 struct Phase {
@@ -111,7 +111,10 @@ fn what_was_acknowledged_survives_kill_9_at_any_moment() {
             written: 0,
         };
         for _ in 0..phase.kills {
-            let run = load_and_kill(dir.path(), &phase, sent, &mut random);
+            // Every second one is killed at any moment from its start on.
+            let least = kills % 2 * (20 + random.below(20));
+            let millis = random.below(phase.millis_max);
+            let run = load_and_kill(dir.path(), &phase, sent, (least, millis));
             history.check(dir.path(), sent, &run);
             sent = run.sent;
             kills += 1;
@@ -124,6 +127,10 @@ fn what_was_acknowledged_survives_kill_9_at_any_moment() {
     }
     println!("{kills} kills; {acknowledged} documents acknowledged, {documents} found after them");
     assert!(kills >= 100);
+    assert!(
+        acknowledged > 1_000,
+        "the processes were killed too soon to have done anything"
+    );
 }
 
 /// The result of a killed process.
@@ -134,10 +141,17 @@ struct Run {
     sent: u64,
 }
 
-/// Loads documents from `first` on until the kill: half of the times at any moment from the start
-/// on, else after some were acknowledged, however slow the machine is.
-fn load_and_kill(dir: &Path, phase: &Phase, first: u64, random: &mut Random) -> Run {
-    let least = random.below(2) * (1 + random.below(40));
+/// Waits until the count is at least this, for as long as one may wait.
+pub(crate) fn wait_until_at_least(least: u64, count: &AtomicU64) {
+    let begun = Instant::now();
+    while count.load(Ordering::Relaxed) < least && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Loads documents from `first` on, and kills the process `millis` milliseconds after at least
+/// `least` documents were acknowledged, however slow the machine is.
+fn load_and_kill(dir: &Path, phase: &Phase, first: u64, (least, millis): (u64, u64)) -> Run {
     let database = dir.join("db");
     let arguments = [
         "load",
@@ -182,11 +196,8 @@ fn load_and_kill(dir: &Path, phase: &Phase, first: u64, random: &mut Random) -> 
     };
     std::thread::scope(|threads| {
         threads.spawn(listen);
-        let begun = Instant::now();
-        while acknowledged.load(Ordering::Relaxed) < least && begun.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        std::thread::sleep(Duration::from_millis(random.below(phase.millis_max)));
+        wait_until_at_least(least, &acknowledged);
+        std::thread::sleep(Duration::from_millis(millis));
         kill(&mut child);
     });
     let acknowledged = acknowledged.into_inner();
@@ -377,16 +388,14 @@ fn what_a_server_acknowledged_survives_kill_9_at_any_moment() {
     for _ in 0..15 {
         let server = Server::start(&path, &[]);
         let count = AtomicU64::new(0);
-        let (least, begun) = (random.below(60), Instant::now());
+        let least = random.below(60);
         std::thread::scope(|threads| {
             for client in &mut clients {
                 let connection = server.connect();
                 threads.spawn(|| client.write_until_killed(connection, &count));
             }
             // Even on a slow machine something was done before this moment.
-            while count.load(Ordering::Relaxed) < least && begun.elapsed() < PATIENCE {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            wait_until_at_least(least, &count);
             std::thread::sleep(Duration::from_millis(random.below(50)));
             quire::signal(server.pid(), "KILL");
         });

@@ -2,7 +2,7 @@
 
 mod model;
 
-use crate::kill::{PATIENCE, Random, any_random};
+use crate::kill::{Random, any_random, wait_until_at_least};
 use crate::python::{Client, PYMEMCACHE, check};
 use crate::quire::{self, Server};
 use model::{Dialect, Model, Session};
@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Values are in the field `v` of the documents of one collection, also for keys with colons.
 const FIELD: &[&str] = &["--memcached-collection", "docs", "--memcached-field", "v"];
@@ -182,11 +182,12 @@ fn what_was_stored_survives_kill_9() {
     let path = dir.path().join("db");
     let mut newest = [[0; 30]; 3];
     let mut next = 1;
-    for _ in 0..12 {
+    for round in 0..12 {
         let server = Server::start_memcached(&path, FIELD);
         let address = server.memcached();
         let count = &AtomicU64::new(0);
-        let (least, begun) = (random.below(300), Instant::now());
+        // Every second one is killed at any moment from the first client on.
+        let least = round % 2 * (200 + random.below(200));
         let done: Vec<_> = std::thread::scope(|threads| {
             let start = |client| {
                 let stream = connect(address);
@@ -194,9 +195,7 @@ fn what_was_stored_survives_kill_9() {
             };
             let clients: Vec<_> = (0..3).map(start).collect();
             // Even on a slow machine something was stored before this moment.
-            while count.load(Ordering::Relaxed) < least && begun.elapsed() < PATIENCE {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            wait_until_at_least(least, count);
             std::thread::sleep(Duration::from_millis(random.below(150)));
             quire::signal(server.pid(), "KILL");
             clients
@@ -228,4 +227,8 @@ fn what_was_stored_survives_kill_9() {
         database.close().unwrap();
         quire::ok(&["verify", path.to_str().unwrap()]);
     }
+    assert!(
+        next > 300,
+        "the servers were killed too soon to have done anything"
+    );
 }

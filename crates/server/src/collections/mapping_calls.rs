@@ -35,7 +35,7 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
             let fields = collection.fields(stop)?;
             let described = described_fields(&collection, &fields, stop)?;
             let mut shown = json!({"mappings": described});
-            // The schema of a wide one says all of its fields.
+            // Of a wide one nothing is known beside its schema.
             if is_detailed && !matches!(collection, Searched::Wide(_)) {
                 shown["quire"] = mapping::details(&fields);
             }
