@@ -215,16 +215,16 @@ impl Documents {
         }
     }
 
-    /// The fields of the documents; `read` gets the number of documents read so far.
+    /// The fields of the documents; `see` is shown the number of documents read so far.
     ///
     /// # Errors
     /// Of the database.
-    pub(crate) fn fields(&self, read: &dyn Fn(u64)) -> quiredb::Result<CollectionFields> {
+    pub(crate) fn fields(
+        &self,
+        see: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> quiredb::Result<CollectionFields> {
         match self {
-            Documents::Directory { collection, .. } => collection.fields_with(&mut |count| {
-                read(count);
-                ControlFlow::Continue(())
-            }),
+            Documents::Directory { collection, .. } => collection.fields_with(see),
             Documents::Server(collection) => collection.fields(),
         }
     }

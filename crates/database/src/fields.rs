@@ -4,10 +4,12 @@ use crate::collection::Collection;
 use crate::field_stats::{CollectionFields, FieldStats};
 use crate::frozen_fields::fields_of;
 use crate::view::{PartView, View};
+use crate::wide::WideCollection;
 use crate::{Error, Result};
 use quire_collection::{FieldFigures, Fields};
 use quire_query::Path;
-use quire_wide::{ColumnType, Schema};
+use quire_search::IndexedView;
+use quire_wide::{ColumnType, REST, Schema, WideView};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -45,17 +47,54 @@ impl Collection {
         &self,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<CollectionFields> {
-        let mut fields = self.view()?.fields(progress)?;
-        if fields.from_index {
-            let index = self.stats()?.index.map_or(0, |index| index.bytes);
-            let all: u64 = fields.fields.iter().map(|field| field.index_bytes).sum();
-            for field in &mut fields.fields {
-                let share = u128::from(field.index_bytes) * u128::from(index);
-                field.index_bytes = (share / u128::from(all.max(1))) as u64;
-            }
-        }
-        Ok(fields)
+        let fields = self.view()?.fields(progress)?;
+        with_index_bytes(fields, || {
+            Ok(self.stats()?.index.map_or(0, |one| one.bytes))
+        })
     }
+}
+
+impl WideCollection {
+    /// The fields of its rows, as of now, but the members of families: from the search index if
+    /// that is complete and has all of them, else by reading these columns of every row.
+    ///
+    /// # Errors
+    /// `Closed`; `Corrupt` for damage; `TooLarge` if a row's undeclared fields are more than a
+    /// document may have.
+    pub fn fields(&self) -> Result<CollectionFields> {
+        self.fields_with(&mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`fields`](WideCollection::fields). Where rows are read for it, `progress` is shown their
+    /// number from time to time, and can end it.
+    ///
+    /// # Errors
+    /// As of [`fields`](WideCollection::fields); `Stopped` if `progress` ended it.
+    pub fn fields_with(
+        &self,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<CollectionFields> {
+        let fields = self.view()?.fields(progress)?;
+        with_index_bytes(fields, || {
+            Ok(self.stats()?.index.map_or(0, |one| one.bytes))
+        })
+    }
+}
+
+/// Gives each field its share of the bytes that the index takes on disk.
+fn with_index_bytes(
+    mut fields: CollectionFields,
+    on_disk: impl FnOnce() -> Result<u64>,
+) -> Result<CollectionFields> {
+    if fields.from_index {
+        let on_disk = on_disk()?;
+        let all: u64 = fields.fields.iter().map(|field| field.index_bytes).sum();
+        for field in &mut fields.fields {
+            let share = u128::from(field.index_bytes) * u128::from(on_disk);
+            field.index_bytes = (share / u128::from(all.max(1))) as u64;
+        }
+    }
+    Ok(fields)
 }
 
 impl View {
@@ -134,10 +173,11 @@ impl View {
     }
 
     /// The fields of its documents; of a frozen collection those that were frozen, without
-    /// examples. Bytes of the index are those before compression.
+    /// examples, and of a wide one all but the members of families. Bytes of the index are those
+    /// before compression.
     ///
     /// # Errors
-    /// As of [`Collection::fields_with`].
+    /// As of [`Collection::fields_with`] and [`WideCollection::fields_with`].
     pub fn fields(
         &self,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -147,11 +187,15 @@ impl View {
         }
         let mut all: Option<Fields> = None;
         let mut before = 0;
-        for partition in self.partitions()? {
+        for part in self.parts() {
             let mut see = |read| progress(before + read);
-            let found = partition.fields(&mut see)?;
+            let (found, count) = match part {
+                PartView::Plain(view) => (view.fields(&mut see)?, view.count()),
+                PartView::Wide(view, _) => (fields_of_rows(part, view, &mut see)?, view.count()),
+                PartView::Frozen(..) => continue,
+            };
             let found = found.ok_or(Error::Query(quire_query::Error::Stopped))?;
-            before += partition.count();
+            before += count;
             match &mut all {
                 Some(all) => all.merge(found),
                 None => all = Some(found),
@@ -164,6 +208,40 @@ impl View {
             omitted: all.omitted,
             fields: all.by_path.into_iter().map(stats).collect(),
         })
+    }
+}
+
+/// The fields of the rows of a wide partition; `None` if `progress` breaks.
+fn fields_of_rows(
+    part: PartView<'_>,
+    view: &WideView,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Option<Fields>> {
+    let indexed: &dyn IndexedView = view;
+    let by_index = indexed.fields_by_index();
+    if let Some(fields) = by_index.map_err(quire_collection::Error::from)? {
+        return Ok(Some(fields));
+    }
+    let schema = view.schema();
+    let columns = schema.columns().iter().filter(|column| !column.family);
+    let mut columns: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
+    if schema.keeps_undeclared() {
+        columns.push(REST);
+    }
+    let (mut fields, mut read) = (Fields::default(), 0);
+    let mut rows = part.rows_of(Some(&columns))?;
+    loop {
+        if progress(read).is_break() {
+            return Ok(None);
+        }
+        let batch = rows.next_batch()?;
+        if batch.is_empty() {
+            return Ok(Some(fields));
+        }
+        read += batch.len() as u64;
+        for (_, row) in batch {
+            fields.add(&row.document_with_key()?);
+        }
     }
 }
 

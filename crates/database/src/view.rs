@@ -158,7 +158,7 @@ impl View {
     }
 
     /// Whether it is of a wide collection.
-    pub(crate) fn is_wide(&self) -> bool {
+    pub fn is_wide(&self) -> bool {
         matches!(self.kind, Kind::Wide(_))
     }
 

@@ -23,16 +23,8 @@ impl<T> PathMap<T> {
     fn place(&self, path: &Path) -> Result<usize, usize> {
         let wanted = first_bytes(path);
         // A greater path never has a smaller number.
-        let before = self.0.iter().take_while(|(own, ..)| *own < wanted).count();
-        let rest = self.0.get(before..).unwrap_or_default();
-        let place = rest
-            .iter()
-            .position(|(own, other, _)| *own > wanted || other >= path);
-        let place = before + place.unwrap_or(rest.len());
-        match self.0.get(place) {
-            Some((_, own, _)) if own == path => Ok(place),
-            _ => Err(place),
-        }
+        self.0
+            .binary_search_by(|(own, other, _)| own.cmp(&wanted).then_with(|| other.cmp(path)))
     }
 
     pub(crate) fn get(&self, path: &Path) -> Option<&T> {

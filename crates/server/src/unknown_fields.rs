@@ -159,16 +159,19 @@ pub(crate) fn nearest<'n>(path: &str, names: impl Iterator<Item = &'n str>) -> O
 }
 
 /// The fields of the documents: all if an index has them, else those of all documents if they are
-/// not many, else those of the first hits.
+/// not many, else those of the first hits. Of a wide collection always these: columns may be of any
+/// size, and members of families are among them.
 fn names(view: &View, hits: &[Hit]) -> quiredb::Result<Vec<String>> {
+    if view.is_wide() {
+        return names_of_hits(view, hits);
+    }
     let found = view.fields(&mut |read| match read < READ_MAX {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     });
     match found {
         Ok(found) => Ok(found.fields.into_iter().map(|field| field.path).collect()),
-        Err(quiredb::Error::Query(quiredb::query::Error::Stopped))
-        | Err(quiredb::Error::IsWide { .. }) => names_of_hits(view, hits),
+        Err(quiredb::Error::Query(quiredb::query::Error::Stopped)) => names_of_hits(view, hits),
         Err(error) => Err(error),
     }
 }

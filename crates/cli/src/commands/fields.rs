@@ -1,5 +1,6 @@
 //! `quire fields`: shows which fields documents have.
 
+use super::wide::{self, Opened};
 use crate::Context;
 use crate::error::{Error, Result};
 use crate::place::Place;
@@ -7,11 +8,13 @@ use crate::progress::Progress;
 use crate::size::{Size, count};
 use crate::table;
 use quiredb::{CollectionFields, FieldStats};
+use std::ops::ControlFlow;
 
 /// Show the fields of a collection's documents: types, documents, values, examples, index sizes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 From the index if it has all fields, else by reading every document. `~` marks an estimate.
+Of a wide collection, members of families are left out.
 
 Example:
   quire fields ./db papers")]
@@ -24,11 +27,21 @@ pub(crate) struct Fields {
 
 impl Fields {
     pub(super) fn run(self, context: &mut Context) -> Result<()> {
-        let documents = self.place.open(context, &self.collection)?;
-        let counted = documents.count();
+        let opened = wide::open(context, &self.place, &self.collection)?;
+        let counted = match &opened {
+            Opened::Wide(_database, wide) => wide.count(),
+            Opened::Plain(documents) => documents.count(),
+        };
         let counted = counted.map_err(Error::engine("cannot count the documents"))?;
         let progress = Progress::documents(counted);
-        let found = documents.fields(&|read| progress.at(read, String::new));
+        let mut see = |read| {
+            progress.at(read, String::new);
+            ControlFlow::Continue(())
+        };
+        let found = match &opened {
+            Opened::Wide(_database, wide) => wide.fields_with(&mut see),
+            Opened::Plain(documents) => documents.fields(&mut see),
+        };
         progress.finish();
         let found = found.map_err(Error::engine("cannot read the fields"))?;
         if context.out.is_json() {

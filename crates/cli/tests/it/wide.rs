@@ -397,3 +397,47 @@ fn the_changes_of_a_wide_collection_are_printed_while_they_are_kept() {
         &["--log-retention-age", "fixed"],
     );
 }
+
+#[test]
+fn fields_are_listed_from_the_index_and_from_the_rows_alike() {
+    let quire = pages();
+    for row in [
+        r#"{"_id":"a","title":"A","html":"PGh0bWw+","anchors":{"x":"1","y":"2"}}"#,
+        r#"{"_id":"b","title":"B","anchors":{"x":"1"}}"#,
+        r#"{"_id":"c","title":"B"}"#,
+    ] {
+        quire.ok(&["put", "db", "pages", row]);
+    }
+    let mut read = quire.json(&["fields", "db", "pages"]);
+    assert_eq!(read["from_index"], false);
+    let fields = read["fields"].as_array().unwrap();
+    let figures = fields
+        .iter()
+        .map(|of| json!([of["path"], of["types"], of["documents"], of["values"]]));
+    // Members of the family are no fields: a row may have millions.
+    assert_eq!(
+        figures.collect::<Vec<_>>(),
+        [
+            json!(["_id", ["string"], 3, 3]),
+            json!(["html", ["string"], 1, 1]),
+            json!(["title", ["string"], 3, 2]),
+        ]
+    );
+    assert_eq!(fields[1]["examples"], json!([r#""PGh0bWw+""#]));
+    let table = quire.ok(&["fields", "db", "pages"]);
+    assert!(table.contains("title"), "{table}");
+
+    // This waits until the index is built, and brings it to disk.
+    quire.ok(&["alter", "db", "pages", "--index", "all"]);
+    quire.ok(&["compact", "db", "pages"]);
+    let mut indexed = quire.json(&["fields", "db", "pages"]);
+    assert_eq!(indexed["from_index"], true);
+    for found in [&mut read, &mut indexed] {
+        found["from_index"].take();
+        for field in found["fields"].as_array_mut().unwrap() {
+            field["index_bytes"].take();
+            field["examples"].take();
+        }
+    }
+    assert_eq!(read, indexed);
+}

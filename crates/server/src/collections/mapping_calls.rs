@@ -32,11 +32,13 @@ pub(crate) async fn get(call: Call<Engine>) -> Outcome<Answer> {
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
         let mut all = Map::new();
         for collection in selection.all(engine)? {
-            let fields = collection.fields(stop)?;
+            let fields = match is_detailed {
+                true => collection.fields(stop)?,
+                false => mapped_fields(&collection, stop)?,
+            };
             let described = described_fields(&collection, &fields, stop)?;
             let mut shown = json!({"mappings": described});
-            // Of a wide one nothing is known beside its schema.
-            if is_detailed && !matches!(collection, Searched::Wide(_)) {
+            if is_detailed {
                 shown["quire"] = mapping::details(&fields);
             }
             all.insert(collection.name().to_owned(), shown);
@@ -249,10 +251,21 @@ fn leaves(
     collection: &Searched,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Outcome<BTreeMap<String, Value>> {
-    let fields = collection.fields(stop)?;
+    let fields = mapped_fields(collection, stop)?;
     Ok(mapping::leaves(&described_fields(
         collection, &fields, stop,
     )?))
+}
+
+/// The fields that a mapping is made of: none of a wide collection, where it is the schema.
+fn mapped_fields(
+    collection: &Searched,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Outcome<CollectionFields> {
+    match collection {
+        Searched::Wide(_) => Ok(CollectionFields::default()),
+        other => other.fields(stop),
+    }
 }
 
 /// The mapping of a collection with these fields; of a wide one that of its schema.

@@ -470,7 +470,7 @@ impl Searched {
         stats.map_err(|error| Failure::engine(&error, Some(self.name())))
     }
 
-    /// The fields of its documents; of a wide one none.
+    /// The fields of its documents.
     pub(crate) fn fields(&self, stop: &(dyn Fn() -> bool + Sync)) -> Outcome<CollectionFields> {
         let mut go_on = |_| match stop() {
             true => ControlFlow::Break(()),
@@ -478,7 +478,7 @@ impl Searched {
         };
         let fields = match self {
             Searched::Plain(collection) => collection.fields_with(&mut go_on),
-            Searched::Wide(_) => Ok(CollectionFields::default()),
+            Searched::Wide(collection) => collection.fields_with(&mut go_on),
             Searched::Frozen(collection) => collection.view().fields(&mut go_on),
         };
         fields.map_err(|error| Failure::engine(&error, Some(self.name())))

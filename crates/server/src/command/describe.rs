@@ -42,11 +42,7 @@ pub(crate) async fn stats(call: Call<Engine>) -> Outcome<Answer> {
 pub(crate) async fn fields(call: Call<Engine>) -> Outcome<Answer> {
     let name = call.collection();
     let work = move |engine: &Engine, stop: &(dyn Fn() -> bool + Sync)| {
-        let one = match engine.frozen(&name) {
-            Some(frozen) => Searched::Frozen(frozen),
-            None => Searched::Plain(engine.collection(&name)?),
-        };
-        let found = one.fields(stop)?;
+        let found = Searched::only(engine, &name)?.fields(stop)?;
         let json = serde_json::to_vec(&found);
         json.map_err(|error| Failure::internal(error.to_string()))
     };

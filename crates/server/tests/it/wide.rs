@@ -430,7 +430,6 @@ async fn what_is_not_done_with_wide_collections_says_so() {
         ("GET /pages/_changes", ""),
         ("PUT /pages/_settings", r#"{"quire":{"codec":"none"}}"#),
         ("PUT /both/_settings", r#"{"quire":{"codec":"none"}}"#),
-        ("GET /pages/_quire/fields", ""),
     ] {
         let answer = site.call(call, body).await.text;
         assert!(answer.contains("is wide"), "{call}: {answer}");

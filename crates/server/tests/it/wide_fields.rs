@@ -95,3 +95,33 @@ async fn columns_are_mapped_one_by_one() {
     assert_eq!(fields["size"]["double"]["type"], "double");
     assert!(fields.get("tree").is_none(), "{fields}");
 }
+
+#[tokio::test]
+async fn figures_of_columns_are_told() {
+    let site = site().await;
+    let family = r#"{"links":{"http://a.org/":"A"}}"#;
+    site.call("PUT /pages/_doc/2", family).await.done(201);
+    let found = site.get("/pages/_quire/fields").await.done(200);
+    assert_eq!(
+        (&found["documents"], &found["from_index"]),
+        (&json!(2), &json!(false))
+    );
+    let fields = found["fields"].as_array().unwrap();
+    let figures: Vec<_> = fields
+        .iter()
+        .map(|of| json!([of["path"], of["types"], of["documents"]]))
+        .collect();
+    assert_eq!(
+        figures,
+        [
+            json!(["_id", ["integer"], 2]),
+            json!(["title", ["string"], 1]),
+            json!(["visits", ["integer"], 1]),
+        ]
+    );
+    let mapping = site.get("/pages/_mapping?quire").await.done(200);
+    let detailed = &mapping["pages"]["quire"]["fields"];
+    assert_eq!(detailed[1]["examples"], json!(["A"]), "{mapping}");
+    let mapping = site.get("/pages/_mapping").await.done(200);
+    assert!(mapping["pages"].get("quire").is_none(), "{mapping}");
+}
