@@ -106,9 +106,14 @@ pub(crate) fn disk_bytes(dir: &Path) -> Result<u64> {
     Ok(total)
 }
 
-/// Runs `measure` with a directory that is made before and removed after, whatever comes of it.
+/// Runs `measure` with a directory that is made before and removed after, whatever comes of it. One
+/// that has files is refused: they may be somebody's, or of a run that was stopped.
 pub(crate) fn in_directory<T>(dir: &Path, measure: impl FnOnce() -> Result<T>) -> Result<T> {
     fs::create_dir_all(dir)?;
+    if fs::read_dir(dir)?.next().is_some() {
+        let dir = dir.display();
+        return Err(format!("{dir} is not empty: remove it, or choose another --dir").into());
+    }
     let measured = measure();
     fs::remove_dir_all(dir)?;
     measured
