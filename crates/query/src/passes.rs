@@ -135,7 +135,7 @@ impl Prepared {
         let mut pass = self.clone();
         pass.keep_aggregates(|at, _| at == place);
         pass.query = Query {
-            aggregates: pass.query.aggregates,
+            aggregates: std::mem::take(&mut pass.query.aggregates),
             limit: Some(0),
             ..find_all()
         };

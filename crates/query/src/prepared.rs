@@ -13,6 +13,7 @@ use crate::{
     Result, Test,
 };
 use quire_model::Document;
+use std::ops::{Deref, DerefMut};
 
 /// How many orders a query may have.
 const ORDERS_MAX: usize = 16;
@@ -27,9 +28,14 @@ const GROUP_MEASURES_MAX: usize = 256;
 const LIST_LOOKUPS_MAX: u64 = 8;
 const RANGE_LOOKUPS: u64 = 3;
 
-/// A query that was checked, its filters simplified: see [`Query::prepare`].
+/// A query that was checked, its filters simplified: see [`Query::prepare`]. It is one pointer, as
+/// it is moved from where it is made to where it is executed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prepared {
+pub struct Prepared(Box<Checked>);
+
+/// What a [`Prepared`] query is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
     /// Without its filters.
     pub(crate) query: Query,
     pub(crate) root: Node,
@@ -110,7 +116,7 @@ impl Query {
             "each aggregate may have a filter"
         );
         let facets = FacetPlan::new(&self.facets, &mut builder)?;
-        Ok(Prepared {
+        Ok(Prepared(Box::new(Checked {
             query: self,
             root,
             among,
@@ -118,7 +124,22 @@ impl Query {
             groups,
             facets,
             slice: Slice::ALL,
-        })
+        })))
+    }
+}
+
+impl Deref for Prepared {
+    type Target = Checked;
+
+    #[inline]
+    fn deref(&self) -> &Checked {
+        &self.0
+    }
+}
+
+impl DerefMut for Prepared {
+    fn deref_mut(&mut self) -> &mut Checked {
+        &mut self.0
     }
 }
 
