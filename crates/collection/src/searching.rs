@@ -3,7 +3,7 @@
 use crate::documents::{ROWS, docid_bytes, parse_row};
 use crate::fitting::fitting;
 use crate::record::{Kind, Record};
-use crate::{Error, Fields, PartitionView, Result};
+use crate::{Error, PartitionView, Result};
 use bytes::Bytes;
 use quire_lsm::TreeSnapshot;
 use quire_model::{DocId, Document, Key, Position};
@@ -53,35 +53,6 @@ impl PartitionView {
     /// Damage on disk, by file and offset.
     pub fn paths_below(&self, prefixes: &[String]) -> Result<Option<BTreeSet<String>>> {
         Ok(self.indexed().paths_below(prefixes)?)
-    }
-
-    /// The fields of its documents. Where documents are read for it, `progress` is shown their
-    /// number from time to time; the result is `None` if it breaks.
-    ///
-    /// # Errors
-    /// Damage on disk, by file and offset.
-    pub fn fields(
-        &self,
-        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Option<Fields>> {
-        if let Some(fields) = self.indexed().fields_by_index()? {
-            return Ok(Some(fields));
-        }
-        let (mut fields, mut read) = (Fields::default(), 0);
-        let mut rows = self.rows()?;
-        loop {
-            if progress(read).is_break() {
-                return Ok(None);
-            }
-            let batch = rows.next_batch()?;
-            if batch.is_empty() {
-                return Ok(Some(fields));
-            }
-            read += batch.len() as u64;
-            for (_, found) in batch {
-                fields.add(&found.document_with_key()?);
-            }
-        }
     }
 
     pub(crate) fn record<'a>(&self, position: Position, bytes: &'a Bytes) -> Result<Record<'a>> {

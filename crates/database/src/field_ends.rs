@@ -2,7 +2,7 @@
 //! partitions.
 
 use crate::Result;
-use crate::view::{PartView, View};
+use crate::view::View;
 use quire_query::{End, Filter, KnownEnd, Path, Prepared, find};
 use quire_search::IndexedView;
 
@@ -20,10 +20,8 @@ impl View {
         let query = find(Filter::Exists(path.clone())).prepare()?;
         let mut ends = [KnownEnd::NoValue, KnownEnd::NoValue];
         for part in View::parts_of(views) {
-            let view: &dyn IndexedView = match part {
-                PartView::Plain(view) => view,
-                PartView::Wide(view, _) => view,
-                PartView::Frozen(..) => return Ok(UNKNOWN),
+            let Some(view) = part.indexed() else {
+                return Ok(UNKNOWN);
             };
             let [least, most] = ends;
             let [own_least, own_most] = ends_of(view, path, &query)?;

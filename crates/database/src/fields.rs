@@ -5,11 +5,10 @@ use crate::field_stats::{CollectionFields, FieldStats};
 use crate::frozen_fields::fields_of;
 use crate::view::{PartView, View};
 use crate::wide::WideCollection;
-use crate::{Error, Result};
+use crate::{CollectionStats, Error, Result};
 use quire_collection::{FieldFigures, Fields};
 use quire_query::Path;
-use quire_search::IndexedView;
-use quire_wide::{ColumnType, REST, Schema, WideView};
+use quire_wide::{ColumnType, REST, Schema};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -47,10 +46,7 @@ impl Collection {
         &self,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<CollectionFields> {
-        let fields = self.view()?.fields(progress)?;
-        with_index_bytes(fields, || {
-            Ok(self.stats()?.index.map_or(0, |one| one.bytes))
-        })
+        with_index_bytes(self.view()?.fields(progress)?, || self.stats())
     }
 }
 
@@ -74,20 +70,17 @@ impl WideCollection {
         &self,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<CollectionFields> {
-        let fields = self.view()?.fields(progress)?;
-        with_index_bytes(fields, || {
-            Ok(self.stats()?.index.map_or(0, |one| one.bytes))
-        })
+        with_index_bytes(self.view()?.fields(progress)?, || self.stats())
     }
 }
 
 /// Gives each field its share of the bytes that the index takes on disk.
 fn with_index_bytes(
     mut fields: CollectionFields,
-    on_disk: impl FnOnce() -> Result<u64>,
+    stats: impl FnOnce() -> Result<CollectionStats>,
 ) -> Result<CollectionFields> {
     if fields.from_index {
-        let on_disk = on_disk()?;
+        let on_disk = stats()?.index.map_or(0, |index| index.bytes);
         let all: u64 = fields.fields.iter().map(|field| field.index_bytes).sum();
         for field in &mut fields.fields {
             let share = u128::from(field.index_bytes) * u128::from(on_disk);
@@ -124,8 +117,7 @@ impl View {
                 paths.extend(listed);
                 continue;
             }
-            let read = partition.fields(progress)?;
-            let read = read.ok_or(Error::Query(quire_query::Error::Stopped))?;
+            let read = PartView::Plain(partition).fields(progress)?;
             let read = read.by_path.into_keys();
             paths
                 .extend(read.filter(|path| prefixes.iter().any(|prefix| path.starts_with(prefix))));
@@ -188,14 +180,8 @@ impl View {
         let mut all: Option<Fields> = None;
         let mut before = 0;
         for part in self.parts() {
-            let mut see = |read| progress(before + read);
-            let (found, count) = match part {
-                PartView::Plain(view) => (view.fields(&mut see)?, view.count()),
-                PartView::Wide(view, _) => (fields_of_rows(part, view, &mut see)?, view.count()),
-                PartView::Frozen(..) => continue,
-            };
-            let found = found.ok_or(Error::Query(quire_query::Error::Stopped))?;
-            before += count;
+            let found = part.fields(&mut |read| progress(before + read))?;
+            before += part.indexed().map_or(0, |view| view.doc_count());
             match &mut all {
                 Some(all) => all.merge(found),
                 None => all = Some(found),
@@ -211,38 +197,44 @@ impl View {
     }
 }
 
-/// The fields of the rows of a wide partition; `None` if `progress` breaks.
-fn fields_of_rows(
-    part: PartView<'_>,
-    view: &WideView,
-    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-) -> Result<Option<Fields>> {
-    let indexed: &dyn IndexedView = view;
-    let by_index = indexed.fields_by_index();
-    if let Some(fields) = by_index.map_err(quire_collection::Error::from)? {
-        return Ok(Some(fields));
+impl PartView<'_> {
+    /// The fields of its documents; of a wide partition all but the members of families. Where
+    /// documents are read for it, `progress` is shown their number from time to time, and can end
+    /// it.
+    fn fields(self, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<Fields> {
+        if let Some(view) = self.indexed() {
+            let by_index = view.fields_by_index();
+            if let Some(fields) = by_index.map_err(quire_collection::Error::from)? {
+                return Ok(fields);
+            }
+        }
+        let columns = match self {
+            PartView::Wide(view, _) => Some(without_families(view.schema())),
+            PartView::Plain(_) | PartView::Frozen(..) => None,
+        };
+        let (mut fields, mut read) = (Fields::default(), 0);
+        let mut rows = self.rows_of(columns.as_deref())?;
+        loop {
+            if progress(read).is_break() {
+                return Err(Error::Query(quire_query::Error::Stopped));
+            }
+            let batch = rows.next_batch()?;
+            if batch.is_empty() {
+                return Ok(fields);
+            }
+            read += batch.len() as u64;
+            for (_, found) in batch {
+                fields.add(&found.document_with_key()?);
+            }
+        }
     }
-    let schema = view.schema();
+}
+
+/// The columns that are no families, and the one of undeclared fields.
+fn without_families(schema: &Schema) -> Vec<&str> {
     let columns = schema.columns().iter().filter(|column| !column.family);
-    let mut columns: Vec<&str> = columns.map(|column| column.name.as_str()).collect();
-    if schema.keeps_undeclared() {
-        columns.push(REST);
-    }
-    let (mut fields, mut read) = (Fields::default(), 0);
-    let mut rows = part.rows_of(Some(&columns))?;
-    loop {
-        if progress(read).is_break() {
-            return Ok(None);
-        }
-        let batch = rows.next_batch()?;
-        if batch.is_empty() {
-            return Ok(Some(fields));
-        }
-        read += batch.len() as u64;
-        for (_, row) in batch {
-            fields.add(&row.document_with_key()?);
-        }
-    }
+    let rest = schema.keeps_undeclared().then_some(REST);
+    columns.map(|column| &*column.name).chain(rest).collect()
 }
 
 /// The columns and undeclared fields that paths with these prefixes may lead into. A field's own

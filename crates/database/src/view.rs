@@ -11,6 +11,7 @@ use quire_collection::{Found, PartitionView};
 use quire_env::Env;
 use quire_model::{Key, Position};
 use quire_query::{Constant, Prepared};
+use quire_search::IndexedView;
 use quire_wide::WideView;
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -55,6 +56,17 @@ pub(crate) enum PartView<'v> {
     Wide(&'v WideView, &'v str),
     /// A file is a partition: this one of the files.
     Frozen(&'v FrozenView, usize),
+}
+
+impl<'v> PartView<'v> {
+    /// The view as search indexes see it; none of a frozen partition.
+    pub(crate) fn indexed(self) -> Option<&'v dyn IndexedView> {
+        match self {
+            PartView::Plain(view) => Some(view),
+            PartView::Wide(view, _) => Some(view),
+            PartView::Frozen(..) => None,
+        }
+    }
 }
 
 /// A partition, and the field that a query sees beside those of its documents.
