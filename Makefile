@@ -136,7 +136,7 @@ fuzz:
 # What is `unsafe`, under Miri, but for maps of files, which it can't run: `rustup +nightly component add miri rust-src` gets it.
 .PHONY: miri
 miri:
-	cargo +nightly miri test --locked -p quire-env --lib prefetch
+	cargo +nightly miri test --locked -p quire-env --lib -- prefetch crew
 
 # The documentation as a site, target/site, with links checked. mdbook is built once, where it is missing.
 .PHONY: docs

@@ -89,13 +89,14 @@ pub(crate) fn set_up() {
     map_what_is_large();
 }
 
-/// Has mimalloc return memory 10 ms after it was freed, rather than 1 s: what threads free as they
-/// end would otherwise stay until more is allocated. At once would cost a set of 60 kB as much time
-/// again. The variable `MIMALLOC_PURGE_DELAY` takes precedence.
+/// Has mimalloc return memory 100 ms after it was freed, rather than 1 s: what threads free as they
+/// end would otherwise stay until more is allocated. After 10 ms, a bulk load got from the system
+/// anew what it had just returned, and took a tenth more CPU. The variable `MIMALLOC_PURGE_DELAY`
+/// takes precedence.
 fn return_memory_soon() {
     /// `mi_option_purge_delay` of `mimalloc.h`, the same in its versions 2 and 3.
     const PURGE_DELAY: c_int = 15;
-    const MILLISECONDS: c_long = 10;
+    const MILLISECONDS: c_long = 100;
     unsafe extern "C" {
         fn mi_option_set_default(option: c_int, value: c_long);
     }

@@ -1,8 +1,15 @@
 //! [`Crew`]: threads that do the parts of one piece of work at once, beside the thread that has it.
+//!
+//! A query of 100 µs is shared by threads that sleep before and after, so what counts is what it
+//! costs to wake one. A pool of rayon took 90 µs of CPU for that, most of it spent looking for more
+//! work before its threads slept again; here it is 10 to 25.
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use parking_lot::{Condvar, Mutex};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread;
 
 /// It takes files of the system to tell.
@@ -14,21 +21,50 @@ static CORES: LazyLock<usize> =
 /// # Invariants
 /// 1. No work waits for a thread that is busy with other work: parts for which none is free are
 ///    done by the thread that has the work.
+/// 2. A thread calls what work has borrowed only while [`Crew::run_all`] of that work runs.
 #[derive(Debug, Default)]
 pub(super) struct Crew {
-    /// None if they could not be started.
-    threads: OnceLock<Option<ThreadPool>>,
-    /// How many of them are busy, or are about to be.
-    busy: AtomicUsize,
+    helpers: OnceLock<Arc<Helpers>>,
 }
 
-/// Threads that are busy until this is dropped.
-struct Busy<'a>(&'a AtomicUsize);
+/// What the threads of a crew share.
+#[derive(Debug)]
+struct Helpers {
+    queue: Mutex<Queue>,
+    /// Notified for each request, and when the crew ends.
+    requested: Condvar,
+}
 
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
+#[derive(Debug)]
+struct Queue {
+    /// As many as are claimed and have not begun; the oldest first.
+    requests: VecDeque<Request>,
+    /// Threads that sleep and for which there is no request.
+    free: usize,
+    ended: bool,
+}
+
+/// The help of one thread is wanted with some work.
+struct Request {
+    work: Arc<Work>,
+    /// Does parts of the work until none is left. It is called only while the work is open.
+    help: &'static (dyn Fn() + Sync),
+}
+
+/// How far the helpers of some work are.
+#[derive(Debug, Default)]
+struct Work {
+    open: Mutex<Open>,
+    /// Notified when no helper is left.
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    /// Requests that have not ended: while there are any, the work stays borrowed.
+    helpers: usize,
+    /// What the first part that panicked on a helper said.
+    panic: Option<Box<dyn Any + Send>>,
 }
 
 impl Crew {
@@ -39,15 +75,13 @@ impl Crew {
 
     /// Does all parts of some work, at least the first one on this thread; returns when all are
     /// done.
+    ///
+    /// # Panics
+    /// If a part does, once no thread is at another one.
     pub(super) fn run_all(&self, count: usize, part: &(dyn Fn(usize) + Sync)) {
-        let threads = self.threads.get_or_init(|| {
-            let builder = ThreadPoolBuilder::new().num_threads(Crew::cores());
-            let named = builder.thread_name(|number| format!("quire-query-{number}"));
-            named.build().ok()
-        });
-        let Some(threads) = threads.as_ref().filter(|_| count > 1) else {
+        if count < 2 {
             return (0..count).for_each(part);
-        };
+        }
         let next = AtomicUsize::new(1);
         let do_others = || {
             loop {
@@ -57,28 +91,160 @@ impl Crew {
                 }
             }
         };
-        threads.in_place_scope(|scope| {
-            for _ in 1..count {
-                let Some(busy) = self.take_free() else {
-                    break;
-                };
-                scope.spawn(|_| {
-                    let _busy = busy;
-                    do_others();
-                });
-            }
-            part(0);
-            do_others();
-        });
+        let shared = self.helpers().request(count - 1, &do_others);
+        part(0);
+        do_others();
+        if let Some(panic) = shared.end() {
+            resume_unwind(panic);
+        }
     }
 
-    /// A thread that is free; none if all are busy.
-    fn take_free(&self) -> Option<Busy<'_>> {
-        let is_free = |busy| (busy < Crew::cores()).then_some(busy + 1);
-        let taken = self
-            .busy
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_free);
-        taken.is_ok().then(|| Busy(&self.busy))
+    fn helpers(&self) -> &Arc<Helpers> {
+        self.helpers.get_or_init(|| Helpers::start(Crew::cores()))
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        if let Some(helpers) = self.helpers.get() {
+            helpers.queue.lock().ended = true;
+            helpers.requested.notify_all();
+        }
+    }
+}
+
+impl Helpers {
+    /// Starts threads; fewer, or none, where the system refuses.
+    fn start(count: usize) -> Arc<Helpers> {
+        let helpers = Arc::new(Helpers {
+            queue: Mutex::new(Queue {
+                requests: VecDeque::with_capacity(count),
+                free: 0,
+                ended: false,
+            }),
+            requested: Condvar::new(),
+        });
+        for number in 0..count {
+            let named = thread::Builder::new().name(format!("quire-query-{number}"));
+            let of_thread = Arc::clone(&helpers);
+            if named.spawn(move || of_thread.help()).is_err() {
+                break;
+            }
+            helpers.queue.lock().free += 1;
+        }
+        helpers
+    }
+
+    /// What a thread does until the crew ends.
+    fn help(&self) {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(Request { work, help }) = queue.requests.pop_front() {
+                drop(queue);
+                let result = catch_unwind(AssertUnwindSafe(help));
+                queue = self.queue.lock();
+                // First: who has the work may want help with more as soon as this is done.
+                queue.free += 1;
+                work.note_end(1, result.err());
+            } else if queue.ended {
+                return;
+            } else {
+                self.requested.wait(&mut queue);
+            }
+        }
+    }
+
+    /// Has `help` called by up to `count` threads, as many as are free.
+    fn request<'a>(&'a self, count: usize, help: &'a (dyn Fn() + Sync)) -> Shared<'a> {
+        // SAFETY: `help` is called by a thread that has a request only, and each request is counted
+        // by `Work::open`. `Shared` borrows `help`, and when it is dropped it takes those back that
+        // have not begun, and waits for the others. It is not leaked: only `Crew::run_all` has it,
+        // as a local variable.
+        #[allow(
+            unsafe_code,
+            reason = "threads that stay can't be given what is borrowed otherwise; \
+                      to start one for each query costs twice as much"
+        )]
+        let help: &'static (dyn Fn() + Sync) = unsafe { std::mem::transmute(help) };
+        let work = Arc::new(Work::default());
+        let mut queue = self.queue.lock();
+        let claimed = count.min(queue.free);
+        queue.free -= claimed;
+        work.open.lock().helpers = claimed;
+        let request = || Request {
+            work: Arc::clone(&work),
+            help,
+        };
+        queue
+            .requests
+            .extend(std::iter::repeat_with(request).take(claimed));
+        drop(queue);
+        (0..claimed).for_each(|_| {
+            self.requested.notify_one();
+        });
+        Shared {
+            helpers: self,
+            work,
+        }
+    }
+}
+
+/// Work that is shared with helpers; they have ended when it is dropped.
+struct Shared<'a> {
+    helpers: &'a Helpers,
+    work: Arc<Work>,
+}
+
+impl Shared<'_> {
+    /// Waits until no helper is left. Returns what one that panicked said.
+    fn end(self) -> Option<Box<dyn Any + Send>> {
+        self.wait();
+        self.work.open.lock().panic.take()
+    }
+
+    fn wait(&self) {
+        if self.work.open.lock().helpers == 0 {
+            return;
+        }
+        let mut queue = self.helpers.queue.lock();
+        let before = queue.requests.len();
+        queue
+            .requests
+            .retain(|request| !Arc::ptr_eq(&request.work, &self.work));
+        let withdrawn = before - queue.requests.len();
+        queue.free += withdrawn;
+        drop(queue);
+        self.work.note_end(withdrawn, None);
+        let mut open = self.work.open.lock();
+        while open.helpers > 0 {
+            self.work.done.wait(&mut open);
+        }
+    }
+}
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+impl Work {
+    /// Notes that requests have ended.
+    fn note_end(&self, requests: usize, panic: Option<Box<dyn Any + Send>>) {
+        let mut open = self.open.lock();
+        open.helpers -= requests;
+        if open.panic.is_none() {
+            open.panic = panic;
+        }
+        if open.helpers == 0 {
+            self.done.notify_one();
+        }
+    }
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Request").finish_non_exhaustive()
     }
 }
 
@@ -110,7 +276,7 @@ mod tests {
             assert_eq!(done.into_inner(), 10);
             ends.wait();
         });
-        assert_eq!(crew.busy.load(Ordering::SeqCst), 0);
+        assert_eq!(crew.helpers().queue.lock().free, Crew::cores());
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub(crate) enum Op {
 }
 
 impl Op {
+    pub(crate) const COUNT: usize = 4;
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Op::Index => "index",

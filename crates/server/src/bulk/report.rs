@@ -1,5 +1,6 @@
 //! The answer to a bulk request.
 
+use super::action::Op;
 use super::item::Done;
 use crate::http::answer::write_string;
 use crate::http::fields::Fields;
@@ -14,6 +15,8 @@ pub(super) struct Report {
     text: Vec<u8>,
     pub(super) items: u64,
     pub(super) failed: u64,
+    /// Operations of which a write that was done shows nothing: all of them have the same members.
+    hidden: [bool; Op::COUNT],
 }
 
 impl Report {
@@ -27,6 +30,7 @@ impl Report {
             text: Vec::new(),
             items: 0,
             failed: 0,
+            hidden: [false; Op::COUNT],
         }
     }
 
@@ -37,6 +41,10 @@ impl Report {
     pub(super) fn add(&mut self, done: &Done) {
         self.items += 1;
         self.failed += u64::from(done.outcome.is_err());
+        let is_plain = done.outcome.is_ok() && done.shown.is_none();
+        if is_plain && self.hidden[done.op as usize] {
+            return;
+        }
         let before = self.text.len();
         if before > 0 {
             self.text.push(b',');
@@ -53,6 +61,7 @@ impl Report {
         });
         if !shown {
             self.text.truncate(before);
+            self.hidden[done.op as usize] |= is_plain;
         }
     }
 

@@ -137,6 +137,36 @@ async fn an_answer_without_failures_says_so_and_can_be_filtered() {
 }
 
 #[tokio::test]
+async fn a_filter_shows_an_item_for_what_it_has_whatever_items_before_it_had() {
+    let site = Site::new();
+    let put = |op: &str, id: &str| {
+        format!("{{\"{op}\":{{\"_index\":\"jobs\",\"_id\":\"{id}\"}}}}\n{{\"n\":1}}\n")
+    };
+    let patch = |source: bool| {
+        let line = r#"{"update":{"_index":"jobs","_id":"1"}}"#;
+        format!("{line}\n{{\"doc\":{{\"m\":2}},\"_source\":{source}}}\n")
+    };
+    let body = [
+        put("index", "1"),
+        put("create", "2"),
+        put("index", "3"),
+        put("create", "2"),
+        patch(false),
+        patch(true),
+        patch(false),
+    ]
+    .concat();
+    let filter = "POST /_bulk?filter_path=items.*.error.type,items.*.get._source,items.index._id";
+    let reply = site.call(filter, body).await;
+    assert_eq!(
+        reply.text,
+        r#"{"items":[{"index":{"_id":"1"}},{"index":{"_id":"3"}},"#.to_owned()
+            + r#"{"create":{"error":{"type":"version_conflict_engine_exception"}}},"#
+            + r#"{"update":{"get":{"_source":{"n":1,"m":2}}}}]}"#
+    );
+}
+
+#[tokio::test]
 async fn a_malformed_line_is_named_and_nothing_of_a_short_body_applied() {
     let site = Site::new();
     site.collection("jobs");
