@@ -15,9 +15,10 @@ demo: build
 	@rm -rf $(target_dir)/demo-db
 	$(target_dir)/release/quire demo --dir $(target_dir)/demo-db
 
-# A table of MariaDB kept in step with a search index: rows, live changes, a kill, an ALTER TABLE, searches.
+# A table of MariaDB kept in step with a search index: rows, live changes, a kill, an ALTER TABLE, a reindex, searches.
 .PHONY: demo-pipeline
 demo-pipeline: build
+	@scripts/setup.sh pipeline
 	scripts/demo-pipeline.sh $(target_dir)/release/quire
 
 # Load and get beside SQLite and fjall, on N generated documents: `make bench N=1000000`. Every benchmark writes what it measured

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# A table of MariaDB kept in step with a search index, live: demo-pipeline.sh QUIRE. All of it in a folder of its own, on loopback.
+# A table of MariaDB kept in step with a search index, live, and a reindex beside it: demo-pipeline.sh QUIRE.
+# All of it in a folder of its own, on loopback.
 set -euo pipefail
 quire=$1
-command -v mariadbd > /dev/null || { echo "demo-pipeline: no MariaDB; on Debian: sudo apt-get install mariadb-server" >&2; exit 1; }
+PATH=$PATH:/usr/sbin
 dir=$(mktemp -d) pids=()
 end() {
     kill "${pids[@]}" 2> /dev/null || true
@@ -32,6 +33,9 @@ say "Quire, and a pipe from the table to it"
 "$quire" serve "$dir/db" --create --listen 127.0.0.1:9431 --quiet > "$dir/listening" &
 pids+=($!)
 for _ in $(seq 100); do curl -sS http://127.0.0.1:9431 > /dev/null 2>&1 && break; sleep 0.1; done
+curl -sS -X PUT http://127.0.0.1:9431/tracks-000001 > "$dir/created"
+curl -sS http://127.0.0.1:9431/_aliases -H 'Content-Type: application/json' \
+    -d '{"actions":[{"add":{"index":"tracks-000001","alias":"tracks"}}]}' > "$dir/named"
 echo secret > "$dir/password"
 cat > "$dir/tracks.toml" <<'END'
 [source]
@@ -46,6 +50,9 @@ name = "search"
 kind = "quire"
 url = "http://127.0.0.1:9431"
 index = "tracks"
+
+[reindex]
+shards = 4
 END
 "$quire" pipe check "$dir/tracks.toml"
 "$quire" pipe run "$dir/tracks.toml" &
@@ -63,10 +70,16 @@ sql shop -e "ALTER TABLE tracks ADD COLUMN label VARCHAR(20); UPDATE tracks SET 
 pids+=($!)
 for _ in $(seq 600); do [ "$(count)" = 199001 ] && search '{"query":{"term":{"label":"indie"}},"size":0}' | grep -q '"value":200,' && break; sleep 0.2; done
 
-say "Search, served from the index: the most played jazz"
+say "Reindex: a new index of four partitions, filled from the table beside the one that serves, compared, and switched to"
+"$quire" reindex run "$dir/tracks.toml"
+sql shop -e "UPDATE tracks SET plays = plays + 1 WHERE id % 1000 = 7"
+"$quire" reindex switch "$dir/tracks.toml"
+plays() { search '{"size":0,"aggs":{"plays":{"sum":{"field":"plays"}}}}' | grep -o '"plays":{"value":[0-9]*' | grep -o '[0-9]*$' || true; }
+rows=$(sql -e 'SELECT COUNT(*) FROM shop.tracks') sum=$(sql -e 'SELECT SUM(plays) FROM shop.tracks')
+for _ in $(seq 600); do [ "$(plays)" = "$sum" ] && break; sleep 0.2; done
+
+say "Search, served from the new index: the most played jazz"
 search '{"query":{"term":{"genre":"jazz"}},"sort":[{"plays":"desc"}],"size":3}'
 echo
-rows=$(sql -e 'SELECT COUNT(*), SUM(plays) FROM shop.tracks')
-say "rows and plays at the source: $rows; documents in the index: $(count), plays:"
-search '{"size":0,"aggs":{"plays":{"sum":{"field":"plays"}}}}'
-echo
+say "The source has $rows rows with $sum plays; the index has $(count) documents with $(plays) plays"
+[ "$rows $sum" = "$(count) $(plays)" ] || { echo "demo-pipeline: the index differs from the table" >&2; exit 1; }

@@ -4,7 +4,8 @@
 #   build (default)   cargo, a C compiler and its headers (for the allocator)
 #   packages          an index of packages for apt, which the demonstration loads
 #   test              what tests run beside the engine: Python with venv, Node.js with npm, a JDK with Maven,
-#                     Go, curl, openssl, PostgreSQL, memcached and libmemcached's tools
+#                     Go, curl, openssl, PostgreSQL, MariaDB, memcached and libmemcached's tools
+#   pipeline          MariaDB, the source of `make demo-pipeline`
 #   torture           strace, ext4 and xfs on loop devices; without root only what needs none of them
 #   memcached         the peer of `make bench-memcached`
 #   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
@@ -85,7 +86,18 @@ test_tools() {
     # Debian has the server's programs beside the path.
     [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || command -v initdb >/dev/null 2>&1 ||
         missing="$missing postgresql"
+    has_mariadb || missing="$missing mariadb-server"
     install_or_say "the tests need" "$missing"
+}
+
+# Debian has the server beside the path of users.
+has_mariadb() { PATH="$PATH:/usr/sbin" command -v mariadbd >/dev/null 2>&1; }
+
+pipeline_tools() {
+    missing=""
+    command -v curl >/dev/null 2>&1 || missing="$missing curl"
+    has_mariadb || missing="$missing mariadb-server"
+    install_or_say "the demonstration needs" "$missing"
 }
 
 memcached_peer() {
@@ -144,6 +156,7 @@ torture_tools() {
 case "${1-build}" in
     build) build_tools ;;
     test) build_tools; test_tools ;;
+    pipeline) build_tools; pipeline_tools ;;
     torture) build_tools; torture_tools ;;
     packages) package_index ;;
     memcached) memcached_peer ;;
@@ -156,5 +169,5 @@ case "${1-build}" in
         command -v mkfs.btrfs >/dev/null 2>&1 || install_or_say "the benchmark needs" " btrfs-progs"
         ;;
     docs) build_tools; site_tools ;;
-    *) say "usage: scripts/setup.sh [build|packages|test|torture|memcached|snapshot|kv|converged|wide|docs]"; exit 2 ;;
+    *) say "usage: scripts/setup.sh [build|packages|test|pipeline|torture|memcached|snapshot|kv|converged|wide|docs]"; exit 2 ;;
 esac
