@@ -29,6 +29,7 @@ ENGINES = {
     "lmdb": "LMDB",
     "sqlite": "SQLite",
     "lucene": "Lucene",
+    "opensearch": "OpenSearch",
     "h2": "H2",
 }
 

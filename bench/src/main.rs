@@ -33,7 +33,7 @@ mod split;
 mod task;
 mod wide;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use results::Results;
 use std::process::ExitCode;
 
@@ -112,7 +112,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().run() {
+    let matches = Cli::command().get_matches();
+    let benchmark = matches.subcommand_name().unwrap_or_default().to_owned();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match cli.run(&benchmark) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("quire-bench: {error}");
@@ -122,7 +125,7 @@ fn main() -> ExitCode {
 }
 
 impl Cli {
-    fn run(self) -> Result<()> {
+    fn run(self, benchmark: &str) -> Result<()> {
         let results = Results::default();
         match self.command {
             Command::Documents(plan) => plan.run(&results)?,
@@ -149,7 +152,7 @@ impl Cli {
             Command::Task(task) => task.run()?,
         }
         match self.json {
-            Some(path) => results.write(&path),
+            Some(path) => results.write(benchmark, &path),
             None => Ok(()),
         }
     }

@@ -113,10 +113,10 @@ impl Results {
     }
 
     /// Writes the file: when, on what, by which command, and one phase a line.
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, benchmark: &str, path: &Path) -> Result<()> {
         let command: Vec<_> = std::env::args().skip(1).collect();
         let head = [
-            ("benchmark", command.first().cloned().unwrap_or_default()),
+            ("benchmark", benchmark.to_owned()),
             ("date", date(SystemTime::now())?),
             ("machine", machine()?),
             ("conditions", load()?),

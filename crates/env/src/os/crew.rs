@@ -37,7 +37,7 @@ struct Helpers {
 
 #[derive(Debug)]
 struct Queue {
-    /// As many as are claimed and have not begun; the oldest first.
+    /// One for each thread that is claimed and has not begun, the oldest first.
     requests: VecDeque<Request>,
     /// Threads that sleep and for which there is no request.
     free: usize,
