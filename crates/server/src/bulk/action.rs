@@ -21,8 +21,6 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    pub(crate) const COUNT: usize = 4;
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             Op::Index => "index",

@@ -16,7 +16,7 @@ pub(super) struct Report {
     pub(super) items: u64,
     pub(super) failed: u64,
     /// Operations of which a write that was done shows nothing: all of them have the same members.
-    hidden: [bool; Op::COUNT],
+    hidden: Vec<Op>,
 }
 
 impl Report {
@@ -30,7 +30,7 @@ impl Report {
             text: Vec::new(),
             items: 0,
             failed: 0,
-            hidden: [false; Op::COUNT],
+            hidden: Vec::new(),
         }
     }
 
@@ -42,7 +42,7 @@ impl Report {
         self.items += 1;
         self.failed += u64::from(done.outcome.is_err());
         let is_plain = done.outcome.is_ok() && done.shown.is_none();
-        if is_plain && self.hidden[done.op as usize] {
+        if is_plain && self.hidden.contains(&done.op) {
             return;
         }
         let before = self.text.len();
@@ -61,7 +61,7 @@ impl Report {
         });
         if !shown {
             self.text.truncate(before);
-            self.hidden[done.op as usize] |= is_plain;
+            self.hidden.extend(is_plain.then_some(done.op));
         }
     }
 
