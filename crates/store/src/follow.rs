@@ -131,7 +131,12 @@ impl<M: Machine> Inner<M> {
         };
         match step {
             BuildStep::Nothing => {}
-            BuildStep::Ended => self.schedule_flush(Duration::ZERO),
+            BuildStep::Ended => {
+                self.schedule_flush(Duration::ZERO);
+                // What is next does not wait for the flush: that has nothing to say if the group is
+                // dropped before it.
+                self.schedule_derive(Duration::ZERO);
+            }
             BuildStep::More if memtables.used() >= memtables.limit() / 2 => {
                 self.schedule_flush(Duration::ZERO);
                 self.schedule_derive(MEMORY_WAIT);

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const BY_COUNT: TreeId = TreeId(10);
 /// Count (big-endian) → how many words have it.
 pub(super) const TOTALS: TreeId = TreeId(11);
+/// The tree of [`Empty`].
+const EMPTY: TreeId = TreeId(12);
 
 /// A part of building, and of following, is this number of words.
 const PART: usize = 2;
@@ -166,6 +168,34 @@ impl DerivedTrees for Watched {
         batch: &mut TreeBatch,
     ) -> crate::Result<Option<Position>> {
         ByCount.follow(difference, from, batch)
+    }
+}
+
+/// Another index, with nothing in it.
+#[derive(Debug)]
+struct Empty;
+
+impl DerivedTrees for Empty {
+    fn trees(&self) -> Vec<TreeSpec> {
+        vec![TreeSpec::new(EMPTY.0, "empty")]
+    }
+
+    fn build(
+        &self,
+        _view: &BaseView,
+        _cursor: &[u8],
+        _batch: &mut TreeBatch,
+    ) -> crate::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    fn follow(
+        &self,
+        _difference: &Difference<'_>,
+        _from: Position,
+        _batch: &mut TreeBatch,
+    ) -> crate::Result<Option<Position>> {
+        Ok(None)
     }
 }
 
@@ -626,6 +656,28 @@ fn a_view_keeps_a_tree_that_is_dropped_and_the_tree_can_be_added_again() {
         drop(view);
         check(&store, &history);
         check_files(&env, &store);
+    }
+}
+
+#[test]
+fn a_tree_is_built_although_the_one_before_it_is_dropped_at_any_moment() {
+    // Each seed is an order of the jobs: the drop comes before the first tree is built, between
+    // that and the flush that makes it complete, or later.
+    for seed in 0..50 {
+        let env = SimEnv::new(seed);
+        let store = open_with(&env, 16 << 20, options()).unwrap();
+        store.add_trees(Arc::new(ByCount)).unwrap();
+        store.add_trees(Arc::new(Empty)).unwrap();
+        let of_job = store.clone();
+        let drop_first = move || of_job.drop_trees(BY_COUNT).unwrap();
+        env.schedule(JobClass::Compaction, Duration::ZERO, Box::new(drop_first));
+        env.run_until_idle();
+        assert_eq!(store.tree_state(BY_COUNT), None);
+        let state = store.tree_state(EMPTY);
+        assert!(
+            matches!(state, Some(TreeState::Complete { .. })),
+            "seed {seed}: {state:?}"
+        );
     }
 }
 
