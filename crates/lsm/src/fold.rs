@@ -180,7 +180,8 @@ fn value_or_deletion(is_value: bool) -> EntryKind {
 
 impl Folder {
     /// What an operand makes of `key`, over a value or tombstone that the same place said of it
-    /// before. The result stands for both: what older places say folds under it alone.
+    /// before. The result stands for both: what older places say folds under it alone. Its value
+    /// replaces what `out` has.
     ///
     /// # Errors
     /// `InvalidArgument` for a merge without a merger, `Merge`, or `TooLarge` for what the fold
@@ -190,41 +191,68 @@ impl Folder {
         key: &[u8],
         before: Option<&Entry>,
         operand: &[u8],
-    ) -> Result<Entry> {
+        out: &mut Vec<u8>,
+    ) -> Result<EntryKind> {
         self.merger()?;
         let mut stack = Stack::default();
         stack.push(EntryKind::Merge, operand);
         if let Some(before) = before {
             stack.push(before.kind, &before.value);
         }
-        self.encode(key, stack, false)
+        self.encode_to(key, stack, false, out)
     }
 
-    /// The operand of the same effect as `older`, newest first, and then `operand`.
+    /// The operand of the same effect as `older`, newest first, and then `operand`: as
+    /// [`write`](Self::write).
     ///
     /// # Errors
     /// As of [`write`](Self::write).
-    pub(crate) fn combine(&self, key: &[u8], operand: &[u8], older: &[Entry]) -> Result<Entry> {
+    pub(crate) fn combine(
+        &self,
+        key: &[u8],
+        operand: &[u8],
+        older: &[Entry],
+        out: &mut Vec<u8>,
+    ) -> Result<EntryKind> {
         let mut stack = Stack::default();
         stack.push(EntryKind::Merge, operand);
         for older in older {
             stack.push(EntryKind::Merge, &older.value);
         }
-        self.encode(key, stack, false)
+        self.encode_to(key, stack, false, out)
     }
 
-    /// The entry that stands for a stack whose newest entry is an operand. With `bottom`, no older
-    /// place has the key, so the result is a value or a
-    /// tombstone; else it is an operand if the stack has no base.
+    /// The entry that stands for a stack whose newest entry is an operand: as
+    /// [`encode_to`](Self::encode_to).
     ///
     /// # Errors
     /// `Merge`, or `TooLarge` for what the fold made.
     pub(crate) fn encode(&self, key: &[u8], stack: Stack<'_>, bottom: bool) -> Result<Entry> {
+        let mut value = Vec::new();
+        let kind = self.encode_to(key, stack, bottom, &mut value)?;
+        let value = SmallBytes::from(value);
+        Ok(Entry { kind, value })
+    }
+
+    /// The kind of the entry that stands for a stack whose newest entry is an operand; its value
+    /// replaces what `out` has. With `bottom`, no older place has the key, so the result is a value
+    /// or a tombstone; else it is an operand if the stack has no base.
+    ///
+    /// # Errors
+    /// `Merge`, or `TooLarge` for what the fold made.
+    pub(crate) fn encode_to(
+        &self,
+        key: &[u8],
+        stack: Stack<'_>,
+        bottom: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<EntryKind> {
         debug_assert!(!stack.operands.is_empty(), "one entry needs no fold");
         let merger = self.merger()?;
         let bottom = bottom || seeded(Bug::OperandResolvedEarly);
         let base = stack.base.or(bottom.then_some((EntryKind::Delete, &[])));
         let operands = stack.into_operands();
+        out.clear();
         if let [operand] = operands.as_slice() {
             let as_it_is = match base {
                 None | Some((EntryKind::Merge, _)) => Some(EntryKind::Merge),
@@ -232,44 +260,40 @@ impl Folder {
                 _ => None,
             };
             if let Some(kind) = as_it_is {
-                let value = SmallBytes::copy_from_slice(operand);
-                return Ok(Entry { kind, value });
+                out.extend_from_slice(operand);
+                return Ok(kind);
             }
         }
-        let mut out = Vec::new();
         let kind = match base {
             None | Some((EntryKind::Merge, _)) => {
-                let combined = merger.combine(key, &operands, &mut out);
+                let combined = merger.combine(key, &operands, out);
                 combined.map(|()| EntryKind::Merge)
             }
             Some((EntryKind::Delete, _)) => {
-                let folded = merger.fold(key, None, &operands, &mut out);
+                let folded = merger.fold(key, None, &operands, out);
                 folded.map(value_or_deletion)
             }
             Some((EntryKind::Put, value)) => {
-                let folded = merger.fold(key, Some(value), &operands, &mut out);
+                let folded = merger.fold(key, Some(value), &operands, out);
                 folded.map(value_or_deletion)
             }
             Some((EntryKind::PutUntil, timed)) => {
                 let (_, value) = deadline::split(timed);
                 out.extend(timed.iter().take(DEADLINE_BYTES));
-                let folded = merger.fold(key, Some(value), &operands, &mut out);
+                let folded = merger.fold(key, Some(value), &operands, out);
                 folded.map(|_| EntryKind::PutUntil)
             }
         };
         let kind = kind.map_err(|source| self.refused(source))?;
         if kind == EntryKind::Delete {
-            return Ok(Entry::delete());
+            out.clear();
         }
         debug_assert!(
             !bottom || kind != EntryKind::Merge,
             "at the bottom nothing is left to fold"
         );
         self.check_value(out.len())?;
-        Ok(Entry {
-            kind,
-            value: SmallBytes::from(out),
-        })
+        Ok(kind)
     }
 
     /// The accumulator of a stack with nothing older; `None` if the key has no value at a moment,

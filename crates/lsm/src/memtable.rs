@@ -125,7 +125,8 @@ impl Memtable {
         op: Op<'_>,
     ) -> Result<()> {
         let mut writer = self.writer.lock();
-        self.write_hashed(&mut writer, folder, (key, table::hash(key)), position, op)
+        let (key, folded) = ((key, table::hash(key)), &mut Vec::new());
+        self.write_hashed(&mut writer, folder, key, position, op, folded)
     }
 
     /// As [`write`](Self::write), of several in their order. On an error those before are written.
@@ -139,13 +140,15 @@ impl Memtable {
         let hashes: SmallVec<[u64; PREFETCHED_AT_ONCE]> = hashes.collect();
         self.prefetch(&hashes);
         let mut writer = self.writer.lock();
+        let mut folded = Vec::new();
         for ((key, op), hash) in writes.iter().zip(hashes) {
-            self.write_hashed(&mut writer, folder, (key, hash), position, *op)?;
+            let key = (*key, hash);
+            self.write_hashed(&mut writer, folder, key, position, *op, &mut folded)?;
         }
         Ok(())
     }
 
-    /// Writes `op` to a key, which comes with its hash.
+    /// Writes `op` to a key, which comes with its hash. An operand is folded into `folded`.
     fn write_hashed(
         &self,
         writer: &mut Writer,
@@ -153,6 +156,7 @@ impl Memtable {
         (key, hash): (&[u8], u64),
         position: Position,
         op: Op<'_>,
+        folded: &mut Vec<u8>,
     ) -> Result<()> {
         if position < writer.newest {
             return Err(Error::InvalidArgument(format!(
@@ -161,7 +165,6 @@ impl Memtable {
             )));
         }
         let known = self.known(key, hash);
-        let folded;
         let mut below = NONE;
         let (kind, value) = match op {
             Op::Put(value) => (EntryKind::Put, value),
@@ -170,14 +173,15 @@ impl Memtable {
             Op::Merge(operand) => {
                 let version = known.map_or(NONE, |key| self.cells.latest(key));
                 let before = self.entry(key, version, self.deleted.at(position));
-                if let Some(EntryKind::Merge) = before.as_ref().map(|before| before.kind) {
+                let of_before = before.as_ref().map(|before| before.kind);
+                let kind = if of_before == Some(EntryKind::Merge) {
                     let mut operands = SmallVec::new();
                     below = self.combined_with(version, operand.len(), &mut operands);
-                    folded = folder.combine(key, operand, &operands)?;
+                    folder.combine(key, operand, &operands, folded)?
                 } else {
-                    folded = folder.write(key, before.as_ref(), operand)?;
-                }
-                (folded.kind, &*folded.value)
+                    folder.write(key, before.as_ref(), operand, folded)?
+                };
+                (kind, folded.as_slice())
             }
             Op::DeleteRange(to) => {
                 let mark = writer.growth.next_cell();

@@ -9,7 +9,6 @@
 //! Where a source deletes a range of keys, older ones are passed over: entry by entry, and after a
 //! few of them by a search for the end of the range.
 
-use crate::Result;
 use crate::direction::{Direction, Start};
 use crate::entry::{Entry, EntryRef};
 use crate::entry_kind::EntryKind;
@@ -17,12 +16,16 @@ use crate::fold::{Folder, Stack};
 use crate::range_deletions::RangeDeletions;
 use crate::range_tombstones::RangeTombstone;
 use crate::source::Source;
+use crate::{Result, SmallBytes};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// After this many deleted entries in a row the end of their range is searched for.
 const PASSED_MAX: u32 = 16;
+
+/// A larger buffer for what operands are folded to is not used again.
+const FOLDED_BYTES_KEPT: usize = 1 << 20;
 
 /// A source that is on an entry.
 #[derive(Debug)]
@@ -76,10 +79,10 @@ enum On {
         /// a range, or the greatest number.
         newest_deletion: usize,
     },
-    /// The entry that those of this many sources, the last ones, were folded to.
+    /// What those of this many sources, the last ones, were folded to: an entry of this kind.
     Folded {
         heads: usize,
-        entry: Entry,
+        kind: EntryKind,
     },
 }
 
@@ -95,6 +98,8 @@ pub(crate) struct Merge {
     /// `None` if no source deletes a range.
     deletions: Option<RangeDeletions>,
     on: On,
+    /// The value of [`On::Folded`].
+    folded: Vec<u8>,
 }
 
 /// An entry of a merge that folds no operands by itself.
@@ -123,6 +128,7 @@ impl Merge {
             folder,
             bottom,
             on: On::Nothing,
+            folded: Vec::new(),
         };
         for (age, source) in sources.into_iter().enumerate() {
             if let Some(word) = source.word() {
@@ -149,10 +155,10 @@ impl Merge {
     pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
         match &self.on {
             On::Next | On::Group { .. } => self.heads.last()?.source.entry_ref(),
-            On::Folded { entry, .. } => Some(EntryRef {
+            On::Folded { kind, .. } => Some(EntryRef {
                 key: self.heads.last()?.key()?,
-                kind: entry.kind,
-                value: &entry.value,
+                kind: *kind,
+                value: &self.folded,
             }),
             On::Nothing => None,
         }
@@ -162,7 +168,10 @@ impl Merge {
     pub(crate) fn entry(&self) -> Option<Entry> {
         match &self.on {
             On::Next | On::Group { .. } => self.heads.last()?.source.entry(),
-            On::Folded { entry, .. } => Some(entry.clone()),
+            On::Folded { kind, .. } => Some(Entry {
+                kind: *kind,
+                value: SmallBytes::copy_from_slice(&self.folded),
+            }),
             On::Nothing => None,
         }
     }
@@ -304,14 +313,19 @@ impl Merge {
 
     /// Folds the entries of the group that it is on, if the newest is an operand.
     fn fold(&mut self, heads: usize) -> Result<()> {
-        let folded = match self.unfolded() {
-            Some(Unfolded::Stack(key, stack)) => self.folder.encode(key, stack, self.bottom)?,
-            _ => return Ok(()),
+        let mut folded = std::mem::take(&mut self.folded);
+        if folded.capacity() > FOLDED_BYTES_KEPT {
+            folded = Vec::new();
+        }
+        let Some(Unfolded::Stack(key, stack)) = self.unfolded() else {
+            self.folded = folded;
+            return Ok(());
         };
-        self.on = On::Folded {
-            heads,
-            entry: folded,
-        };
+        let kind = self
+            .folder
+            .encode_to(key, stack, self.bottom, &mut folded)?;
+        self.folded = folded;
+        self.on = On::Folded { heads, kind };
         Ok(())
     }
 

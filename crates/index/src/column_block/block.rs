@@ -160,6 +160,28 @@ impl<'a> ColumnBlock<'a> {
         !self.marked.is_empty()
     }
 
+    /// The lows of the documents that it contains, if they are neighbours and each has one value at
+    /// most, which need not be read elsewhere.
+    pub(super) fn neighbours(&self) -> Option<Range<u32>> {
+        match self.rows {
+            Rows::From(low) if self.starts.is_none() && self.marked.is_empty() => {
+                Some(low..low + self.row_count)
+            }
+            _ => None,
+        }
+    }
+
+    /// Fills `out` with an ordinal for each of the first documents that it contains, each of which
+    /// has one value at most; `u64::MAX` without.
+    ///
+    /// # Errors
+    /// [`IndexDamage`] for bytes that make no sense.
+    pub(super) fn first_ordinals(&self, out: &mut [u64]) -> Result<(), IndexDamage> {
+        self.codes.read(0, out)?;
+        out.iter_mut().for_each(|code| *code = code.wrapping_sub(1));
+        Ok(())
+    }
+
     /// Shows the lows of the documents that it contains, ascending.
     pub(super) fn each_low(&self, see: impl FnMut(u32)) {
         match self.rows {

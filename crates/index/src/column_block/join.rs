@@ -9,11 +9,12 @@
 use super::block::ColumnBlock;
 use super::encoded::{Cell, Different, Encoded, dictionary_of, is_smaller_as_dictionary};
 use super::format::{TERM_BYTES_MAX, damaged};
+use super::layer::ColumnLayer;
 use super::numbers::Numbers;
 use super::terms::prefix;
-use super::writer::{ColumnBlockWriter, PACKED_ROWS_MIN, Row, TERMS_BYTES_MAX};
+use super::writer::{ColumnBlockWriter, PACKED_ROWS_MIN, Row, TERMS_BYTES_MAX, push_range};
 use crate::IndexDamage;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// An ordinal that stands for no value.
 const NONE: u64 = u64::MAX;
@@ -40,12 +41,8 @@ pub(super) fn join(
         block.ends(lows, 0, false, &mut own)?;
         ordinals.push(own);
     }
-    let numbers: Option<Vec<Numbers>> = blocks.iter().map(ColumnBlock::numbers).collect();
-    let values = match numbers {
-        Some(numbers) => join_numbers(&numbers, &mut ordinals),
-        None => join_dictionaries(blocks, &mut ordinals)?,
-    };
-    let Some(values) = values else {
+    let mut by_block: Vec<&mut [u64]> = ordinals.iter_mut().map(Vec::as_mut_slice).collect();
+    let Some(values) = join_values(blocks, &mut by_block)? else {
         return Ok(false);
     };
     let mut writer = ColumnBlockWriter::new();
@@ -73,9 +70,72 @@ pub(super) fn join(
     Ok(true)
 }
 
-/// What the ordinals stand for once they have become those of all layers together. None if the
-/// layers have numbers of different kinds, or a dictionary would be smaller.
-fn join_numbers(numbers: &[Numbers], ordinals: &mut [Vec<u64>]) -> Option<Encoded> {
+/// As [`join`], of layers one behind the other without a gap: as when documents are only added. No
+/// list of documents is made.
+pub(super) fn append(
+    layers: &[ColumnLayer<'_>],
+    is_bottom: bool,
+    out: &mut Vec<u8>,
+) -> Result<bool, IndexDamage> {
+    let (mut blocks, mut lows) = (Vec::with_capacity(layers.len()), None::<Range<u32>>);
+    for layer in layers {
+        let ColumnLayer::Packed(block) = layer else {
+            return Ok(false);
+        };
+        let before = lows.as_ref();
+        let Some(own) = block.neighbours() else {
+            return Ok(false);
+        };
+        if before.is_some_and(|before| before.end != own.start) {
+            return Ok(false);
+        }
+        lows = Some(before.map_or(own.start, |before| before.start)..own.end);
+        blocks.push(*block);
+    }
+    let Some(lows) = lows.filter(|lows| lows.len() >= PACKED_ROWS_MIN) else {
+        return Ok(false);
+    };
+    let mut ordinals = vec![0; lows.len()];
+    let mut by_block = Vec::with_capacity(blocks.len());
+    let mut left = ordinals.as_mut_slice();
+    for block in &blocks {
+        let (own, others) = left.split_at_mut(block.rows() as usize);
+        block.first_ordinals(own)?;
+        by_block.push(own);
+        left = others;
+    }
+    // At the bottom, documents without a value are left out.
+    let is_left_out = |own: &&mut [u64]| is_bottom && own.contains(&NONE);
+    if by_block.iter().any(is_left_out) {
+        return Ok(false);
+    }
+    let Some(values) = join_values(&blocks, &mut by_block)? else {
+        return Ok(false);
+    };
+    let mut codes = ordinals;
+    codes
+        .iter_mut()
+        .for_each(|code| *code = code.wrapping_add(1));
+    push_range(lows.start as u16, &values, &codes, out);
+    Ok(true)
+}
+
+/// What the ordinals of each layer stand for once they have become those of all layers together.
+/// None if the layers are to be merged otherwise.
+fn join_values(
+    blocks: &[ColumnBlock<'_>],
+    ordinals: &mut [&mut [u64]],
+) -> Result<Option<Encoded>, IndexDamage> {
+    let numbers: Option<Vec<Numbers>> = blocks.iter().map(ColumnBlock::numbers).collect();
+    match numbers {
+        Some(numbers) => Ok(join_numbers(&numbers, ordinals)),
+        None => join_dictionaries(blocks, ordinals),
+    }
+}
+
+/// As [`join_values`], of layers of numbers. None if they are of different kinds, or a dictionary
+/// would be smaller.
+fn join_numbers(numbers: &[Numbers], ordinals: &mut [&mut [u64]]) -> Option<Encoded> {
     let kind = numbers.first()?.kind;
     if numbers.iter().any(|numbers| numbers.kind != kind) {
         return None;
@@ -122,11 +182,11 @@ struct Term {
     ordinal: u32,
 }
 
-/// As [`join_numbers`], of layers with dictionaries. None if all values are numbers, which may
+/// As [`join_values`], of layers with dictionaries. None if all values are numbers, which may
 /// need no dictionary, or the terms are too many.
 fn join_dictionaries(
     blocks: &[ColumnBlock<'_>],
-    ordinals: &mut [Vec<u64>],
+    ordinals: &mut [&mut [u64]],
 ) -> Result<Option<Encoded>, IndexDamage> {
     let (mut bytes, mut terms) = (Vec::new(), Vec::new());
     let mut places = Vec::with_capacity(blocks.len());

@@ -3,7 +3,7 @@
 use super::block::ColumnBlock;
 use super::encoded::Cell;
 use super::format::{TERM_BYTES_MAX, damaged};
-use super::join::join;
+use super::join::{append, join};
 use super::layer::ColumnLayer;
 use super::writer::ColumnBlockWriter;
 use crate::IndexDamage;
@@ -26,7 +26,12 @@ pub(super) fn merge(
     is_bottom: bool,
     out: &mut Vec<u8>,
 ) -> Result<(), IndexDamage> {
-    let layers = Layers::new(layers)?;
+    let layers = layers.iter().map(|layer| ColumnLayer::new(layer));
+    let layers: Vec<ColumnLayer<'_>> = layers.collect::<Result<_, _>>()?;
+    if append(&layers, is_bottom, out)? {
+        return Ok(());
+    }
+    let layers = Layers::new(layers);
     match layers.join(is_bottom, out)? {
         true => Ok(()),
         false => layers.merge_values(is_bottom, out),
@@ -44,9 +49,7 @@ pub(super) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    pub(super) fn new(layers: &[&'a [u8]]) -> Result<Layers<'a>, IndexDamage> {
-        let layers = layers.iter().map(|layer| ColumnLayer::new(layer));
-        let layers: Vec<ColumnLayer<'_>> = layers.collect::<Result<_, _>>()?;
+    pub(super) fn new(layers: Vec<ColumnLayer<'a>>) -> Layers<'a> {
         let newest = newest_of(&layers);
         let mut from = vec![Vec::new(); layers.len()];
         for (low, layer) in &newest {
@@ -54,11 +57,11 @@ impl<'a> Layers<'a> {
                 lows.push(u32::from(*low));
             }
         }
-        Ok(Layers {
+        Layers {
             layers,
             newest,
             from,
-        })
+        }
     }
 
     /// Joins them in bulk. False, and nothing appended, if that can't be.

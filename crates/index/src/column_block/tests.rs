@@ -28,6 +28,11 @@ fn value_of<'v>(value: &'v OrderedValue<'_>) -> ValueRef<'v> {
 /// What layers say: of each document, its terms, or that it is marked.
 type Model = BTreeMap<u16, Option<Terms>>;
 
+fn parsed<'l>(layers: &[&'l [u8]]) -> Vec<ColumnLayer<'l>> {
+    let layers = layers.iter().map(|layer| ColumnLayer::new(layer).unwrap());
+    layers.collect()
+}
+
 fn term(value: OrderedValue<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     crate::term::encode_ordered(value, &mut out);
@@ -322,14 +327,55 @@ proptest! {
         };
         let (mut found, mut expected) = (Vec::new(), Vec::new());
         merge::merge(&layers, is_bottom, &mut found).unwrap();
-        merge::Layers::new(&layers)
-            .unwrap()
+        merge::Layers::new(parsed(&layers))
             .merge_values(is_bottom, &mut expected)
             .unwrap();
         prop_assert_eq!(with_values(&decode(&found)), with_values(&decode(&expected)));
         if !is_bottom {
             prop_assert_eq!(decode(&found), decode(&expected));
         }
+    }
+
+    /// The bytes are those of a writer that is given all documents.
+    #[test]
+    fn layers_of_documents_that_were_only_added_become_the_layer_of_all(
+        first in 0u32..400,
+        lengths in vec(1u32..200, 1..6),
+        kind in 0u32..4,
+        missing in prop_oneof![Just(u32::MAX), 2u32..40],
+        is_bottom in any::<bool>(),
+    ) {
+        let value = |low: u32| match kind {
+            0 => OrderedValue::String(format!("text {}", low % 70).into()),
+            1 => OrderedValue::Int(i64::from(low) * 7 - 1_000),
+            2 => OrderedValue::Float(f64::from(low) / 8.0),
+            // Few and far between: a dictionary of numbers is smaller.
+            _ => OrderedValue::Int(i64::from(low % 3) << 50),
+        };
+        let layer_of = |lows: std::ops::Range<u32>, is_bottom| {
+            let terms = |low| match low % missing {
+                1 => Terms::new(),
+                _ => Terms::from([term(value(low))]),
+            };
+            let model: Model = lows.map(|low| (low as u16, Some(terms(low)))).collect();
+            encoded(&model, is_bottom)
+        };
+        let (mut layers, mut end) = (Vec::new(), first);
+        for length in lengths {
+            layers.push(layer_of(end..end + length, false));
+            end += length;
+        }
+        let expected = layer_of(first..end, is_bottom);
+        let layers: Vec<&[u8]> = layers.iter().map(Vec::as_slice).collect();
+        let mut found = Vec::new();
+        merge::merge(&layers, is_bottom, &mut found).unwrap();
+        prop_assert!(found == expected, "{} and {} bytes", found.len(), expected.len());
+        let are_packed = layers.iter().all(|layer| layer.first() != Some(&plain::PLAIN));
+        let is_for_sure = are_packed && kind != 3 && (missing == u32::MAX || !is_bottom);
+        let mut appended = Vec::new();
+        let is_appended = join::append(&parsed(&layers), is_bottom, &mut appended).unwrap();
+        prop_assert!(is_appended || !is_for_sure);
+        prop_assert!(!is_appended || appended == expected);
     }
 
     #[test]
@@ -378,7 +424,7 @@ fn layers_of_texts_and_of_numbers_are_joined_in_bulk() {
         let layers = [layer(0..900), layer(500..1_400), layer(2_000..2_500)];
         let layers = layers.each_ref().map(Vec::as_slice);
         let mut out = Vec::new();
-        let layers = merge::Layers::new(&layers).unwrap();
+        let layers = merge::Layers::new(parsed(&layers));
         assert!(layers.join(true, &mut out).unwrap());
         let joined = with_values(&decoded(&ColumnLayer::new(&out).unwrap()));
         assert_eq!(joined.len(), 1_400 + 500);

@@ -246,20 +246,17 @@ impl ColumnBlockWriter {
             _ => return,
         };
         let length = last - first + 1;
-        let (end, least, greatest) = values.bounds();
-        let width = width_of(end) as usize;
+        if ends.is_empty() && length == self.rows.len() {
+            return push_range(first as u16, values, codes, out);
+        }
+        let width = width_of(values.bounds().0) as usize;
         let is_range = length == self.rows.len()
             || is_bottom && length * width <= self.rows.len() * (width + 16);
         let (mut lists, mut marked) = (Vec::new(), Vec::new());
         let (mut starts, mut start_bytes) = (ColumnWriter::new(), Vec::new());
         let (mut column, mut code_bytes) = (ColumnWriter::new(), Vec::new());
         let (mut next, mut begin) = (first, 0);
-        let is_plain = ends.is_empty() && length == self.rows.len();
-        if is_plain {
-            column.extend(codes, &mut code_bytes);
-        }
-        let rows = if is_plain { &[] } else { self.rows.as_slice() };
-        for (at, row) in rows.iter().enumerate() {
+        for (at, row) in self.rows.iter().enumerate() {
             let end = ends.get(at).map_or(at + 1, |end| *end);
             let low = usize::from(row.low);
             while is_range && next < low {
@@ -293,43 +290,83 @@ impl ColumnBlockWriter {
             starts.finish(&mut start_bytes);
         }
         column.finish(&mut code_bytes);
-        let row_count = if is_range { length } else { self.rows.len() };
-        let has_null = matches!(values, Encoded::Numbers(numbers) if numbers.has_null);
-        let flags =
-            u8::from(!is_range) * LISTED + u8::from(many) * MANY + u8::from(has_null) * HAS_NULL;
-        let (kind, base, dictionary): ([u8; 2], u64, &[u8]) = match values {
-            Encoded::Numbers(numbers) => (numbers.encode_kind(), numbers.base, &[]),
-            Encoded::Dictionary { bytes, .. } => ([0, 0], 0, bytes),
-        };
         let marked_count = (marked.len() / 2) as u32;
         lists.extend_from_slice(&marked);
-        let at = out.len();
-        out.extend_from_slice(&[PACKED, flags, kind[0], kind[1]]);
-        out.extend_from_slice(&(if is_range { first as u16 } else { 0 }).to_le_bytes());
-        out.extend_from_slice(&(row_count as u32).to_le_bytes());
-        out.extend_from_slice(&marked_count.to_le_bytes());
-        out.extend_from_slice(&base.to_le_bytes());
-        for part in [&lists, &start_bytes, &code_bytes, dictionary] {
-            out.extend_from_slice(&(part.len() as u32).to_le_bytes());
-        }
-        for bound in [&least, &greatest] {
-            out.extend_from_slice(&(bound.len() as u16).to_le_bytes());
-        }
-        out.extend_from_slice(&end.to_le_bytes());
-        assert!(
-            out.len() == at + HEADER_BYTES,
-            "a header has a fixed length"
-        );
-        for part in [
-            &least[..],
-            &greatest,
-            &lists,
-            &start_bytes,
-            &code_bytes,
-            dictionary,
-        ] {
-            out.extend_from_slice(part);
-        }
+        let documents = Documents {
+            first: is_range.then_some(first as u16),
+            count: if is_range { length } else { self.rows.len() } as u32,
+            marked_count,
+            lists: &lists,
+            starts: many.then_some(&start_bytes),
+        };
+        push_packed(&documents, values, &code_bytes, out);
+    }
+}
+
+/// Which documents a packed layer contains.
+struct Documents<'d> {
+    /// The first of neighbours; `None` if the documents are listed.
+    first: Option<u16>,
+    count: u32,
+    marked_count: u32,
+    /// Those that are listed, then those that are marked.
+    lists: &'d [u8],
+    /// Where the codes of each begin, if one may have several.
+    starts: Option<&'d Vec<u8>>,
+}
+
+/// Appends the layer of neighbours, each with one code: 0 for one without a value.
+pub(super) fn push_range(first: u16, values: &Encoded, codes: &[u64], out: &mut Vec<u8>) {
+    let (mut column, mut code_bytes) = (ColumnWriter::new(), Vec::new());
+    column.extend(codes, &mut code_bytes);
+    column.finish(&mut code_bytes);
+    let documents = Documents {
+        first: Some(first),
+        count: codes.len() as u32,
+        marked_count: 0,
+        lists: &[],
+        starts: None,
+    };
+    push_packed(&documents, values, &code_bytes, out);
+}
+
+fn push_packed(documents: &Documents<'_>, values: &Encoded, codes: &[u8], out: &mut Vec<u8>) {
+    let (end, least, greatest) = values.bounds();
+    let has_null = matches!(values, Encoded::Numbers(numbers) if numbers.has_null);
+    let flags = u8::from(documents.first.is_none()) * LISTED
+        + u8::from(documents.starts.is_some()) * MANY
+        + u8::from(has_null) * HAS_NULL;
+    let (kind, base, dictionary): ([u8; 2], u64, &[u8]) = match values {
+        Encoded::Numbers(numbers) => (numbers.encode_kind(), numbers.base, &[]),
+        Encoded::Dictionary { bytes, .. } => ([0, 0], 0, bytes),
+    };
+    let starts = documents.starts.map_or(&[][..], Vec::as_slice);
+    let at = out.len();
+    out.extend_from_slice(&[PACKED, flags, kind[0], kind[1]]);
+    out.extend_from_slice(&documents.first.unwrap_or(0).to_le_bytes());
+    out.extend_from_slice(&documents.count.to_le_bytes());
+    out.extend_from_slice(&documents.marked_count.to_le_bytes());
+    out.extend_from_slice(&base.to_le_bytes());
+    for part in [documents.lists, starts, codes, dictionary] {
+        out.extend_from_slice(&(part.len() as u32).to_le_bytes());
+    }
+    for bound in [&least, &greatest] {
+        out.extend_from_slice(&(bound.len() as u16).to_le_bytes());
+    }
+    out.extend_from_slice(&end.to_le_bytes());
+    assert!(
+        out.len() == at + HEADER_BYTES,
+        "a header has a fixed length"
+    );
+    for part in [
+        &least[..],
+        &greatest,
+        documents.lists,
+        starts,
+        codes,
+        dictionary,
+    ] {
+        out.extend_from_slice(part);
     }
 }
 

@@ -127,18 +127,16 @@ impl RunBuilder {
 
     /// The open table; a new one if there is none.
     fn writer(&mut self, spec: &TreeSpec, context: &TreeContext) -> Result<&mut TableWriter> {
-        let writer = match self.writer.take() {
-            Some(writer) => writer,
-            None => {
-                let (file, output) =
-                    context
-                        .files
-                        .create(spec.tier.get(), &self.inputs, self.at)?;
+        match &mut self.writer {
+            // It stays where it is: to move it for each entry is more than a thousand bytes.
+            Some(writer) => Ok(writer),
+            none => {
+                let tier = spec.tier.get();
+                let (file, output) = context.files.create(tier, &self.inputs, self.at)?;
                 self.built.created.push(file);
-                TableWriter::new(spec, context, file, output)?
+                Ok(none.insert(TableWriter::new(spec, context, file, output)?))
             }
-        };
-        Ok(self.writer.insert(writer))
+        }
     }
 
     /// Adds the ranges that end by `next`; all, if that is empty.
