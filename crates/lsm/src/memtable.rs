@@ -51,6 +51,11 @@ pub(crate) const PREFETCHED_AT_ONCE: usize = 16;
 /// An operand over one of fewer bytes than this is combined with it.
 const COMBINED_BYTES_MIN: usize = sized(64, 4) as usize;
 
+/// Operands that are long are copied seldom: only once there are this many to combine. Until then a
+/// read folds them.
+const LONG_BYTES: usize = sized(4 << 10, 24) as usize;
+const LONG_COUNT: usize = 8;
+
 /// Bytes charged to the budget at once.
 const CHARGE_STEP: u64 = 64 << 10;
 
@@ -214,24 +219,28 @@ impl Memtable {
         Ok(())
     }
 
-    /// The operands, newest first from `version` on, that one of `bytes` over them is combined
+    /// The operands, newest first from `version` on, that one of `new_bytes` over them is combined
     /// with. Returns the next older one.
     fn combined_with(
         &self,
         version: u32,
-        mut bytes: usize,
+        new_bytes: usize,
         operands: &mut SmallVec<[Entry; 4]>,
     ) -> u32 {
-        let mut version = version;
-        while let Some(operand) = self.cells.entry(version) {
+        let (mut below, mut bytes) = (version, new_bytes);
+        while let Some(operand) = self.cells.entry(below) {
             if operand.value.len() > (2 * bytes).max(COMBINED_BYTES_MIN) {
                 break;
             }
             bytes += operand.value.len();
             operands.push(operand);
-            version = self.cells.below(version);
+            below = self.cells.below(below);
         }
-        version
+        if new_bytes >= LONG_BYTES && operands.len() + 1 < LONG_COUNT {
+            operands.clear();
+            return version;
+        }
+        below
     }
 
     /// Notes a write, and the bytes it took.

@@ -197,8 +197,14 @@ impl Block {
     }
 
     /// The name of the setting.
-    pub(crate) fn setting(self) -> String {
-        format!("index.blocks.{}", self.name())
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Block::Metadata => "index.blocks.metadata",
+            Block::Read => "index.blocks.read",
+            Block::ReadOnly => "index.blocks.read_only",
+            Block::ReadOnlyAllowDelete => "index.blocks.read_only_allow_delete",
+            Block::Write => "index.blocks.write",
+        }
     }
 
     /// The number and the words that OpenSearch has for it.
@@ -238,7 +244,7 @@ impl Block {
 
     /// Those that a collection has.
     pub(crate) fn of(settings: &ApiSettings) -> impl Iterator<Item = Block> + '_ {
-        let is_on = |block: &Block| is_true(settings, &block.setting());
+        let is_on = |block: &Block| is_true(settings, block.setting());
         Block::ALL.into_iter().filter(is_on)
     }
 }

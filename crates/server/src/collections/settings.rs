@@ -303,15 +303,14 @@ pub(super) fn chosen(
 /// The defaults of settings that a collection has and nobody gave, likewise.
 pub(super) fn defaults(settings: &CollectionSettings, patterns: &[String], is_flat: bool) -> Value {
     let of_blocks = Block::ALL.map(|block| (block.setting(), "false"));
-    let others = [
-        ("index.hidden".to_owned(), "false"),
-        ("index.refresh_interval".to_owned(), "1s"),
-    ];
+    let others = [("index.hidden", "false"), ("index.refresh_interval", "1s")];
     let all = of_blocks.into_iter().chain(others);
-    let left = all.filter(|(name, _)| !settings.api.settings.contains_key(name));
+    let left = all.filter(|(name, _)| !settings.api.settings.contains_key(*name));
     let named = left.filter(|(name, _)| is_named(patterns, name));
     shape(
-        named.map(|(name, value)| (name, value.into())).collect(),
+        named
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .collect(),
         is_flat,
     )
 }

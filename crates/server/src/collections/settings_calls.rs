@@ -151,7 +151,8 @@ pub(crate) async fn block(call: Call<Engine>) -> Outcome<Answer> {
             let name = collection.name();
             change_to(engine, &collection, |now| {
                 let mut settings = now.clone();
-                settings.api.settings.insert(block.setting(), "true".into());
+                let name = block.setting().to_owned();
+                settings.api.settings.insert(name, "true".into());
                 Ok(settings)
             })?;
             blocked.push(json!({"name": name, "blocked": true}));

@@ -212,7 +212,7 @@ fn settings_of(
             "target index [{target}] will be blocked by [{}=true]: lift it by null",
             block.setting()
         );
-        return Err(match given.has(&block.setting()) {
+        return Err(match given.has(block.setting()) {
             true => Failure::validation(&what),
             false => Failure::illegal_argument(what),
         });
