@@ -9,6 +9,12 @@ build:
 	@scripts/setup.sh build
 	cargo build --release --locked -p quire-cli
 
+# The program as it is installed: see docs/INSTALLING.md.
+.PHONY: dist
+dist:
+	@scripts/setup.sh build
+	cargo build --profile dist --locked -p quire-cli
+
 # The main job on real data: load, serve over HTTP, update, verify, freeze and query. Leaves the database to try more on.
 demo: build
 	@scripts/setup.sh packages
@@ -97,9 +103,9 @@ bench-snapshot:
 converged_native = quire,quire-none,croaring,rocksdb-clustered,rocksdb-keys,tantivy
 converged_engines = $(or $(ENGINES),$(converged_native)$(if $(JVM),$(comma)lucene$(comma)lucene-fresh$(comma)opensearch))
 converged_flags = --peers $(converged_engines) $(if $(PARTS),--parts $(PARTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
-	$(if $(IDS),--ids $(IDS)) $(if $(PAPERS),--papers $(abspath $(PAPERS))) --quire $(abspath $(target_dir))/release/quire
+	$(if $(IDS),--ids $(IDS)) $(if $(PAPERS),--papers $(abspath $(PAPERS))) --quire $(abspath $(target_dir))/dist/quire
 .PHONY: bench-converged
-bench-converged: build
+bench-converged: dist
 	@scripts/setup.sh converged
 	$(MAKE) -C bench/peers/kv converged
 ifneq ($(findstring lucene,$(converged_engines))$(findstring opensearch,$(converged_engines)),)
