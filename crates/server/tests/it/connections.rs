@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::site::{Listening, open, read_all, read_until};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 fn impatient(idle_millis: u64) -> ServerOptions {
     ServerOptions {
@@ -465,7 +465,7 @@ async fn an_address_open_to_other_machines_is_not_served_without_a_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stalled_bulks_give_their_room_back_and_slow_ones_are_cut() {
-    let site = Listening::new(impatient(4_000)).await;
+    let site = Listening::new(impatient(10_000)).await;
     let head = "POST /jobs/_bulk HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
                 1\r\n\n\r\n";
     let mut stalled = Vec::new();

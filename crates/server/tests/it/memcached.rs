@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::site::{Listening, read_all, read_until};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 /// With a field, values are the field of documents of the collection `docs`. Without one, they are
 /// the documents, of any collection.

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use crate::site::{Listening, read_all};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 /// An authority, and the files of those whose certificates it signs.
 pub(crate) struct Authority {
