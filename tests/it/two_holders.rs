@@ -1,14 +1,19 @@
 //! One process writes a database at a time, whatever a person removes or moves under it.
 
-use quiredb::{Database, Document, ErrorKind, Key};
+use quiredb::{CollectionSettings, Database, Document, ErrorKind, IndexedFields, Key};
 use std::path::Path;
 
 fn open(path: &Path) -> quiredb::Result<Database> {
     Database::builder(path).scrub_every(None).open()
 }
 
+/// Writes into a collection without an index: nothing goes on in the background afterwards.
 fn put(database: &Database, number: u32) -> quiredb::Result<()> {
-    let notes = database.collection_or_create("notes", Default::default)?;
+    let settings = || CollectionSettings {
+        index: IndexedFields::none(),
+        ..CollectionSettings::default()
+    };
+    let notes = database.collection_or_create("notes", settings)?;
     let document = Document::from_json(format!(r#"{{"n":{number}}}"#).as_bytes())?;
     notes.put_at(&Key::from(number), &document).map(drop)
 }
