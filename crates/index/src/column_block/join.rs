@@ -9,7 +9,6 @@
 use super::block::ColumnBlock;
 use super::encoded::{Cell, Different, Encoded, dictionary_of, is_smaller_as_dictionary};
 use super::format::{TERM_BYTES_MAX, damaged};
-use super::layer::ColumnLayer;
 use super::numbers::Numbers;
 use super::terms::prefix;
 use super::writer::{ColumnBlockWriter, PACKED_ROWS_MIN, Row, TERMS_BYTES_MAX, push_range};
@@ -73,50 +72,43 @@ pub(super) fn join(
 /// As [`join`], of layers one behind the other without a gap: as when documents are only added. No
 /// list of documents is made.
 pub(super) fn append(
-    layers: &[ColumnLayer<'_>],
+    blocks: &[ColumnBlock<'_>],
     is_bottom: bool,
     out: &mut Vec<u8>,
 ) -> Result<bool, IndexDamage> {
-    let (mut blocks, mut lows) = (Vec::with_capacity(layers.len()), None::<Range<u32>>);
-    for layer in layers {
-        let ColumnLayer::Packed(block) = layer else {
-            return Ok(false);
-        };
-        let before = lows.as_ref();
-        let Some(own) = block.neighbours() else {
-            return Ok(false);
-        };
-        if before.is_some_and(|before| before.end != own.start) {
-            return Ok(false);
-        }
-        lows = Some(before.map_or(own.start, |before| before.start)..own.end);
-        blocks.push(*block);
-    }
-    let Some(lows) = lows.filter(|lows| lows.len() >= PACKED_ROWS_MIN) else {
+    let lows: Option<Vec<Range<u32>>> = blocks.iter().map(ColumnBlock::neighbours).collect();
+    let lows = lows.unwrap_or_default();
+    let (Some(first), Some(last)) = (lows.first(), lows.last()) else {
         return Ok(false);
     };
-    let mut ordinals = vec![0; lows.len()];
+    if !lows.is_sorted_by(|before, after| before.end == after.start) {
+        return Ok(false);
+    }
+    let (first, end) = (first.start, last.end);
+    let mut ordinals = vec![0; (end - first) as usize];
+    if ordinals.len() < PACKED_ROWS_MIN {
+        return Ok(false);
+    }
     let mut by_block = Vec::with_capacity(blocks.len());
     let mut left = ordinals.as_mut_slice();
-    for block in &blocks {
+    for block in blocks {
         let (own, others) = left.split_at_mut(block.rows() as usize);
         block.first_ordinals(own)?;
         by_block.push(own);
         left = others;
     }
     // At the bottom, documents without a value are left out.
-    let is_left_out = |own: &&mut [u64]| is_bottom && own.contains(&NONE);
-    if by_block.iter().any(is_left_out) {
+    if is_bottom && by_block.iter().any(|own| own.contains(&NONE)) {
         return Ok(false);
     }
-    let Some(values) = join_values(&blocks, &mut by_block)? else {
+    let Some(values) = join_values(blocks, &mut by_block)? else {
         return Ok(false);
     };
     let mut codes = ordinals;
     codes
         .iter_mut()
         .for_each(|code| *code = code.wrapping_add(1));
-    push_range(lows.start as u16, &values, &codes, out);
+    push_range(first as u16, &values, &codes, out);
     Ok(true)
 }
 

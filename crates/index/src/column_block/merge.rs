@@ -19,6 +19,15 @@ pub(super) fn rows_of(layer: &ColumnLayer<'_>) -> u64 {
     }
 }
 
+/// The layers as blocks; none if one is plain.
+pub(super) fn all_packed<'a>(layers: &[ColumnLayer<'a>]) -> Option<Vec<ColumnBlock<'a>>> {
+    let packed = |layer: &ColumnLayer<'a>| match layer {
+        ColumnLayer::Packed(block) => Some(*block),
+        ColumnLayer::Plain(_) => None,
+    };
+    layers.iter().map(packed).collect()
+}
+
 /// Appends the layer that layers, the oldest first, make. With `is_bottom` nothing is below it, so
 /// documents without values are left out; nothing is appended if none is left.
 pub(super) fn merge(
@@ -28,7 +37,9 @@ pub(super) fn merge(
 ) -> Result<(), IndexDamage> {
     let layers = layers.iter().map(|layer| ColumnLayer::new(layer));
     let layers: Vec<ColumnLayer<'_>> = layers.collect::<Result<_, _>>()?;
-    if append(&layers, is_bottom, out)? {
+    if let Some(blocks) = all_packed(&layers)
+        && append(&blocks, is_bottom, out)?
+    {
         return Ok(());
     }
     let layers = Layers::new(layers);
@@ -66,12 +77,7 @@ impl<'a> Layers<'a> {
 
     /// Joins them in bulk. False, and nothing appended, if that can't be.
     pub(super) fn join(&self, is_bottom: bool, out: &mut Vec<u8>) -> Result<bool, IndexDamage> {
-        let packed = |layer: &ColumnLayer<'a>| match layer {
-            ColumnLayer::Packed(block) => Some(*block),
-            ColumnLayer::Plain(_) => None,
-        };
-        let packed: Option<Vec<ColumnBlock<'_>>> = self.layers.iter().map(packed).collect();
-        match packed {
+        match all_packed(&self.layers) {
             Some(blocks) => join(&blocks, &self.newest, &self.from, is_bottom, out),
             None => Ok(false),
         }

@@ -187,13 +187,7 @@ impl Block {
 
     /// The name in a path and in settings.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Block::Metadata => "metadata",
-            Block::Read => "read",
-            Block::ReadOnly => "read_only",
-            Block::ReadOnlyAllowDelete => "read_only_allow_delete",
-            Block::Write => "write",
-        }
+        self.setting().trim_start_matches("index.blocks.")
     }
 
     /// The name of the setting.

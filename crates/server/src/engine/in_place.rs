@@ -22,7 +22,7 @@ use super::shape::Shape;
 use crate::slow::Took;
 
 /// A read that takes more CPU is long: half a [`TICK`], as others may wait for it. To hand one over
-/// takes 30 to 100 µs. And so is one that ends later, which has waited for a disk or a lock. On a
+/// takes some 30 µs. And so is one that ends later, which has waited for a disk or a lock. On a
 /// busy machine each may wait for its processor.
 const SHORT: Took = Took {
     cpu: Duration::from_millis(1),
