@@ -47,10 +47,19 @@ pub(crate) fn create_dir_all(
     // First sync its own name: a caller that finds a directory in it assumes that the names above
     // are durable.
     create_dir_all(env, make_dir, parent)?;
+    create_dir(env, make_dir, path)
+}
+
+/// [`Env::create_dir`], likewise.
+pub(crate) fn create_dir(
+    env: &dyn Env,
+    make_dir: &dyn Fn(&Path) -> Result<()>,
+    path: &Path,
+) -> Result<()> {
     make_dir(path)?;
     match seeded(Bug::DirectoryNameUnsynced) {
         true => Ok(()),
-        false => env.sync_dir(parent),
+        false => sync_name_of_found(env, path),
     }
 }
 

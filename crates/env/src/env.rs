@@ -37,6 +37,9 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     fn remove(&self, path: &Path) -> Result<()>;
     /// Creates a directory and its parents, durably (every new name synced). No error if it exists.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
+    /// Creates a directory in one that is there, durably. No error if it exists; `NotFound` if its
+    /// parent does not.
+    fn create_dir(&self, path: &Path) -> Result<()>;
     /// Removes a directory and all that is in it. No error if it does not exist. Durable after
     /// `sync_dir` on its parent.
     fn remove_dir_all(&self, path: &Path) -> Result<()>;

@@ -146,6 +146,10 @@ impl Env for ManagedEnv {
         self.env.create_dir_all(path)
     }
 
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        self.env.create_dir(path)
+    }
+
     fn remove_dir_all(&self, path: &Path) -> Result<()> {
         self.env.remove_dir_all(path)
     }

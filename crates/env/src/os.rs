@@ -97,6 +97,10 @@ impl Env for OsEnv {
         durable::create_dir_all(self, &dir::make_dir, path)
     }
 
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        durable::create_dir(self, &dir::make_dir, path)
+    }
+
     fn remove_dir_all(&self, path: &Path) -> Result<()> {
         dir::remove_dir_all(path)
     }

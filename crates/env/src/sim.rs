@@ -294,6 +294,10 @@ impl Env for SimEnv {
         durable::create_dir_all(self, &|path| self.make_dir(path), path)
     }
 
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        durable::create_dir(self, &|path| self.make_dir(path), path)
+    }
+
     fn remove_dir_all(&self, path: &Path) -> Result<()> {
         const OP: &str = "remove directory";
         let names = match self

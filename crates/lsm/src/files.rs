@@ -9,7 +9,7 @@
 use crate::{Result, TableMeta};
 use quire_env::{AppendFile, Env, ErrorKind, FileId, Medium, Volume, VolumeId, VolumeIo, Volumes};
 use quire_sync::Mutex;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -117,19 +117,20 @@ impl TableFiles {
 
     fn make_dir(&self, volume: VolumeId) -> Result<()> {
         if volume == VolumeId(0) && !self.ready.load(Ordering::Relaxed) {
-            let root = self.volumes.root();
-            let above = self.subdir.parent().filter(|path| *path != Path::new(""));
-            if let Some(above) = above {
-                // It was made with the partition. If it is gone, another directory is in place of
-                // the volume, and is left as it is.
-                match self.env.list(&root.join(above)) {
-                    Err(error) if error.kind() == ErrorKind::NotFound => {
-                        return Err(self.volumes.get(volume)?.lost(error).into());
-                    }
-                    found => drop(found?),
+            let dir = self.volumes.root().join(&self.subdir);
+            let is_deep = self.subdir.components().nth(1).is_some();
+            // What is above it was made with the partition. If that is gone, another directory is
+            // in place of the volume, or none, and is left as it is.
+            let made = match is_deep {
+                true => self.env.create_dir(&dir),
+                false => self.env.create_dir_all(&dir),
+            };
+            match made {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    return Err(self.volumes.get(volume)?.lost(error).into());
                 }
+                made => made?,
             }
-            self.env.create_dir_all(&root.join(&self.subdir))?;
             self.ready.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -224,6 +225,7 @@ fn number(name: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use quire_env::SimEnv;
+    use std::path::Path;
 
     #[test]
     fn no_table_is_made_where_the_partition_is_gone() {
