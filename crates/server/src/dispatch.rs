@@ -1,5 +1,6 @@
 //! Dispatch: admits a request, finds its route, and turns the outcome into a response.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use http_body::Body as _;
 use serde_json::{Value, json};
-use tower::util::{MapRequest, MapResponse};
+use tower::{ServiceExt as _, service_fn};
 
 use crate::access::grant::Grant;
 use crate::access::named::check_aliases;
@@ -65,15 +66,33 @@ enum Guard {
     Open,
 }
 
-/// All routes as one service.
-pub(crate) fn router(server: Arc<Server>) -> Router {
-    service(server, Guard::Tokens, ROUTES.iter())
-}
+/// Routes, and what answers requests that have none.
+#[derive(Clone)]
+pub(crate) struct Routes(Router);
 
-/// Metrics and health as a service that needs no token.
-pub(crate) fn metrics_router(server: Arc<Server>) -> Router {
-    let is_monitored = |route: &&Route| MONITORED.contains(&route.endpoint.path);
-    service(server, Guard::Open, ROUTES.iter().filter(is_monitored))
+impl Routes {
+    /// All routes.
+    pub(crate) fn all(server: Arc<Server>) -> Routes {
+        Routes(service(server, Guard::Tokens, ROUTES.iter()))
+    }
+
+    /// Metrics and health, which need no token.
+    pub(crate) fn of_metrics(server: Arc<Server>) -> Routes {
+        let is_monitored = |route: &&Route| MONITORED.contains(&route.endpoint.path);
+        let routes = ROUTES.iter().filter(is_monitored);
+        Routes(service(server, Guard::Open, routes))
+    }
+
+    /// Answers a request.
+    pub(crate) async fn answer(self, request: Request) -> Result<Response, Infallible> {
+        let answered = self.0.oneshot(without_last_slash(request));
+        answered.await.map(without_hints)
+    }
+
+    /// As a router.
+    pub(crate) fn into_router(self) -> Router {
+        Router::new().fallback_service(service_fn(move |request| self.clone().answer(request)))
+    }
 }
 
 fn service(
@@ -95,7 +114,7 @@ fn service(
     }
     let wrong_method = Arc::clone(&server);
     let unknown = Arc::clone(&server);
-    let router = router
+    router
         .method_not_allowed_fallback(move |route: Option<MatchedPath>, request: Request| {
             refuse(
                 Arc::clone(&wrong_method),
@@ -114,9 +133,7 @@ fn service(
             refuse(Arc::clone(&unknown), guard, request, |method, uri| {
                 Failure::no_handler(method, uri.path())
             })
-        });
-    let router = MapRequest::new(router, without_last_slash);
-    Router::new().fallback_service(MapResponse::new(router, without_hints))
+        })
 }
 
 fn method_filter(methods: &[Method]) -> Option<MethodFilter> {

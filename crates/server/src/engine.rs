@@ -39,7 +39,7 @@ use crate::ids::document_id;
 use crate::limits::{Caller, Searching};
 use crate::options::ServerOptions;
 use crate::search::execute::{BUCKETS_MAX, SEARCH_BYTES_MAX};
-use crate::slow::{Took, counted};
+use crate::slow::{Clock, Took, counted};
 use crate::tasks::task::Task;
 
 /// A search that takes more CPU, or ends later, is long: others do not wait for it in its line.
@@ -391,11 +391,12 @@ impl Engine {
         work: impl FnOnce(&Engine) -> T + Send + 'static,
     ) -> Outcome<T> {
         let timeout = self.0.request_timeout;
-        let task = tokio::task::spawn_blocking(self.noted(shape, move |engine| {
+        let work = self.noted(Clock::Thread, shape, move |engine| {
             // Released when the work ends, also if the caller no longer waits for it.
             let _slot = slot;
             work(engine)
-        }));
+        });
+        let task = tokio::task::spawn_blocking(work);
         match tokio::time::timeout(timeout, task).await {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => {
@@ -409,7 +410,7 @@ impl Engine {
     /// Runs `work` on the present thread.
     fn run_here<T>(&self, what: &str, shape: Shape, work: impl FnOnce(&Engine) -> T) -> Outcome<T> {
         // As on another thread: a panic ends this request alone. Locks are not poisoned.
-        let work = self.noted(Some(shape), work);
+        let work = self.noted(self.0.in_place.clock(), Some(shape), work);
         catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
             tracing::error!("a {what} panicked");
             panicked()
@@ -419,16 +420,21 @@ impl Engine {
     /// `work`, which counts for the present request. How long it takes is noted for its shape.
     fn noted<T, W: FnOnce(&Engine) -> T>(
         &self,
+        clock: Clock,
         shape: Option<Shape>,
         work: W,
     ) -> impl FnOnce() -> T + use<T, W> {
         let engine = self.clone();
-        let work = counted(move || (work(&engine), engine));
+        let work = counted(clock, move || (work(&engine), engine));
         move || {
             let ((done, engine), took) = work();
-            if let Some(shape) = shape {
-                engine.0.in_place.note(shape, took);
-                engine.0.are_short.note(shape, took.is_within(SHORT));
+            match (shape, took) {
+                (Some(shape), Some(took)) => {
+                    engine.0.in_place.note(shape, took);
+                    engine.0.are_short.note(shape, took.is_within(SHORT));
+                }
+                (Some(_), None) => engine.0.in_place.doubt(),
+                (None, _) => {}
             }
             done
         }

@@ -160,9 +160,35 @@ impl Selection {
     /// # Errors
     /// As [`collections`](Selection::collections).
     pub(crate) fn searched(&self, engine: &Engine) -> Outcome<(Vec<Searched>, Filter)> {
+        if let Some(one) = self.one(engine)? {
+            return Ok((vec![one], Filter::All));
+        }
         let chosen = self.chosen(engine)?;
         let filter = filter_of_all(&chosen, engine.now_millis())?;
         Ok((self.open(engine, chosen)?, filter))
+    }
+
+    /// The collection of a request that names one and nothing else: most do, and it is found
+    /// without lists of names. None if the name may stand for anything else.
+    fn one(&self, engine: &Engine) -> Outcome<Option<Searched>> {
+        let [name] = self.names.as_slice() else {
+            return Ok(None);
+        };
+        let is_name = name != "_all" && !name.contains('*') && !name.starts_with('-');
+        let database = engine.database();
+        let is_one = is_name
+            && !self.ignore_missing
+            && !database.aliases().contains_key(name)
+            && database.has_collection(name);
+        if !is_one {
+            return Ok(None);
+        }
+        engine.check_use(name, self.what)?;
+        match Searched::open(engine, name) {
+            // It was dropped meanwhile.
+            Err(failure) if failure.status == StatusCode::NOT_FOUND => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     /// The collections, for what is not about single documents: filters of aliases don't matter.

@@ -4,16 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use quiredb::{CollectionSettings, Database, Document, Env, OsEnv};
 use serde_json::Value;
 use tempfile::TempDir;
-use tower::ServiceExt as _;
 
-use super::router;
+use super::Routes;
 use crate::access::guesses::GUESSES_MAX;
 use crate::access::role::Role;
 use crate::access::tokens::{NewToken, Tokens};
@@ -44,7 +42,7 @@ const OTHER_PATHS: [&str; 9] = [
 
 /// A server with a token, `root`, and an audit log.
 struct Site {
-    router: Router,
+    routes: Routes,
     audit: Audit,
     tokens: Tokens,
     dir: TempDir,
@@ -68,7 +66,7 @@ impl Site {
         };
         let server = Server::new(database, options, None);
         Site {
-            router: router(Arc::new(server)),
+            routes: Routes::all(Arc::new(server)),
             audit,
             tokens,
             dir,
@@ -87,7 +85,7 @@ impl Site {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = request.body(Body::from(body)).unwrap();
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.routes.clone().answer(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -435,9 +433,9 @@ async fn wrong_tokens_are_slowed_and_an_address_that_sends_many_is_refused_unsee
     let send = |peer: &Peer, token: &str| {
         let request = Request::get("/").extension(peer.clone());
         let request = request.header("authorization", format!("Bearer {token}"));
-        site.router
+        site.routes
             .clone()
-            .oneshot(request.body(Body::empty()).unwrap())
+            .answer(request.body(Body::empty()).unwrap())
     };
     let status =
         async |peer: &Peer, token: &str| send(peer, token).await.unwrap().status().as_u16();
@@ -499,13 +497,13 @@ async fn searches_of_a_token_over_its_limit_are_refused_and_those_of_others_are_
     };
     let server = Server::new(database, options, None);
     let buffers = server.buffers.clone();
-    let router = router(Arc::new(server));
+    let routes = Routes::all(Arc::new(server));
     let search = |token: &str| {
         let request = Request::post("/cars/_search");
         let request = request.header("authorization", format!("Bearer {token}"));
-        router
+        routes
             .clone()
-            .oneshot(request.body(Body::from("{}")).unwrap())
+            .answer(request.body(Body::from("{}")).unwrap())
     };
     // Searches have their turn, and then wait for memory; their bodies need little.
     let all = buffers.hold_now(buffers.bytes() - (1 << 20)).unwrap();
@@ -537,10 +535,10 @@ async fn a_sorted_scroll_gives_its_memory_to_those_that_wait_and_goes_on() {
     }
     let server = Server::new(database, ServerOptions::default(), None);
     let buffers = server.buffers.clone();
-    let router = router(Arc::new(server));
+    let routes = Routes::all(Arc::new(server));
     let call = async |path: &str, body: String| -> Value {
         let request = Request::post(path).body(Body::from(body)).unwrap();
-        let response = router.clone().oneshot(request).await.unwrap();
+        let response = routes.clone().answer(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         serde_json::from_slice(&bytes).unwrap()

@@ -10,7 +10,7 @@
 //! 3. While no read in place ends within a tick, a thread is woken to drive connections. So a read
 //!    that waits, for a disk say, makes others wait for two ticks at most.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -19,15 +19,19 @@ use tokio::runtime::Handle;
 
 use super::expected::Expected;
 use super::shape::Shape;
-use crate::slow::Took;
+use crate::slow::{Clock, Took, WALL_MAX};
 
 /// A read that takes more CPU is long: half a [`TICK`], as others may wait for it. To hand one over
 /// takes some 30 µs. And so is one that ends later, which has waited for a disk or a lock. On a
 /// busy machine each may wait for its processor.
 const SHORT: Took = Took {
-    cpu: Duration::from_millis(1),
+    cpu: WALL_MAX,
     elapsed: Duration::from_millis(10),
 };
+
+/// The reads in place whose CPU time is measured after one of which it is not known. If its shape
+/// has become long, one of them is of it; on a busy machine it has waited for its processor.
+const MEASURED: u32 = 64;
 
 /// The short reads in a row after which the next one of their shape is done in place: at first,
 /// and at the most.
@@ -44,6 +48,8 @@ const QUIET_TICKS: u32 = 50;
 pub(super) struct InPlace {
     /// Whether reads are short.
     are_short: Expected,
+    /// The next reads whose CPU time is measured.
+    measured: AtomicU32,
     reads: Arc<Reads>,
     /// None if there can't be one: then nothing is done in place.
     watcher: OnceLock<Option<Thread>>,
@@ -67,6 +73,7 @@ impl InPlace {
     pub(super) fn new() -> InPlace {
         InPlace {
             are_short: Expected::new(NEEDED, NEEDED_MAX),
+            measured: AtomicU32::new(0),
             reads: Arc::default(),
             watcher: OnceLock::new(),
         }
@@ -98,6 +105,22 @@ impl InPlace {
             watcher.unpark();
         }
         Some(place)
+    }
+
+    /// How the CPU time of the next read in place is found.
+    pub(super) fn clock(&self) -> Clock {
+        let left = self.measured.load(Ordering::Relaxed);
+        if left == 0 {
+            return Clock::Wall;
+        }
+        // Where two take the same one, one more is measured.
+        self.measured.store(left - 1, Ordering::Relaxed);
+        Clock::Thread
+    }
+
+    /// Notes that a read took long, by the clock on the wall.
+    pub(super) fn doubt(&self) {
+        self.measured.store(MEASURED, Ordering::Relaxed);
     }
 
     /// Notes how long a read of this shape took, in place or not.

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Request, Response, StatusCode};
 use futures_util::future::BoxFuture;
@@ -28,9 +27,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use tower::ServiceExt;
 
 use crate::audit::Peer;
+use crate::dispatch::Routes;
 use crate::net::again::again;
 use crate::net::client_io::{ClientIo, Outflow};
 use crate::net::idle::{InService, Presence};
@@ -107,7 +106,7 @@ impl Protocols {
 /// Answers the requests of a connection.
 #[derive(Clone)]
 pub(super) struct Requests {
-    pub(super) router: Router,
+    pub(super) routes: Routes,
     pub(super) lingering: Lingering,
     pub(super) peer: Peer,
     pub(super) presence: Arc<Presence>,
@@ -136,7 +135,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
             presence: Arc::clone(&presence),
             bytes: 0,
         });
-        let answered = self.router.clone().oneshot(request);
+        let answered = self.routes.clone().answer(request.map(Body::new));
         Box::pin(async move {
             let turn = presence.turn().await;
             let answer = answered.await?;

@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use futures_util::future::BoxFuture;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -15,6 +14,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::http_connection::{HttpConnection, Protocols, Requests, closing};
 use crate::audit::{Audit, Event, Peer};
+use crate::dispatch::Routes;
 use crate::limits::{Connected, Limits};
 use crate::net::accept::accept;
 use crate::net::client_io::ClientIo;
@@ -33,7 +33,7 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
 /// The HTTP port and its connections.
 pub(super) struct HttpPort {
-    router: Router,
+    routes: Routes,
     protocols: Arc<Protocols>,
     tls: Option<Tls>,
     counts: Arc<Connections>,
@@ -49,12 +49,12 @@ pub(super) struct HttpPort {
 
 impl HttpPort {
     /// A port with places for `connections_max` connections at once.
-    pub(super) fn new(router: Router, server: &Server, connections_max: usize) -> Self {
+    pub(super) fn new(routes: Routes, server: &Server, connections_max: usize) -> Self {
         let options = &server.options;
         let idle = Arc::default();
         server.buffers.watch(&idle);
         HttpPort {
-            router,
+            routes,
             protocols: Arc::new(Protocols::new(options.idle_timeout)),
             tls: options.tls.clone(),
             counts: Arc::clone(&server.connections),
@@ -107,7 +107,7 @@ impl HttpPort {
             audit: self.audit.clone(),
             counts: Arc::clone(&self.counts),
             requests: Requests {
-                router: self.router.clone(),
+                routes: self.routes.clone(),
                 lingering: Lingering::default(),
                 peer: Peer::new(address),
                 presence,

@@ -8,7 +8,7 @@ use quiredb::Database;
 
 use super::listeners::Listeners;
 use super::run::run;
-use crate::dispatch;
+use crate::dispatch::Routes;
 use crate::error::Result;
 use crate::options::ServerOptions;
 use crate::state::Server;
@@ -23,7 +23,7 @@ use crate::state::Server;
 pub fn router(database: Database, options: ServerOptions) -> Result<Router> {
     options.check(options.listen)?;
     let server = Server::new(database, options, None);
-    Ok(dispatch::router(Arc::new(server)))
+    Ok(Routes::all(Arc::new(server)).into_router())
 }
 
 /// Serves the database until `shutdown` is ready. Then requests in flight may end, for up to

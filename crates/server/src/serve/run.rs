@@ -10,7 +10,7 @@ use super::held_views::HeldViews;
 use super::http_port::HttpPort;
 use super::listeners::{Listeners, checked_address};
 use super::pressure::Pressure;
-use crate::dispatch;
+use crate::dispatch::Routes;
 use crate::error::Result;
 use crate::frozen;
 use crate::jobs::due_partitions::DuePartitions;
@@ -38,8 +38,8 @@ pub(super) async fn run(
         let address = checked_address(memcached, options)?;
         tracing::info!(%address, "serving the memcached protocol");
     }
-    let router = dispatch::router(Arc::clone(&server));
-    let mut http_port = HttpPort::new(router, &server, options.connections_max);
+    let routes = Routes::all(Arc::clone(&server));
+    let mut http_port = HttpPort::new(routes, &server, options.connections_max);
     let memcached_port = Port::new(Arc::clone(&server.memcached));
     let (stop_memcached, memcached_stopped) = oneshot::channel::<()>();
     let memcached_accepts = memcached.map(|listener| {
@@ -52,8 +52,8 @@ pub(super) async fn run(
     });
     let (stop_metrics, metrics_stopped) = oneshot::channel::<()>();
     let metrics_served = metrics.map(|listener| {
-        let router = dispatch::metrics_router(Arc::clone(&server));
-        let mut port = HttpPort::new(router, &server, METRICS_CONNECTIONS_MAX);
+        let routes = Routes::of_metrics(Arc::clone(&server));
+        let mut port = HttpPort::new(routes, &server, METRICS_CONNECTIONS_MAX);
         tokio::spawn(async move {
             port.accept(listener, async { drop(metrics_stopped.await) })
                 .await;

@@ -80,22 +80,40 @@ impl Took {
     }
 }
 
-/// Work that counts for the request that has it done, on whatever thread, and how long it took.
-pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> (T, Took) {
+/// How the CPU time of work is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// By the clock of the thread: two calls of the system, which take as long as a small read.
+    Thread,
+    /// As the time that passes, which is no less. Nobody knows it of work that takes longer than
+    /// [`WALL_MAX`], as that may have waited for its processor.
+    Wall,
+}
+
+/// Up to here the time that passes stands for CPU time.
+pub(crate) const WALL_MAX: Duration = Duration::from_millis(1);
+
+/// Work that counts for the request that has it done, on whatever thread, and how long it took;
+/// none if its CPU time is not known.
+pub(crate) fn counted<T>(
+    clock: Clock,
+    work: impl FnOnce() -> T,
+) -> impl FnOnce() -> (T, Option<Took>) {
     let of_request = OF_REQUEST.try_with(CpuTime::clone).ok();
     move || {
-        let (begun, cpu) = (Instant::now(), of_thread());
+        let begun = Instant::now();
+        let cpu = (clock == Clock::Thread).then(of_thread);
         let turn = of_request.map(Turn::begin);
         let done = work();
-        let took = Took {
-            elapsed: begun.elapsed(),
-            cpu: of_thread().saturating_sub(cpu),
-        };
+        let elapsed = begun.elapsed();
+        let spent = cpu.map(|cpu| of_thread().saturating_sub(cpu));
         if let Some(turn) = turn {
-            let nanos = u64::try_from(took.cpu.as_nanos()).unwrap_or(u64::MAX);
+            let nanos = spent.unwrap_or(elapsed).as_nanos();
+            let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
             turn.0.0.nanos.fetch_add(nanos, Ordering::Relaxed);
         }
-        (done, took)
+        let cpu = spent.or((elapsed <= WALL_MAX).then_some(elapsed));
+        (done, cpu.map(|cpu| Took { elapsed, cpu }))
     }
 }
 
