@@ -30,6 +30,7 @@ pub(crate) mod request;
 mod scroll;
 pub(crate) mod scroll_calls;
 pub(crate) mod searching;
+mod should;
 mod shown_fields;
 pub(crate) mod sort;
 pub(crate) mod state;

@@ -62,6 +62,11 @@ impl WholeTexts {
         }
     }
 
+    /// Adds those of another part of a request.
+    pub(crate) fn extend(&mut self, other: WholeTexts) {
+        self.0.extend(other.0);
+    }
+
     /// Refuses the first whose field may be analyzed.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ pub(crate) use super::clause::{
 use super::clause::{Object, known_query, like, on, only_field, values};
 use super::query_string::{query_string, simple_query_string};
 use super::range::range;
+use super::should::{at_least, minimum};
 use crate::http::failure::Outcome;
 
 /// Options of `match` about texts of several words: none is analyzed, so they change nothing.
@@ -112,7 +113,7 @@ pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts, now: i64) -> Out
 }
 
 /// `bool`: without scores, `must` is the same as `filter`. `should` selects documents if there is
-/// neither `filter` nor `must`, or if `minimum_should_match` says so.
+/// neither `filter` nor `must`, or if `minimum_should_match` says so: as many as it says.
 fn boolean(body: &Object, texts: &mut WholeTexts, now: i64) -> Outcome<Filter> {
     let name = "bool";
     let clauses = ["filter", "must", "must_not", "should"];
@@ -136,23 +137,16 @@ fn boolean(body: &Object, texts: &mut WholeTexts, now: i64) -> Outcome<Filter> {
         }
     };
     let (mut all, should) = ([of("filter")?, of("must")?].concat(), of("should")?);
+    // Without a clause that is required, one of them must match, whatever is said.
+    let least = u64::from(all.is_empty());
     let wanted = match body.get("minimum_should_match") {
-        None | Some(Json::Null) => u64::from(all.is_empty()),
-        Some(Json::Number(number)) => number.as_u64().unwrap_or(u64::MAX),
-        Some(Json::String(number)) => number.parse().unwrap_or(u64::MAX),
-        Some(_) => u64::MAX,
+        None | Some(Json::Null) => least,
+        Some(said) => minimum(said, should.len())?.max(least),
     };
     all.extend(of("must_not")?.into_iter().map(|filter| !filter));
-    match wanted {
-        // They would change nothing but the score.
-        0 => {}
-        1 if should.is_empty() => {}
-        1 => all.push(Filter::Or(should)),
-        _ => {
-            return Err(unsupported(
-                "[minimum_should_match] of [bool] must be 0 or 1",
-            ));
-        }
+    // Where there are none, nothing is wanted of them.
+    if wanted > 0 && !should.is_empty() {
+        all.push(at_least(wanted, should)?);
     }
     Ok(Filter::And(all))
 }

@@ -286,14 +286,62 @@ pub(crate) fn find_hits(
     held: Option<(&mut Held, &Buffers)>,
 ) -> Outcome<Found> {
     let searching = Searching::begin(views, Use::Query);
-    let mut found = found_of(views, request, stop, begun, held);
-    if let Ok(found) = &mut found {
-        add_values(views, request, stop, found)?;
-    }
+    let found = found_of(views, request, stop, begun, held);
     if found.is_ok() {
         searching.end_of_groups(&request.groups);
     }
     found
+}
+
+fn found_of(
+    views: &[View],
+    request: &Request,
+    stop: &(dyn Fn() -> bool + Sync),
+    begun: Instant,
+    held: Option<(&mut Held, &Buffers)>,
+) -> Outcome<Found> {
+    let mut part = Part {
+        query: request.query.clone(),
+        collapse: request.collapse.clone(),
+        search_after: request.search_after.as_deref(),
+    };
+    let Some(post_filter) = request.post_filter.clone() else {
+        let mut found = part_of(views, request, part, stop, begun, held)?;
+        add_values(views, request, stop, &mut found)?;
+        return Ok(found);
+    };
+    // Aggregations see what the filter leaves out, and the page and the total do not.
+    let aggregated = match part.query.is_aggregated() {
+        true => {
+            let query = Query {
+                order: Vec::new(),
+                skip: 0,
+                limit: Some(0),
+                count: false,
+                ..part.query.clone()
+            };
+            let all = Part {
+                query,
+                collapse: None,
+                search_after: None,
+            };
+            let mut all = part_of(views, request, all, stop, begun, None)?;
+            add_values(views, request, stop, &mut all)?;
+            all.answer
+        }
+        false => Answer::default(),
+    };
+    part.query.facets = Vec::new();
+    part.query.filter = part.query.filter.and(post_filter);
+    let page = part_of(views, request, part, stop, begun, held)?;
+    Ok(Found {
+        answer: Answer {
+            count: page.answer.count,
+            is_partial: page.answer.is_partial || aggregated.is_partial,
+            ..aggregated
+        },
+        ..page
+    })
 }
 
 /// Adds buckets of the values that no document has that matches, where they are wanted.
@@ -317,15 +365,27 @@ fn add_values(
     add_empty(&request.aggregations, query, answer, &request.visible, run)
 }
 
-fn found_of(
+/// A part of a search.
+struct Part<'a> {
+    query: Query,
+    collapse: Option<Collapse>,
+    search_after: Option<&'a [Json]>,
+}
+
+/// Finds a part of a search.
+fn part_of(
     views: &[View],
     request: &Request,
+    part: Part<'_>,
     stop: &(dyn Fn() -> bool + Sync),
     begun: Instant,
     held: Option<(&mut Held, &Buffers)>,
 ) -> Outcome<Found> {
-    let mut query = request.query.clone();
-    let mut collapse = request.collapse.clone();
+    let Part {
+        mut query,
+        mut collapse,
+        search_after,
+    } = part;
     name_whole_texts(views, &mut query, collapse.as_mut(), stop)?;
     derive_types(&mut query, &request.mappings, views, stop)?;
     find_objects(&mut query, views, stop)?;
@@ -373,7 +433,7 @@ fn found_of(
             inner,
         });
     }
-    let Some(values) = &request.search_after else {
+    let Some(values) = search_after else {
         let mut answer = match query.count || query.is_aggregated() {
             // They are about all documents, and the page is not.
             true if is_by_time(&query) => {

@@ -43,6 +43,9 @@ const WITHOUT_EFFECT: [(&str, &[&str]); 6] = [
 pub(crate) struct Request {
     /// Which documents, in which order, and the facets of the aggregations.
     pub(crate) query: Query,
+    /// What hits match beside the query, and what the total counts: aggregations are of all that
+    /// the query matches.
+    pub(crate) post_filter: Option<Filter>,
     /// What of the query holds only with some mappings.
     pub(crate) texts: WholeTexts,
     /// The documents that it is limited to, whatever it is about.
@@ -104,6 +107,7 @@ impl Request {
             "docvalue_fields",
             "fields",
             "pit",
+            "post_filter",
             "stored_fields",
             "seq_no_primary_term",
             "quire",
@@ -132,7 +136,10 @@ impl Request {
         {
             return Err(Failure::illegal_argument("batchedReduceSize must be >= 2"));
         }
-        let (mut query, texts) = query_of(&body, now)?;
+        let (mut query, mut texts) = query_of(&body, now)?;
+        let post_filter = body.get("post_filter").filter(|filter| !filter.is_null());
+        let post_filter = post_filter.map(|filter| filter_with(filter, &mut texts, now));
+        let post_filter = post_filter.transpose()?;
         let is_sliced = limit_to_slice(&mut query, &body)?;
         let point = point(&body)?;
         let search_after = search_after(&body)?;
@@ -186,6 +193,8 @@ impl Request {
             Err(_) if reading.is_early() => Vec::new(),
             aggregations => aggregations?.unwrap_or_default(),
         };
+        let has_unread_dates = reading.is_early();
+        texts.extend(reading.into_texts());
         let aggs = aggs.cloned();
         query.facets = Aggregation::facets(&aggregations);
         let is_in_params = ["_source", "_source_includes", "_source_excludes"];
@@ -215,12 +224,13 @@ impl Request {
         let source = if hides_source { Source::none() } else { source };
         Ok(Request {
             query,
+            post_filter,
             texts,
             visible: Filter::All,
             mappings: Mappings::default(),
             aggs,
             aggregations,
-            has_unread_dates: reading.is_early(),
+            has_unread_dates,
             source,
             fields: Arc::new(fields),
             collapse,
@@ -259,11 +269,16 @@ impl Request {
         }
         self.visible = mappings.convert(filter.clone())?;
         limit_to(&mut self.query, &self.texts, filter, mappings)?;
+        if let Some(filter) = self.post_filter.take() {
+            self.post_filter = Some(mappings.convert(filter)?);
+        }
         if let Some(aggs) = &self.aggs
             && (self.has_unread_dates || mappings.has_formats())
         {
             let reading = Reading::new(mappings.now(), Some(mappings));
             self.aggregations = aggregations(aggs, &reading)?;
+            let texts = reading.into_texts();
+            texts.check(|field| mappings.is_whole(field))?;
         }
         adapt(&mut self.aggregations, mappings)?;
         self.mappings = mappings.clone();

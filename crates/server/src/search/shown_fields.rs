@@ -1,5 +1,8 @@
 //! `fields` and `docvalue_fields`: values of fields beside each hit, each read by the type that the
 //! mapping gives its field. Dates are shown in the format that is wanted, or as ISO 8601 in UTC.
+//!
+//! The values of `fields` are in the order of the document. Those of `docvalue_fields` are sorted,
+//! texts each once, as in OpenSearch; where both name a field, it is one of `fields`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +23,7 @@ const ENTRIES_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct ShownFields {
     entries: Vec<Entry>,
-    /// How many are of `docvalue_fields`.
+    /// How many are of `docvalue_fields`: the first ones.
     value_fields: usize,
     mappings: Mappings,
 }
@@ -107,12 +110,13 @@ impl ShownFields {
 
     /// Appends `,"fields":{…}` if the document has one of the fields.
     pub(crate) fn write(&self, document: &Document, out: &mut Vec<u8>) {
-        let mut shown: BTreeMap<String, Vec<Json>> = BTreeMap::new();
+        // Those of `docvalue_fields`, and of `fields`.
+        let mut all: [BTreeMap<String, Vec<(Value, Json)>>; 2] = Default::default();
         Path::each_value_in(document.root(), &mut |path, value| {
             if path == ID || matches!(value, ValueRef::Null) {
                 return;
             }
-            for entry in &self.entries {
+            for (at, entry) in self.entries.iter().enumerate() {
                 let name = match &entry.field {
                     Some(field)
                         if field.as_str() == path || whole_text(field.as_str()) == Some(path) =>
@@ -123,25 +127,43 @@ impl ShownFields {
                     _ => continue,
                 };
                 if let Some(value) = self.value(path, value, entry.format.as_ref()) {
+                    let shown = &mut all[usize::from(at >= self.value_fields)];
                     shown.entry(name.to_owned()).or_default().push(value);
                 }
             }
         });
+        let [mut shown, of_fields] = all;
+        for values in shown.values_mut() {
+            values.sort_by(|(a, _), (b, _)| a.cmp(b));
+            values.dedup_by(|(a, _), (b, _)| a == b && a.as_str().is_some());
+        }
+        shown.extend(of_fields);
+        let shown = shown.into_iter().map(|(name, values)| {
+            let values = values.into_iter().map(|(_, shown)| shown);
+            (name, Json::Array(values.collect()))
+        });
+        let shown: Map<String, Json> = shown.collect();
         if !shown.is_empty() {
             out.extend_from_slice(b",\"fields\":");
             out.extend_from_slice(json!(shown).to_string().as_bytes());
         }
     }
 
-    /// What a value is by the type of its field.
-    fn value(&self, path: &str, value: ValueRef<'_>, format: Option<&DateFormat>) -> Option<Json> {
+    /// What a value is by the type of its field: what it is ordered by, and what is shown of it.
+    fn value(
+        &self,
+        path: &str,
+        value: ValueRef<'_>,
+        format: Option<&DateFormat>,
+    ) -> Option<(Value, Json)> {
         let own = Value::from_document(value)?;
         let path = Path::new(path);
         let cast = self.mappings.cast(&path);
         if let (Some(Cast::Nanos), Some(nanos)) = (&cast, own.as_date_nanos()) {
             let shown = format.cloned();
             let shown = shown.unwrap_or_else(|| self.mappings.shown_format(&path));
-            return Some(shown.write_nanos(nanos, &TimeZone::UTC).into());
+            let written = shown.write_nanos(nanos, &TimeZone::UTC);
+            return Some((Value::from(nanos), written.into()));
         }
         let millis = match &cast {
             Some(Cast::DateAs(formats)) => formats.millis_of(&own),
@@ -151,7 +173,8 @@ impl ShownFields {
         if let Some(millis) = millis.filter(|_| is_date || format.is_some()) {
             let shown = format.cloned();
             let shown = shown.unwrap_or_else(|| self.mappings.shown_format(&path));
-            return Some(shown.write(millis, &TimeZone::UTC).into());
+            let written = shown.write(millis, &TimeZone::UTC);
+            return Some((Value::from(millis), written.into()));
         }
         let said = own.as_str().map(|text| text.into_owned());
         let read = match (cast, said) {
@@ -162,7 +185,8 @@ impl ShownFields {
         };
         let mut out = Vec::new();
         read.write_json(&mut out);
-        serde_json::from_slice(&out).ok()
+        let shown = serde_json::from_slice(&out).ok()?;
+        Some((read, shown))
     }
 }
 

@@ -112,6 +112,25 @@ async fn queries_match_the_right_documents() {
             }}),
             &["2"],
         ),
+        // Without a clause that is required, one of the others must match.
+        (
+            json!({"bool": {"should": {"term": {"mark": "fiat"}}, "minimum_should_match": 0}}),
+            &["2"],
+        ),
+        (
+            json!({"bool": {
+                "should": [
+                    {"term": {"mark": "audi"}}, {"range": {"price": {"lt": 20}}},
+                    {"term": {"mark": "fiat"}}
+                ],
+                "minimum_should_match": 2
+            }}),
+            &["1", "2"],
+        ),
+        (
+            json!({"bool": {"should": {"match_all": {}}, "minimum_should_match": 2}}),
+            &[],
+        ),
     ] {
         let body = json!({"query": query, "sort": "_id"}).to_string();
         let reply = site.call("POST /cars/_search", body).await.done(200);
@@ -125,6 +144,50 @@ async fn queries_match_the_right_documents() {
         assert_eq!(count["count"], expected.len(), "{query}");
         assert_eq!(count["_shards"]["failed"], 0);
     }
+}
+
+#[tokio::test]
+async fn aggregations_see_what_a_post_filter_leaves_out() {
+    let site = cars().await;
+    let body = json!({
+        "query": {"exists": {"field": "mark"}}, "post_filter": {"term": {"mark": "audi"}},
+        "aggs": {"marks": {"terms": {"field": "mark"}}}, "sort": "_id"
+    });
+    let reply = site.call("POST /cars/_search", body.to_string()).await;
+    let reply = reply.done(200);
+    assert_eq!(ids(&reply), ["1", "c"]);
+    assert_eq!(reply["hits"]["total"]["value"], 2);
+    let buckets = json!([{"key": "audi", "doc_count": 2}, {"key": "fiat", "doc_count": 1}]);
+    assert_eq!(reply["aggregations"]["marks"]["buckets"], buckets);
+    // A page that goes on, and one that is read in pieces.
+    let after = json!({"search_after": ["1"]});
+    let after = merged(&body, &after);
+    let reply = site.call("POST /cars/_search", after).await.done(200);
+    assert_eq!(ids(&reply), ["c"]);
+    assert_eq!(reply["hits"]["total"]["value"], 2);
+    assert_eq!(reply["aggregations"]["marks"]["buckets"], buckets);
+    for sort in [json!("_id"), json!(null)] {
+        let body = merged(&body, &json!({"size": 1, "sort": sort}));
+        let reply = site.call("POST /cars/_search?scroll=1m", body).await;
+        let reply = reply.done(200);
+        assert_eq!(ids(&reply), ["1"]);
+        assert_eq!(reply["aggregations"]["marks"]["buckets"], buckets);
+        let next = json!({"scroll_id": reply["_scroll_id"]}).to_string();
+        let reply = site.call("POST /_search/scroll", next).await.done(200);
+        assert_eq!(ids(&reply), ["c"]);
+    }
+    let refused = json!({"post_filter": {"regexp": {"mark": "a.*"}}}).to_string();
+    let refused = site.call("POST /cars/_search", refused).await;
+    assert_eq!(refused.status, 400);
+}
+
+/// A body with other members.
+fn merged(body: &Json, other: &Json) -> String {
+    let mut body = body.clone();
+    for (name, value) in other.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body.to_string()
 }
 
 #[tokio::test]
@@ -233,7 +296,7 @@ async fn what_is_unknown_is_refused_by_name() {
             "[adjust_pure_negative]",
         ),
         (
-            r#"{"query":{"bool":{"should":[],"minimum_should_match":2}}}"#,
+            r#"{"query":{"bool":{"should":[],"minimum_should_match":"all"}}}"#,
             "[minimum_should_match]",
         ),
         (

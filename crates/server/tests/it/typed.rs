@@ -315,8 +315,10 @@ async fn fields_are_shown_by_their_types_and_formats() {
         "n": {"type": "long"}, "d": {"type": "date"},
         "x": {"type": "text", "fields": {"raw": {"type": "keyword"}}},
     });
-    let documents =
-        [json!({"n": ["5", 6], "d": "2026-01-31T12:00:00+01:00", "x": "y", "o": {"p": 1.5}})];
+    let documents = [
+        json!({"n": ["6", 5, 6], "d": "2026-01-31T12:00:00+01:00", "x": ["y", "x", "y"],
+                "o": {"p": 1.5}}),
+    ];
     let site = site(properties, json!({}), &documents).await;
     let body = json!({
         "_source": false,
@@ -324,8 +326,13 @@ async fn fields_are_shown_by_their_types_and_formats() {
         "fields": ["x.raw", "o.*"],
     });
     let shown = hits(&site, body, "fields").await;
-    let expected = json!({"n": [5, 6], "d": ["2026-01-31"], "x.raw": ["y"], "o.p": [1.5]});
+    let expected =
+        json!({"n": [5, 6, 6], "d": ["2026-01-31"], "x.raw": ["y", "x", "y"], "o.p": [1.5]});
     assert_eq!(shown, [("a".to_owned(), expected)]);
+    // Sorted, texts once; the order of the document, where both name a field.
+    let body = json!({"docvalue_fields": ["n", "x.raw"], "fields": ["n"]});
+    let shown = hits(&site, body, "fields").await;
+    assert_eq!(shown[0].1, json!({"n": [6, 5, 6], "x.raw": ["x", "y"]}));
     let shown = hits(&site, json!({"fields": ["d"]}), "fields").await;
     assert_eq!(shown[0].1, json!({"d": ["2026-01-31T11:00:00.000Z"]}));
     for refused in [
@@ -339,6 +346,38 @@ async fn fields_are_shown_by_their_types_and_formats() {
             "{refused}"
         );
     }
+}
+
+#[tokio::test]
+async fn filters_of_aggregations_match_the_texts_of_keywords() {
+    let properties = json!({"k": {"type": "keyword"}, "x": {"type": "text"}});
+    let documents = [
+        json!({"k": "New York", "x": "y"}),
+        json!({"k": "York", "x": "y"}),
+    ];
+    let site = site(properties, json!({}), &documents).await;
+    let of = |query: Json| {
+        json!({"size": 0, "aggs": {
+            "one": {"filter": query.clone()},
+            "some": {"filters": {"filters": {"a": query.clone()}}},
+            "pairs": {"adjacency_matrix": {"filters": {"a": query}}},
+        }})
+    };
+    for query in [
+        json!({"match": {"k": "New York"}}),
+        json!({"query_string": {"query": "k:(New York)"}}),
+    ] {
+        let found = search(&site, of(query.clone())).await.done(200);
+        let found = &found["aggregations"];
+        let counts = [
+            &found["one"],
+            &found["some"]["buckets"]["a"],
+            &found["pairs"]["buckets"][0],
+        ];
+        assert_eq!(counts.map(|one| &one["doc_count"]), [1, 1, 1], "{query}");
+    }
+    let refused = search(&site, of(json!({"match": {"x": "y"}}))).await;
+    assert_eq!(refused.status, 400);
 }
 
 #[tokio::test]

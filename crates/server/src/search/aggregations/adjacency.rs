@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use super::body::{Body, Reading};
 use super::kind::{Kind, QUERIES_MAX};
 use crate::http::failure::Outcome;
-use crate::search::filter::{filter, object};
+use crate::search::filter::object;
 
 pub(super) fn adjacency_matrix(body: &Json, reading: &Reading<'_>) -> Outcome<(Kind, Facet)> {
     let names = ["filters", "separator", "show_only_intersecting"];
@@ -18,7 +18,7 @@ pub(super) fn adjacency_matrix(body: &Json, reading: &Reading<'_>) -> Outcome<(K
     let only_both = body.flag("show_only_intersecting")?;
     let mut all: Vec<(String, Filter)> = Vec::new();
     for (name, query) in object(filters, "filters")? {
-        all.push((name.clone(), filter(query, reading.now)?));
+        all.push((name.clone(), reading.filter(query)?));
     }
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     let (count, mut cells) = (all.len(), Vec::new());

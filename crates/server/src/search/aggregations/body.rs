@@ -1,14 +1,16 @@
 //! [`Body`]: the members of one aggregation, read by name.
 
 use axum::http::StatusCode;
-use quiredb::query::{Path, Value};
+use quiredb::query::{Filter, Path, Value};
 use serde_json::{Map, Value as Json};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
 
 use crate::collections::coerce::Mappings;
 use crate::http::failure::{Failure, Outcome};
-use crate::search::filter::{check_field, known, object, scalar, text, unsupported, whole_number};
+use crate::search::filter::{
+    WholeTexts, check_field, filter_with, known, object, scalar, text, unsupported, whole_number,
+};
 
 /// What reading needs beside the body.
 pub(crate) struct Reading<'m> {
@@ -18,6 +20,8 @@ pub(crate) struct Reading<'m> {
     pub(super) mappings: Option<&'m Mappings>,
     /// Whether there is a date that no format read, which those of a mapping may.
     pub(super) is_unread: Cell<bool>,
+    /// What of its filters holds only with some mappings.
+    texts: RefCell<WholeTexts>,
 }
 
 impl<'m> Reading<'m> {
@@ -27,7 +31,18 @@ impl<'m> Reading<'m> {
             now,
             mappings,
             is_unread: Cell::new(false),
+            texts: RefCell::default(),
         }
+    }
+
+    /// The filter that a query is, which holds once the texts are checked.
+    pub(super) fn filter(&self, query: &Json) -> Outcome<Filter> {
+        filter_with(query, &mut self.texts.borrow_mut(), self.now)
+    }
+
+    /// What of the filters that were read holds only with some mappings.
+    pub(crate) fn into_texts(self) -> WholeTexts {
+        self.texts.into_inner()
     }
 
     /// Whether a failure may be none once the mappings are known.

@@ -11,7 +11,6 @@ use super::kind::{Aggregation, Kind, QUERIES_MAX};
 use super::ranges::{date_range, range};
 use super::terms::{multi_terms, rare_terms, terms};
 use crate::http::failure::Outcome;
-use crate::search::filter::filter;
 
 /// Buckets; none if the kind is another. `inner` are the aggregations in it.
 pub(super) fn bucket_kind(
@@ -32,7 +31,7 @@ pub(super) fn bucket_kind(
         "composite" => composite(body, reading)?,
         "filters" => filters(body, reading)?,
         "filter" => {
-            let filters = FacetKind::Filters(vec![filter(body, reading.now)?]);
+            let filters = FacetKind::Filters(vec![reading.filter(body)?]);
             (Kind::Single("filter"), filters.into())
         }
         "missing" => {
@@ -61,13 +60,13 @@ fn filters(body: &Json, reading: &Reading<'_>) -> Outcome<(Kind, Facet)> {
     match given.ok_or_else(|| body.refused("[filters] cannot be empty"))? {
         Json::Array(all) => {
             for query in all {
-                filters.push(filter(query, reading.now)?);
+                filters.push(reading.filter(query)?);
             }
         }
         Json::Object(all) => {
             names = Some(all.keys().cloned().collect::<Vec<_>>());
             for query in all.values() {
-                filters.push(filter(query, reading.now)?);
+                filters.push(reading.filter(query)?);
             }
         }
         _ => return Err(refused()),

@@ -193,23 +193,29 @@ fn extended_members(stats: &Stats, sigma: f64) -> Map<String, Json> {
     let (of_all, of_sample) = (all.map(f64::sqrt), sample.map(f64::sqrt));
     let bound = |deviation: Option<f64>, sign: f64| {
         let ends = stats.avg.zip(deviation);
-        json!(ends.map(|(avg, deviation)| avg + sign * sigma * deviation))
+        ends.map(|(avg, deviation)| avg + sign * sigma * deviation)
+    };
+    // A single value is no sample.
+    let sampled = |value: Option<f64>| match value {
+        None if stats.count > 0 => json!("NaN"),
+        value => json!(value),
     };
     let squares = (stats.count > 0).then_some(stats.sum_of_squares);
     let more = [
         ("sum_of_squares", json!(squares)),
         ("variance", json!(all)),
         ("variance_population", json!(all)),
-        ("variance_sampling", json!(sample)),
+        ("variance_sampling", sampled(sample)),
         ("std_deviation", json!(of_all)),
         ("std_deviation_population", json!(of_all)),
-        ("std_deviation_sampling", json!(of_sample)),
+        ("std_deviation_sampling", sampled(of_sample)),
         (
             "std_deviation_bounds",
             json!({
                 "upper": bound(of_all, 1.0), "lower": bound(of_all, -1.0),
                 "upper_population": bound(of_all, 1.0), "lower_population": bound(of_all, -1.0),
-                "upper_sampling": bound(of_sample, 1.0), "lower_sampling": bound(of_sample, -1.0),
+                "upper_sampling": sampled(bound(of_sample, 1.0)),
+                "lower_sampling": sampled(bound(of_sample, -1.0)),
             }),
         ),
     ];

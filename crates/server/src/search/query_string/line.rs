@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! line   = clause ([AND | OR | && | ||] clause)*
-//! clause = [+ | - | ! | NOT] ([field :] (value | "(" line ")"))
+//! clause = [+ | - | ! | NOT] ([field :] (value | "(" line ")")) | word word+
 //! value  = word | "text" | [a TO b] | {a TO b} | > a | >= a | < a | <= a
 //! ```
 //! `field:*` and `_exists_:field` are documents that have the field; `*` and `?` in a word stand
 //! for letters; a backslash makes a sign a letter.
+//!
+//! Words without an operator between them are one text, as nothing takes texts apart: `a b` is the
+//! value "a b".
 //!
 //! Operators have no precedence, as in Lucene: each makes the clauses beside it required, optional
 //! or forbidden. Nothing is scored, so an optional clause beside a required one changes nothing.
@@ -21,6 +24,9 @@ use crate::search::clause::unsupported;
 
 /// Signs that end a word, unless a backslash is before them.
 const SIGNS: &str = " \t\n\r\u{3000}!():^[]\"{}~/";
+
+/// What stands between words.
+const SPACES: [char; 5] = [' ', '\t', '\n', '\r', '\u{3000}'];
 
 /// What a clause is for its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +72,7 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
     }
 
     fn skip_spaces(&mut self) {
-        self.rest = self
-            .rest
-            .trim_start_matches([' ', '\t', '\n', '\r', '\u{3000}']);
+        self.rest = self.rest.trim_start_matches(SPACES);
     }
 
     fn take(&mut self, sign: &str) -> bool {
@@ -141,7 +145,11 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
                 return Err(self.wrong("an operator has nothing behind it"));
             }
             self.about.count()?;
-            let filter = self.clause(field)?;
+            let is_bare = !(is_and || is_or || is_required || is_forbidden);
+            let filter = match is_bare.then(|| self.words()).flatten() {
+                Some(text) => self.about.equal(field, &text)?,
+                None => self.clause(field)?,
+            };
             if let Some((last, _)) = clauses.last_mut()
                 && *last != Occurs::MustNot
             {
@@ -164,6 +172,50 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
         }
         self.depth -= 1;
         Ok(joined(clauses))
+    }
+
+    /// Takes the words that come next as one text, if there are two at least. Not one before which
+    /// or behind which an operator stands: that is a clause of its own.
+    fn words(&mut self) -> Option<String> {
+        let before = self.rest;
+        let mut text = unescaped(self.plain_word()?);
+        let mut is_text = false;
+        loop {
+            let end = self.rest;
+            self.skip_spaces();
+            let word = self.plain_word().filter(|_| !self.is_operator_next());
+            let Some(word) = word else {
+                self.rest = if is_text { end } else { before };
+                return is_text.then_some(text);
+            };
+            text.push(' ');
+            text.push_str(&unescaped(word));
+            is_text = true;
+        }
+    }
+
+    /// Takes a word that stands for itself.
+    fn plain_word(&mut self) -> Option<&'t str> {
+        let word = self.peek_word();
+        let is_operator = matches!(word, "AND" | "OR" | "NOT")
+            || word.starts_with(['+', '-', '>', '<'])
+            || word.starts_with("&&")
+            || word.starts_with("||");
+        let is_plain = !word.is_empty() && !is_operator && !has_wildcard(word);
+        is_plain.then(|| self.take_word())
+    }
+
+    /// Whether what comes next makes the word before it a clause, or the name of a field.
+    fn is_operator_next(&self) -> bool {
+        let next = self.rest.trim_start_matches(SPACES);
+        let word_end = next.find(|letter| SIGNS.contains(letter));
+        let word = next
+            .get(..word_end.unwrap_or(next.len()))
+            .unwrap_or_default();
+        matches!(word, "AND" | "OR" | "*")
+            || next.starts_with([':', '~', '^'])
+            || next.starts_with("&&")
+            || next.starts_with("||")
     }
 
     fn clause(&mut self, field: Option<&str>) -> Outcome<Filter> {

@@ -61,6 +61,16 @@ fn lines_are_filters() {
         ),
         ("a:x^1 b:y", "a IN ('x') OR b IN ('y')"),
         ("a:AND\\ x", "a IN ('AND x')"),
+        ("a:(x y)", "a IN ('x y')"),
+        ("a:(x  y\\ z)", "a IN ('x y z')"),
+        ("a:(x y AND z)", "a IN ('y') AND a IN ('z')"),
+        ("a:(x y z AND w)", "a IN ('z') AND a IN ('w')"),
+        ("a:(x y z OR w)", "a IN ('x y') OR a IN ('z') OR a IN ('w')"),
+        ("a:(x OR y z)", "a IN ('x') OR a IN ('y') OR a IN ('z')"),
+        ("a:(x y NOT z)", "a IN ('x y') AND a NOT IN ('z')"),
+        ("a:(x y*)", "a IN ('x') OR a LIKE 'y%'"),
+        ("a:(x y -z)", "a IN ('x y') AND a NOT IN ('z')"),
+        ("a:(x y b:z)", "a IN ('x y') OR b IN ('z')"),
     ] {
         assert_eq!(line(query), expected, "{query}");
     }
