@@ -24,7 +24,8 @@ fn create(setup: &Setup, schema: Schema) -> Result<(Index, PathBuf)> {
 pub(super) fn ids(setup: &Setup) -> Result<Report> {
     let mut schema = Schema::builder();
     let number_field = schema.add_u64_field("n", INDEXED | FAST);
-    let value_field = schema.add_text_field("v", STRING);
+    // With a column, as Quire has one.
+    let value_field = schema.add_text_field("v", STRING | FAST);
     let (index, _) = create(setup, schema.build())?;
     let begun = process_cpu_nanos();
     let mut writer: IndexWriter = index.writer_with_num_threads(1, WRITER_BYTES)?;
@@ -54,7 +55,11 @@ pub(super) fn ids(setup: &Setup) -> Result<Report> {
     let searcher = index.reader()?.searcher();
     let usage = searcher.space_usage()?;
     let fields = usage.segments().iter().flat_map(|segment| {
-        let parts = [segment.termdict(), segment.postings()];
+        let parts = [
+            segment.termdict(),
+            segment.postings(),
+            segment.fast_fields(),
+        ];
         let of_value = parts.into_iter().flat_map(|part| part.fields());
         let of_value = of_value.filter(|usage| usage.field_name() == "v");
         of_value
