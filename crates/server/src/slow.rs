@@ -10,6 +10,6 @@ mod cpu;
 mod gate;
 mod log;
 
-pub(crate) use cpu::{Clock, CpuTime, Took, WALL_MAX, counted};
+pub(crate) use cpu::{Clock, CpuTime, Most, Took, counted};
 pub use log::SlowLog;
 pub(crate) use log::SlowRequest;

@@ -19,18 +19,18 @@ use tokio::runtime::Handle;
 
 use super::expected::Expected;
 use super::shape::Shape;
-use crate::slow::{Clock, Took, WALL_MAX};
+use crate::slow::{Clock, Most, Took};
 
 /// A read that takes more CPU is long: half a [`TICK`], as others may wait for it. To hand one over
 /// takes some 30 µs. And so is one that ends later, which has waited for a disk or a lock. On a
 /// busy machine each may wait for its processor.
-const SHORT: Took = Took {
-    cpu: WALL_MAX,
+const SHORT: Most = Most {
+    cpu: Duration::from_millis(1),
     elapsed: Duration::from_millis(10),
 };
 
-/// The reads in place whose CPU time is measured after one of which it is not known. If its shape
-/// has become long, one of them is of it; on a busy machine it has waited for its processor.
+/// The reads in place whose CPU time is measured after one of which nobody knows whether it was
+/// short: its shape has become long, or it has waited for its processor.
 const MEASURED: u32 = 64;
 
 /// The short reads in a row after which the next one of their shape is done in place: at first,
@@ -118,14 +118,12 @@ impl InPlace {
         Clock::Thread
     }
 
-    /// Notes that a read took long, by the clock on the wall.
-    pub(super) fn doubt(&self) {
-        self.measured.store(MEASURED, Ordering::Relaxed);
-    }
-
     /// Notes how long a read of this shape took, in place or not.
     pub(super) fn note(&self, shape: Shape, took: Took) {
-        self.are_short.note(shape, took.is_within(SHORT));
+        match took.is_within(SHORT) {
+            Some(is_short) => self.are_short.note(shape, is_short),
+            None => self.measured.store(MEASURED, Ordering::Relaxed),
+        }
     }
 }
 
@@ -186,5 +184,48 @@ impl Reads {
                 driving.spawn(async {});
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_of_which_it_is_not_known_whether_it_was_short_has_the_next_ones_measured() {
+        let (in_place, shape) = (InPlace::new(), Shape::of("get", "things"));
+        let took = |millis: u64, cpu: Option<u64>| Took {
+            elapsed: Duration::from_millis(millis),
+            cpu: cpu.map(Duration::from_millis),
+        };
+        for _ in 0..NEEDED {
+            in_place.note(shape, took(1, None));
+        }
+        assert!(in_place.expects_short(shape));
+        assert_eq!(in_place.clock(), Clock::Wall);
+        // It may have waited for its processor.
+        in_place.note(shape, took(5, None));
+        assert!(in_place.expects_short(shape));
+        assert_eq!(in_place.clock(), Clock::Thread);
+        in_place.note(shape, took(5, Some(1)));
+        assert!(in_place.expects_short(shape));
+        in_place.note(shape, took(5, Some(4)));
+        assert!(!in_place.expects_short(shape));
+        for _ in 1..MEASURED {
+            assert_eq!(in_place.clock(), Clock::Thread);
+        }
+        assert_eq!(in_place.clock(), Clock::Wall);
+    }
+
+    #[test]
+    fn a_read_that_ends_late_is_long_whatever_its_cpu_time_is() {
+        let (in_place, shape) = (InPlace::new(), Shape::of("get", "things"));
+        let took = |elapsed| Took { elapsed, cpu: None };
+        for _ in 0..NEEDED {
+            in_place.note(shape, took(Duration::ZERO));
+        }
+        assert!(in_place.expects_short(shape));
+        in_place.note(shape, took(SHORT.elapsed * 2));
+        assert!(!in_place.expects_short(shape));
     }
 }

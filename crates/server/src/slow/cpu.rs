@@ -69,14 +69,27 @@ impl Drop for Turn {
 pub(crate) struct Took {
     /// From its beginning to its end.
     pub(crate) elapsed: Duration,
-    /// Of its thread.
+    /// Of its thread; none if that is not known, but that it is no more than `elapsed`.
+    pub(crate) cpu: Option<Duration>,
+}
+
+/// The longest time that work may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Most {
+    pub(crate) elapsed: Duration,
     pub(crate) cpu: Duration,
 }
 
 impl Took {
-    /// Whether it took neither more CPU nor longer than this.
-    pub(crate) fn is_within(self, most: Took) -> bool {
-        self.cpu <= most.cpu && self.elapsed <= most.elapsed
+    /// Whether it took neither more CPU nor longer than this; none if that is not known.
+    pub(crate) fn is_within(self, most: Most) -> Option<bool> {
+        if self.elapsed > most.elapsed {
+            return Some(false);
+        }
+        match self.cpu {
+            Some(cpu) => Some(cpu <= most.cpu),
+            None => (self.elapsed <= most.cpu).then_some(true),
+        }
     }
 }
 
@@ -85,20 +98,12 @@ impl Took {
 pub(crate) enum Clock {
     /// By the clock of the thread: two calls of the system, which take as long as a small read.
     Thread,
-    /// As the time that passes, which is no less. Nobody knows it of work that takes longer than
-    /// [`WALL_MAX`], as that may have waited for its processor.
+    /// It is not known. The time that passes is no less: of short work that says enough.
     Wall,
 }
 
-/// Up to here the time that passes stands for CPU time.
-pub(crate) const WALL_MAX: Duration = Duration::from_millis(1);
-
-/// Work that counts for the request that has it done, on whatever thread, and how long it took;
-/// none if its CPU time is not known.
-pub(crate) fn counted<T>(
-    clock: Clock,
-    work: impl FnOnce() -> T,
-) -> impl FnOnce() -> (T, Option<Took>) {
+/// Work that counts for the request that has it done, on whatever thread, and how long it took.
+pub(crate) fn counted<T>(clock: Clock, work: impl FnOnce() -> T) -> impl FnOnce() -> (T, Took) {
     let of_request = OF_REQUEST.try_with(CpuTime::clone).ok();
     move || {
         let begun = Instant::now();
@@ -106,14 +111,13 @@ pub(crate) fn counted<T>(
         let turn = of_request.map(Turn::begin);
         let done = work();
         let elapsed = begun.elapsed();
-        let spent = cpu.map(|cpu| of_thread().saturating_sub(cpu));
+        let cpu = cpu.map(|cpu| of_thread().saturating_sub(cpu));
         if let Some(turn) = turn {
-            let nanos = spent.unwrap_or(elapsed).as_nanos();
+            let nanos = cpu.unwrap_or(elapsed).as_nanos();
             let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
             turn.0.0.nanos.fetch_add(nanos, Ordering::Relaxed);
         }
-        let cpu = spent.or((elapsed <= WALL_MAX).then_some(elapsed));
-        (done, cpu.map(|cpu| Took { elapsed, cpu }))
+        (done, Took { elapsed, cpu })
     }
 }
 
