@@ -40,10 +40,17 @@ pub(crate) fn unsupported(what: impl Into<String>) -> Failure {
     )
 }
 
+/// The bytes of the clauses of a query, written as text, that combinations of them may take.
+const COMBINED_BYTES_MAX: usize = 512 << 10;
+
 /// The texts of `match` clauses that are about fields whose texts might be analyzed. As filters
 /// they are about the whole text, which is right where a mapping says that the field is a keyword.
 #[derive(Debug, Default)]
-pub(crate) struct WholeTexts(Vec<WholeText>);
+pub(crate) struct WholeTexts {
+    texts: Vec<WholeText>,
+    /// What combinations of the query's clauses take so far.
+    combined_bytes: usize,
+}
 
 #[derive(Debug)]
 struct WholeText {
@@ -55,7 +62,7 @@ impl WholeTexts {
     /// Adds a text of a clause about a field, unless it is whole by what it is.
     pub(super) fn add(&mut self, clause: &str, at: &str) {
         if at != ID && at != INDEX && whole_text(at).is_none() {
-            self.0.push(WholeText {
+            self.texts.push(WholeText {
                 clause: clause.to_owned(),
                 field: at.to_owned(),
             });
@@ -64,7 +71,23 @@ impl WholeTexts {
 
     /// Adds those of another part of a request.
     pub(crate) fn extend(&mut self, other: WholeTexts) {
-        self.0.extend(other.0);
+        self.texts.extend(other.texts);
+    }
+
+    /// Counts clauses that are written out in combinations. They may have combinations within, so
+    /// that a short query would be a long filter.
+    ///
+    /// # Errors
+    /// 400 if all of the query take more than [`COMBINED_BYTES_MAX`].
+    pub(super) fn combine(&mut self, bytes: usize) -> Outcome<()> {
+        self.combined_bytes = self.combined_bytes.saturating_add(bytes);
+        match self.combined_bytes > COMBINED_BYTES_MAX {
+            true => Err(unsupported(
+                "[minimum_should_match] of [bool] takes too many combinations of long clauses; use \
+                 fewer clauses, shorter ones, or 1",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Refuses the first whose field may be analyzed.
@@ -72,7 +95,7 @@ impl WholeTexts {
     /// # Errors
     /// 400.
     pub(crate) fn check(&self, is_whole: impl Fn(&str) -> bool) -> Outcome<()> {
-        match self.0.iter().find(|text| !is_whole(&text.field)) {
+        match self.texts.iter().find(|text| !is_whole(&text.field)) {
             None => Ok(()),
             Some(WholeText { clause, field }) => Err(unsupported(format!(
                 "[{clause}] on [{field}] would analyze its text, and there are no analyzers; use \

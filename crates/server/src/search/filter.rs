@@ -137,16 +137,17 @@ fn boolean(body: &Object, texts: &mut WholeTexts, now: i64) -> Outcome<Filter> {
         }
     };
     let (mut all, should) = ([of("filter")?, of("must")?].concat(), of("should")?);
+    let must_not = of("must_not")?;
     // Without a clause that is required, one of them must match, whatever is said.
     let least = u64::from(all.is_empty());
     let wanted = match body.get("minimum_should_match") {
         None | Some(Json::Null) => least,
         Some(said) => minimum(said, should.len())?.max(least),
     };
-    all.extend(of("must_not")?.into_iter().map(|filter| !filter));
+    all.extend(must_not.into_iter().map(|filter| !filter));
     // Where there are none, nothing is wanted of them.
     if wanted > 0 && !should.is_empty() {
-        all.push(at_least(wanted, should)?);
+        all.push(at_least(wanted, should, texts)?);
     }
     Ok(Filter::And(all))
 }

@@ -3,7 +3,7 @@
 use quiredb::query::Filter;
 use serde_json::Value as Json;
 
-use super::clause::unsupported;
+use super::clause::{WholeTexts, unsupported};
 use crate::http::failure::Outcome;
 
 /// The most clauses of what says that some of a number of clauses match. It allows any number of
@@ -71,8 +71,13 @@ fn simple(text: &str, count: i64) -> Option<i64> {
 /// What matches at least `wanted` of some filters, 1 or more.
 ///
 /// # Errors
-/// 400 if that takes more than [`CLAUSES_MAX`] clauses.
-pub(super) fn at_least(wanted: u64, filters: Vec<Filter>) -> Outcome<Filter> {
+/// 400 if that takes more than [`CLAUSES_MAX`] clauses, or with others of the query more bytes than
+/// combinations may.
+pub(super) fn at_least(
+    wanted: u64,
+    filters: Vec<Filter>,
+    texts: &mut WholeTexts,
+) -> Outcome<Filter> {
     let count = filters.len();
     let wanted = match usize::try_from(wanted) {
         Ok(wanted) if wanted <= count => wanted,
@@ -98,6 +103,9 @@ pub(super) fn at_least(wanted: u64, filters: Vec<Filter>) -> Outcome<Filter> {
              combinations of them; use fewer clauses, a smaller number, or one near to all"
         )));
     }
+    // Each filter is in as many of the sets as any other.
+    let bytes: usize = filters.iter().map(|filter| filter.to_string().len()).sum();
+    texts.combine(bytes.saturating_mul(clauses / count))?;
     let mut sets = Vec::new();
     each_set(&filters, size, &mut Vec::new(), &mut |set| {
         sets.push(match size == wanted {
@@ -141,6 +149,7 @@ fn each_set(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::filter::filter;
     use quiredb::query::{field, find};
     use quiredb::{Database, Document};
     use serde_json::json;
@@ -196,7 +205,8 @@ mod tests {
             let filters = (0..count).map(|at| field(&format!("f{at}")).eq(1));
             let filters: Vec<Filter> = filters.collect();
             for wanted in 1..=count + 1 {
-                let filter = at_least(wanted as u64, filters.clone()).unwrap();
+                let filter =
+                    at_least(wanted as u64, filters.clone(), &mut Default::default()).unwrap();
                 let found = sets.query(find(filter).limit(1 << CLAUSES)).unwrap();
                 let mask = (1u32 << count) - 1;
                 let all = 0..1u32 << CLAUSES;
@@ -215,11 +225,32 @@ mod tests {
                 .collect()
         };
         for (wanted, count) in [(2, 64), (63, 64), (5, 11), (64, 64), (1, 1000)] {
-            at_least(wanted, of(count)).unwrap();
+            at_least(wanted, of(count), &mut Default::default()).unwrap();
         }
         for (wanted, count) in [(10, 20), (500, 1000)] {
-            let failure = at_least(wanted, of(count)).unwrap_err();
+            let failure = at_least(wanted, of(count), &mut Default::default()).unwrap_err();
             assert!(failure.reason().contains("combinations"));
         }
+    }
+    #[test]
+    fn combinations_of_combinations_take_bounded_memory() {
+        // Each level has ten times what is within it.
+        let mut query = json!({"term": {"a": 1}});
+        for _ in 0..40 {
+            query = json!({"bool": {
+                "should": [query, {"term": {"b": 1}}, {"term": {"c": 1}}, {"term": {"d": 1}},
+                           {"term": {"e": 1}}, {"term": {"f": 1}}],
+                "minimum_should_match": 3
+            }});
+        }
+        let failure = filter(&query, 0).unwrap_err();
+        assert!(failure.reason().contains("combinations"));
+        // Beside each other too, and of long texts.
+        let long = "x".repeat(10_000);
+        let some = ["a", "b", "c", "d"].map(|field| json!({"term": {field: long}}));
+        let one = json!({"bool": {"should": some, "minimum_should_match": 2}});
+        filter(&one, 0).unwrap();
+        let failure = filter(&json!({"bool": {"must": vec![one; 20]}}), 0).unwrap_err();
+        assert!(failure.reason().contains("combinations"));
     }
 }
