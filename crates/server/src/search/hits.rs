@@ -286,62 +286,52 @@ pub(crate) fn find_hits(
     held: Option<(&mut Held, &Buffers)>,
 ) -> Outcome<Found> {
     let searching = Searching::begin(views, Use::Query);
-    let found = found_of(views, request, stop, begun, held);
-    if found.is_ok() {
-        searching.end_of_groups(&request.groups);
-    }
-    found
-}
-
-fn found_of(
-    views: &[View],
-    request: &Request,
-    stop: &(dyn Fn() -> bool + Sync),
-    begun: Instant,
-    held: Option<(&mut Held, &Buffers)>,
-) -> Outcome<Found> {
-    let mut part = Part {
+    let with_values = |part, held| {
+        let mut found = part_of(views, request, part, stop, begun, held)?;
+        add_values(views, request, stop, &mut found)?;
+        Ok::<_, Failure>(found)
+    };
+    let whole = Part {
         query: request.query.clone(),
         collapse: request.collapse.clone(),
         search_after: request.search_after.as_deref(),
     };
-    let Some(post_filter) = request.post_filter.clone() else {
-        let mut found = part_of(views, request, part, stop, begun, held)?;
-        add_values(views, request, stop, &mut found)?;
-        return Ok(found);
-    };
-    // Aggregations see what the filter leaves out, and the page and the total do not.
-    let aggregated = match part.query.is_aggregated() {
-        true => {
+    let found = match &request.post_filter {
+        None => with_values(whole, held)?,
+        // Aggregations see what the filter leaves out, and the page and the total do not.
+        Some(post_filter) => {
+            let (of_all, of_page) = split(&whole.query);
+            let aggregated = match of_all.is_aggregated() {
+                true => {
+                    let of_all = Part {
+                        query: Query {
+                            count: false,
+                            ..of_all
+                        },
+                        collapse: None,
+                        search_after: None,
+                    };
+                    with_values(of_all, None)?.answer
+                }
+                false => Answer::default(),
+            };
             let query = Query {
-                order: Vec::new(),
-                skip: 0,
-                limit: Some(0),
-                count: false,
-                ..part.query.clone()
+                filter: whole.query.filter.and(post_filter.clone()),
+                count: whole.query.count,
+                ..of_page
             };
-            let all = Part {
-                query,
-                collapse: None,
-                search_after: None,
+            let page = Part { query, ..whole };
+            let page = part_of(views, request, page, stop, begun, held)?;
+            let answer = Answer {
+                count: page.answer.count,
+                is_partial: page.answer.is_partial || aggregated.is_partial,
+                ..aggregated
             };
-            let mut all = part_of(views, request, all, stop, begun, None)?;
-            add_values(views, request, stop, &mut all)?;
-            all.answer
+            Found { answer, ..page }
         }
-        false => Answer::default(),
     };
-    part.query.facets = Vec::new();
-    part.query.filter = part.query.filter.and(post_filter);
-    let page = part_of(views, request, part, stop, begun, held)?;
-    Ok(Found {
-        answer: Answer {
-            count: page.answer.count,
-            is_partial: page.answer.is_partial || aggregated.is_partial,
-            ..aggregated
-        },
-        ..page
-    })
+    searching.end_of_groups(&request.groups);
+    Ok(found)
 }
 
 /// Adds buckets of the values that no document has that matches, where they are wanted.

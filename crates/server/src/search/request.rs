@@ -269,9 +269,8 @@ impl Request {
         }
         self.visible = mappings.convert(filter.clone())?;
         limit_to(&mut self.query, &self.texts, filter, mappings)?;
-        if let Some(filter) = self.post_filter.take() {
-            self.post_filter = Some(mappings.convert(filter)?);
-        }
+        let post_filter = self.post_filter.take();
+        self.post_filter = post_filter.map(|it| mappings.convert(it)).transpose()?;
         if let Some(aggs) = &self.aggs
             && (self.has_unread_dates || mappings.has_formats())
         {

@@ -85,25 +85,13 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
         }
     }
 
-    /// The bytes of the word that comes next, as it is written.
-    fn word_end(&self) -> usize {
-        let mut letters = self.rest.char_indices();
-        while let Some((at, letter)) = letters.next() {
-            if letter == '\\' {
-                letters.next();
-            } else if SIGNS.contains(letter) {
-                return at;
-            }
-        }
-        self.rest.len()
-    }
-
     fn peek_word(&self) -> &'t str {
-        self.rest.get(..self.word_end()).unwrap_or_default()
+        let end = word_end(self.rest);
+        self.rest.get(..end).unwrap_or_default()
     }
 
     fn take_word(&mut self) -> &'t str {
-        let (word, rest) = self.rest.split_at(self.word_end());
+        let (word, rest) = self.rest.split_at(word_end(self.rest));
         self.rest = rest;
         word
     }
@@ -208,10 +196,7 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
     /// Whether what comes next makes the word before it a clause, or the name of a field.
     fn is_operator_next(&self) -> bool {
         let next = self.rest.trim_start_matches(SPACES);
-        let word_end = next.find(|letter| SIGNS.contains(letter));
-        let word = next
-            .get(..word_end.unwrap_or(next.len()))
-            .unwrap_or_default();
+        let word = next.get(..word_end(next)).unwrap_or_default();
         matches!(word, "AND" | "OR" | "*")
             || next.starts_with([':', '~', '^'])
             || next.starts_with("&&")
@@ -367,7 +352,7 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
             return self.quoted();
         }
         let end = match signs {
-            [] => self.word_end(),
+            [] => word_end(self.rest),
             signs => {
                 let is_end = |letter: char| letter.is_whitespace() || signs.contains(&letter);
                 self.rest.find(is_end).unwrap_or(self.rest.len())
@@ -380,6 +365,19 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
         self.rest = rest;
         Ok(unescaped(bound))
     }
+}
+
+/// The bytes of the word that a text begins with, as it is written.
+fn word_end(text: &str) -> usize {
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        if letter == '\\' {
+            letters.next();
+        } else if SIGNS.contains(letter) {
+            return at;
+        }
+    }
+    text.len()
 }
 
 /// What clauses match together. Those that forbid alone match all that they do not forbid.
