@@ -15,10 +15,12 @@ mod lows;
 pub(crate) use bits::Word;
 pub(crate) use lows::Lows;
 
-use bits::{bit, clear_bit, ones, ones_in_all, ones_in_both, set_bit, set_range, word};
+use bits::{
+    bit, clear_bit, ones, ones_in_all, ones_in_both, retained_bits, set_bit, set_range, word,
+};
 use list::{
     Low, SKEW, filtered, for_each_in_both, insert_few, is_far_shorter, low, merged, remove_few,
-    without,
+    retain_low, without,
 };
 use std::borrow::Cow;
 
@@ -447,6 +449,22 @@ impl Owned {
                 Owned::of_words(words)
             }
             (mine, other) => mine.view().and(other),
+        }
+    }
+
+    /// The docids for which `keep` returns true, in the memory of this set.
+    pub(crate) fn retain_in_place(self, mut keep: impl FnMut(u16) -> bool) -> Option<Owned> {
+        match self {
+            Owned::List(mut lows) => {
+                retain_low(&mut lows, keep);
+                Owned::of_list(lows)
+            }
+            Owned::Bits { mut words, .. } => {
+                for (bits, first) in words.iter_mut().zip((0..=u16::MAX).step_by(64)) {
+                    *bits = retained_bits(word(*bits), |bit| keep(first | bit)).to_le_bytes();
+                }
+                Owned::of_words(words)
+            }
         }
     }
 

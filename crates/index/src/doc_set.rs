@@ -308,10 +308,8 @@ impl DocSet {
     pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         let mine = std::mem::take(&mut self.clusters);
         let kept = mine.into_iter().map(|(key, cluster)| {
-            let lows = cluster.lows();
-            let lows = lows.filter(|low| keep(join(key) | u32::from(*low)));
-            let lows = lows.map(u16::to_le_bytes).collect();
-            (key, Owned::of_list(lows))
+            let kept = cluster.retain_in_place(|low| keep(join(key) | u32::from(low)));
+            (key, kept)
         });
         *self = DocSet::from_clusters(kept);
     }

@@ -370,6 +370,17 @@ impl Changed {
         true
     }
 
+    /// Of how many documents the layers are by which a set that is true at a position is made true;
+    /// none if it is not known what changed since.
+    pub(crate) fn docs_to_bring_up(&self, at: Position) -> Option<usize> {
+        let mut docs = 0;
+        self.each_layer_after(at, &mut |layer| {
+            docs += layer.changes.len();
+            Some(())
+        });
+        (at >= self.since).then_some(docs)
+    }
+
     /// Shows layers with all records after a position, the oldest first, until `see` gives none.
     fn each_layer_after<'c>(
         &'c self,

@@ -35,6 +35,13 @@ const PARTS: u64 = 32;
 const READY_MAX: usize = 256;
 const READY_BYTES_MAX: usize = 256 << 10;
 
+/// To bring a set up: for each document of the layers, and to copy this number of bytes.
+const BRING_UP_NANOS: usize = 20;
+const COPIED_IN_A_NANO: usize = 16;
+
+/// About as many documents change between two queries that have the same predicate.
+const CHANGED_BETWEEN: usize = 256;
+
 /// As many of these are looked up at once, with the lock that queries wait for.
 const READY_STEP: usize = 16;
 
@@ -137,6 +144,35 @@ impl FollowedLeaves {
     /// followed.
     pub(crate) fn docs(&self, leaf: &Leaf, changed: &Changed, at: Position) -> Option<Followed> {
         let known = self.kept.lock().followed(leaf)?;
+        self.up_to(known, leaf, (changed, at))
+    }
+
+    /// The same, unless bringing them up would take longer than `nanos_max`. They are not made
+    /// ready: where many documents are tested there is time to bring them up, and large sets would
+    /// take the room of others.
+    pub(crate) fn docs_within(
+        &self,
+        leaf: &Leaf,
+        (changed, at): (&Changed, Position),
+        nanos_max: u64,
+    ) -> Option<Followed> {
+        let known = self.kept.lock().sets.get(leaf)?.followed.clone();
+        if known.at != at {
+            let docs = changed.docs_to_bring_up(known.at)?;
+            if nanos_to_bring_up(docs, known.docs.heap_bytes()) > nanos_max {
+                return None;
+            }
+        }
+        self.up_to(known, leaf, (changed, at))
+    }
+
+    /// What is known of a leaf, brought up to a position.
+    fn up_to(
+        &self,
+        known: Followed,
+        leaf: &Leaf,
+        (changed, at): (&Changed, Position),
+    ) -> Option<Followed> {
         if known.at == at || seeded(Bug::FollowedNotBroughtUp) {
             return Some(known);
         }
@@ -233,6 +269,17 @@ impl FollowedLeaves {
     }
 }
 
+/// What it costs to bring up a set that takes `bytes`, by layers of `docs` documents.
+fn nanos_to_bring_up(docs: usize, bytes: usize) -> u64 {
+    (docs * BRING_UP_NANOS + bytes / COPIED_IN_A_NANO) as u64
+}
+
+/// What it costs to bring up a set of a broad range for the next query that has it, if the shard
+/// has the docids below `doc_end`.
+pub(crate) fn nanos_to_follow(doc_end: u32) -> u64 {
+    nanos_to_bring_up(CHANGED_BETWEEN, doc_end as usize / 8)
+}
+
 impl Followed {
     /// The set at a later position, by what changed up to there. None if that is not known.
     fn brought_up(&self, leaf: &Leaf, changed: &Changed, at: Position) -> Option<Followed> {
@@ -288,7 +335,9 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::super::by_lot::LEAF_BYTES_MAX;
+    use super::super::changed::Change;
     use super::*;
+    use quire_model::Document;
     use quire_query::Test;
 
     fn leaf(number: i64) -> Leaf {
@@ -339,6 +388,32 @@ mod tests {
             assert!(followed.docs(&leaf, &changed, Position(1)).is_none());
         }
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_set_is_brought_up_unless_that_takes_too_long() {
+        let followed = FollowedLeaves::new(&Budget::new(1 << 20));
+        followed.follow(&leaf(1), Arc::new(DocSet::full(3)), Position(1), true);
+        let mut changed = Changed::new(Position(1));
+        let document = Document::from_json(br#"{"n": 1}"#).unwrap();
+        let change = |doc: u32| {
+            let position = Position(2 + u64::from(doc));
+            (doc, Change::new(position, Some(document.clone())))
+        };
+        changed.push((10..110).map(change).collect());
+        let at = Position(200);
+        let docs = |nanos_max| followed.docs_within(&leaf(1), (&changed, at), nanos_max);
+        assert!(docs(100).is_none());
+        assert!(
+            followed.docs_at(&leaf(1), at).is_none(),
+            "it stays as it is"
+        );
+        let now = docs(1_000_000).unwrap().docs;
+        assert_eq!(*now, (0..3).chain(10..110).collect());
+        assert!(docs(0).is_some(), "it is known here");
+        let later = Changed::new(Position(300));
+        let unknown = followed.docs_within(&leaf(1), (&later, Position(301)), u64::MAX);
+        assert!(unknown.is_none(), "what changed since is not known");
     }
 
     #[test]

@@ -21,9 +21,7 @@ use super::sample::Sampled;
 use quire_index::{DocSet, number_key, term};
 use quire_model::ordered::{Direction, OrderedValue};
 use quire_model::{Document, ValueRef};
-use quire_query::{
-    Batches, Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange, WantedFirst,
-};
+use quire_query::{Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange, WantedFirst};
 use quire_seeded::{Bug, seeded};
 use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
@@ -31,6 +29,9 @@ use std::sync::Arc;
 
 /// Documents of a page. A page is copied when a document changes that a query reads.
 const PAGE_DOCS: usize = 512;
+
+/// A page of documents without a value.
+static NO_VALUES: [u64; PAGE_DOCS] = [NO_ORDINAL; PAGE_DOCS];
 
 /// The key of null.
 const NULL: u64 = 0;
@@ -161,7 +162,7 @@ impl Pages {
             if key == NO_ORDINAL {
                 return;
             }
-            let empty = Arc::new([NO_ORDINAL; PAGE_DOCS]);
+            let empty = Arc::new(NO_VALUES);
             self.pages.resize(place + 1, empty);
         }
         let page = self.pages.get_mut(place).map(Arc::make_mut);
@@ -333,25 +334,19 @@ impl NumberColumn {
         pages.sample.insert(sample).between(&keys, doc_end)
     }
 
-    /// Those of some documents with a value in a range.
-    pub(crate) fn retained(&self, range: &TermRange, docs: &DocSet) -> DocSet {
+    /// Leaves those of some documents that have a value in a range.
+    pub(crate) fn retain(&self, range: &TermRange, docs: &mut DocSet) {
         let keys = self.keys_in(range);
         let length = keys.end.saturating_sub(keys.start);
-        let (mut kept, mut batches) = (DocSet::empty(), Batches::new(docs));
-        let mut own = Vec::new();
-        while let Some(batch) = batches.next_batch() {
-            own.clear();
-            own.extend_from_slice(batch);
-            let mut found = 0;
-            for doc in batch {
-                let is_in = self.0.key_of(*doc).wrapping_sub(keys.start) < length;
-                // Without a branch: which documents are in is not to be predicted.
-                own[found] = *doc;
-                found += usize::from(is_in);
+        let (mut place, mut page) = (usize::MAX, &NO_VALUES);
+        docs.retain(|doc| {
+            let place_of_doc = doc as usize / PAGE_DOCS;
+            if place != place_of_doc {
+                place = place_of_doc;
+                page = self.0.pages.get(place).map_or(&NO_VALUES, |page| page);
             }
-            kept.extend(own.iter().take(found).copied());
-        }
-        kept
+            page[doc as usize % PAGE_DOCS].wrapping_sub(keys.start) < length
+        });
     }
 
     /// All documents with a value in a range.
@@ -589,7 +584,9 @@ mod tests {
                 prop_assert!(count.is_none_or(|count| count == inside.len() as u64), "{count:?}");
                 let some: DocSet = docs.iter().copied().filter(|doc| doc % 3 != 0).collect();
                 let inside: DocSet = inside.into_iter().filter(|doc| doc % 3 != 0).collect();
-                prop_assert_eq!(column.retained(&range, &some), inside);
+                let mut retained = some.clone();
+                column.retain(&range, &mut retained);
+                prop_assert_eq!(retained, inside);
             }
         }
     }

@@ -801,12 +801,12 @@ impl Shard for LiveShard<'_> {
         let broad = || self.broad(leaf, found).map_err(|error| self.failed(error));
         if is_few && let Some(range) = broad()? {
             if let Some(numbers) = self.numbers(&leaf.path)? {
-                if let Some(known) = self.known_docs_here(leaf) {
+                if let Some(known) = self.known_docs_instead_of(leaf, docs.len()) {
                     *docs &= &*known.docs;
                     return Ok(());
                 }
                 if !self.is_worth_finding_by_numbers(leaf, docs.len()) {
-                    *docs = numbers.retained(range, docs);
+                    numbers.retain(range, docs);
                     return Ok(());
                 }
             } else if self.known_docs_by(leaf, true).is_none()

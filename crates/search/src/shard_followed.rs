@@ -1,10 +1,10 @@
 //! What earlier queries found out about the predicates of a query.
 
-use super::followed::Followed;
+use super::followed::{Followed, nanos_to_follow};
 use super::shard::LiveShard;
 use quire_index::DocSet;
 use quire_model::Position;
-use quire_query::Leaf;
+use quire_query::{Leaf, Shard};
 use std::sync::Arc;
 
 impl LiveShard<'_> {
@@ -26,6 +26,14 @@ impl LiveShard<'_> {
         followed.docs_at(leaf, *position)
     }
 
+    /// The documents that fulfil a leaf, if an earlier query found them and bringing them up takes
+    /// no longer than testing `docs` documents by numbers in memory.
+    pub(super) fn known_docs_instead_of(&self, leaf: &Leaf, docs: u64) -> Option<Followed> {
+        let (followed, position) = self.followed.as_ref()?;
+        let [few, _] = self.number_nanos(docs);
+        followed.docs_within(leaf, (self.all_changed(), *position), few)
+    }
+
     /// Whether documents were tested one by one for a leaf so often that finding all that fulfil it
     /// by the columns would have cost no more; now they are for `docs` documents.
     pub(super) fn is_worth_finding(&self, leaf: &Leaf, docs: u64) -> bool {
@@ -36,13 +44,17 @@ impl LiveShard<'_> {
         followed.spend(leaf, Position(0), few, all)
     }
 
-    /// The same by numbers in memory. To bring up what was found takes longer than to test a few
-    /// documents, so only queries at this position count.
+    /// The same by numbers in memory. Where bringing up what was found takes longer than testing as
+    /// many documents, only queries at this position count.
     pub(super) fn is_worth_finding_by_numbers(&self, leaf: &Leaf, docs: u64) -> bool {
         let Some((followed, position)) = &self.followed else {
             return false;
         };
         let [few, all] = self.number_nanos(docs);
-        followed.spend(leaf, *position, few, all)
+        let since = match nanos_to_follow(self.doc_end()) < few {
+            true => Position(0),
+            false => *position,
+        };
+        followed.spend(leaf, since, few, all)
     }
 }

@@ -154,6 +154,17 @@ pub(super) fn clear_bit(words: &mut [Word], low: u16) -> bool {
     before & mask != 0
 }
 
+/// The bits of a word for which `keep` returns true.
+pub(super) fn retained_bits(bits: u64, mut keep: impl FnMut(u16) -> bool) -> u64 {
+    let (mut left, mut kept) = (bits, 0);
+    while left != 0 {
+        let bit = left.trailing_zeros();
+        kept |= u64::from(keep(bit as u16)) << bit;
+        left &= left - 1;
+    }
+    kept
+}
+
 /// Sets the bits of a range; grows as needed.
 pub(super) fn set_range(words: &mut Vec<Word>, range: Range<u32>) {
     let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) else {

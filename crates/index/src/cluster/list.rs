@@ -20,6 +20,18 @@ pub(super) fn filtered(lows: &[Low], keep: impl Fn(u16) -> bool) -> Vec<Low> {
     lows.iter().copied().filter(|one| keep(low(*one))).collect()
 }
 
+/// Leaves those for which `keep` returns true.
+pub(super) fn retain_low(lows: &mut Vec<Low>, mut keep: impl FnMut(u16) -> bool) {
+    let mut kept = 0;
+    for at in 0..lows.len() {
+        let one = lows[at];
+        // Without a branch: which are kept is not to be predicted.
+        lows[kept] = one;
+        kept += usize::from(keep(low(one)));
+    }
+    lows.truncate(kept);
+}
+
 /// Calls `each` with what two lists both have. Lists of similar length are merged; otherwise each
 /// entry of the shorter one is searched in the rest of the longer.
 pub(super) fn for_each_in_both(a: &[Low], b: &[Low], mut each: impl FnMut(Low)) {
