@@ -7,6 +7,10 @@ use quire_model::Position;
 use quire_query::{Leaf, Shard};
 use std::sync::Arc;
 
+/// A set is brought up even if that takes this many times as long as doing without it: a set that
+/// is left as it is takes longer the next time, until it has to be found anew.
+const BRING_UP_FACTOR: u64 = 4;
+
 impl LiveShard<'_> {
     /// The documents that fulfil a leaf, if an earlier query found them and it is known what
     /// changed since.
@@ -27,11 +31,12 @@ impl LiveShard<'_> {
     }
 
     /// The documents that fulfil a leaf, if an earlier query found them and bringing them up takes
-    /// no longer than testing `docs` documents by numbers in memory.
+    /// not much longer than testing `docs` documents by numbers in memory.
     pub(super) fn known_docs_instead_of(&self, leaf: &Leaf, docs: u64) -> Option<Followed> {
         let (followed, position) = self.followed.as_ref()?;
         let [few, _] = self.number_nanos(docs);
-        followed.docs_within(leaf, (self.all_changed(), *position), few)
+        let nanos_max = few.saturating_mul(BRING_UP_FACTOR);
+        followed.docs_within(leaf, (self.all_changed(), *position), nanos_max)
     }
 
     /// Whether documents were tested one by one for a leaf so often that finding all that fulfil it
