@@ -282,11 +282,14 @@ impl Part<'_> {
         if self.layer.first <= self.after {
             return None;
         }
-        let mut numbers = self.column.as_ref()?.numbers_of()?.peekable();
-        Some(self.layer.docs.iter().map(move |doc| {
-            let number = numbers.next_if(|(of, _)| *of == doc);
-            (doc, number.map(|(_, number)| number))
-        }))
+        let numbers = self.column.as_ref()?.numbers_of()?;
+        let without = match numbers.len() == self.layer.changes.len() {
+            true => DocSet::empty(),
+            false => &*self.layer.docs - &numbers.clone().map(|(doc, _)| doc).collect(),
+        };
+        let without: Vec<_> = without.iter().map(|doc| (doc, None)).collect();
+        let with = numbers.map(|(doc, number)| (doc, Some(number)));
+        Some(with.chain(without))
     }
 }
 

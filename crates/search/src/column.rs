@@ -517,7 +517,9 @@ impl ListedColumn {
     }
 
     /// The documents and what each has, if all have one number or null.
-    pub(crate) fn numbers_of(&self) -> Option<impl Iterator<Item = (u32, Number)>> {
+    pub(crate) fn numbers_of(
+        &self,
+    ) -> Option<impl ExactSizeIterator<Item = (u32, Number)> + Clone> {
         let numbers = self.0.numbers()?;
         debug_assert_eq!(numbers.len(), self.0.docs.len(), "each document has one");
         Some(self.0.docs.iter().copied().zip(numbers.iter().copied()))

@@ -24,6 +24,7 @@ use quire_model::{Document, ValueRef};
 use quire_query::{Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange, WantedFirst};
 use quire_seeded::{Bug, seeded};
 use std::convert::Infallible;
+use std::hint::black_box;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -154,6 +155,17 @@ impl Pages {
         let page = self.pages.get(doc as usize / PAGE_DOCS);
         let key = page.and_then(|page| page.get(doc as usize % PAGE_DOCS));
         key.copied().unwrap_or(NO_ORDINAL)
+    }
+
+    /// Brings the pages of many documents, and their reference counts, into the cache. A processor
+    /// reads several at once, but changes one after another.
+    fn prefetch(&self, docs: impl Iterator<Item = u32>) {
+        let read = docs.map(|doc| {
+            let page = self.pages.get(doc as usize / PAGE_DOCS);
+            let count = page.map_or(0, Arc::strong_count);
+            self.key_of(doc) ^ count as u64
+        });
+        black_box(read.fold(0, |all, one| all ^ one));
     }
 
     fn set_key(&mut self, doc: u32, key: u64) {
@@ -438,10 +450,13 @@ impl FollowedColumn for NumberColumn {
     }
 
     fn take(&mut self, path: &Path, part: &Part<'_>) -> std::result::Result<(), NotKept> {
-        let Some(mut numbers) = part.numbers() else {
+        let Some(numbers) = part.numbers() else {
             return self.take_each(path, part);
         };
         let pages = Arc::make_mut(&mut self.0);
+        let numbers: Vec<_> = numbers.collect();
+        pages.prefetch(numbers.iter().map(|(doc, _)| *doc));
+        let mut numbers = numbers.into_iter();
         numbers.try_for_each(|(doc, number)| pages.set(doc, number))
     }
 
