@@ -72,6 +72,22 @@ impl<T> ByLot<T> {
         self.entries.insert(leaf.clone(), Entry { value, bytes });
     }
 
+    /// Notes that what is kept of a leaf holds `bytes` elsewhere now. Others are given up to make
+    /// room; where they do not suffice, it is.
+    pub(super) fn recharge(&mut self, leaf: &Leaf, bytes: usize) {
+        let Some(entry) = self.entries.get_mut(leaf) else {
+            return;
+        };
+        let bytes = (bytes + leaf_bytes(leaf) + ENTRY_BYTES) as u64;
+        let others = self.charge.bytes() - entry.bytes;
+        entry.bytes = bytes;
+        self.charge.resize(others + bytes);
+        if bytes > self.bytes_max || self.budget.used() > self.budget.limit() {
+            self.remove(leaf);
+        }
+        self.give_up_to(self.bytes_max);
+    }
+
     pub(super) fn remove(&mut self, leaf: &Leaf) {
         if let Some(entry) = self.entries.swap_remove(leaf) {
             self.charge.resize(self.charge.bytes() - entry.bytes);

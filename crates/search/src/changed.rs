@@ -120,6 +120,12 @@ pub(crate) struct Part<'c> {
     column: Option<ListedColumn>,
 }
 
+/// What makes a set of documents that fulfil a leaf true at a later position.
+pub(crate) struct Patch<'c>(
+    /// Documents that changed, and those of them that fulfil the leaf since; the oldest first.
+    Vec<(&'c DocSet, DocSet)>,
+);
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub(crate) struct Changed {
@@ -293,6 +299,16 @@ impl Part<'_> {
     }
 }
 
+impl Patch<'_> {
+    /// Brings a set up, in its own memory where that is possible.
+    pub(crate) fn apply(&self, docs: &mut DocSet) {
+        for (changed, matching) in &self.0 {
+            *docs -= changed;
+            *docs |= matching;
+        }
+    }
+}
+
 impl LiveLayer {
     /// The documents that are live in it.
     pub(crate) fn live(&self) -> &DocSet {
@@ -359,18 +375,19 @@ impl Changed {
         self.past_bytes
     }
 
-    /// Makes the documents that fulfil a leaf, as of a position, those as of now. False if it is
-    /// not known what changed since.
-    pub(crate) fn bring_up(&self, docs: &mut DocSet, at: Position, leaf: &Leaf) -> bool {
+    /// What makes the documents that fulfil a leaf, as of a position, those as of now. None if it
+    /// is not known what changed since.
+    pub(crate) fn patch_after(&self, at: Position, leaf: &Leaf) -> Option<Patch<'_>> {
         if at < self.since && !seeded(Bug::FollowedOverGap) {
-            return false;
+            return None;
         }
+        let mut steps = Vec::new();
         self.each_layer_after(at, &mut |layer| {
-            *docs -= &layer.docs;
-            *docs |= &layer.matching(&leaf.path, &leaf.test);
+            let matching = layer.matching(&leaf.path, &leaf.test);
+            steps.push((&*layer.docs, matching));
             Some(())
         });
-        true
+        Some(Patch(steps))
     }
 
     /// Of how many documents the layers are by which a set that is true at a position is made true;

@@ -15,7 +15,7 @@
 //! 5. What a writer made ready of a leaf is taken by queries that see its write, and by no others.
 
 use super::by_lot::{ByLot, leaf_bytes};
-use super::changed::Changed;
+use super::changed::{Changed, Patch};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use quire_env::{Budget, Charge};
@@ -176,13 +176,24 @@ impl FollowedLeaves {
         if known.at == at || seeded(Bug::FollowedNotBroughtUp) {
             return Some(known);
         }
-        let ready = self.ready_for(leaf, &known, at);
-        let now = match ready {
-            Some(ready) if ready.at == at => ready,
-            ready => ready.unwrap_or(known).brought_up(leaf, changed, at)?,
+        let known = match self.ready_for(leaf, &known, at) {
+            Some(ready) if ready.at == at => {
+                self.keep(leaf, &ready);
+                return Some(ready);
+            }
+            ready => ready.unwrap_or(known),
         };
-        self.keep(leaf, &now);
-        Some(now)
+        let patch = known.patch_to(leaf, changed, at)?;
+        let mut kept = self.kept.lock();
+        Some(match kept.bring_up(leaf, known, &patch, at) {
+            Ok(now) => now,
+            Err(known) => {
+                drop(kept);
+                let now = known.patched(&patch, at);
+                self.keep(leaf, &now);
+                now
+            }
+        })
     }
 
     /// What was made ready of a leaf for views of a position, if it is newer than what is known.
@@ -205,8 +216,8 @@ impl FollowedLeaves {
             let known = self.kept.lock().known(needed.by_ref().take(READY_STEP));
             // Without the lock: queries go on.
             for (leaf, known) in known {
-                if let Some(now) = known.brought_up(&leaf, changed, at) {
-                    ready.leaves.insert(leaf, now);
+                if let Some(patch) = known.patch_to(&leaf, changed, at) {
+                    ready.leaves.insert(leaf, known.patched(&patch, at));
                 }
             }
         }
@@ -236,16 +247,23 @@ impl FollowedLeaves {
         if followed.at <= kept.after {
             return;
         }
-        let before = kept.sets.get(leaf);
-        if before.is_some_and(|before| before.followed.at > followed.at) {
-            return;
-        }
-        let set = Set {
-            followed: followed.clone(),
-            is_needed: before.is_some_and(|before| before.is_needed),
-        };
         kept.notes.remove(leaf);
-        kept.sets.insert(leaf, set, followed.docs.heap_bytes());
+        let bytes = followed.docs.heap_bytes();
+        let Some(set) = kept.sets.get_mut(leaf) else {
+            let set = Set {
+                followed: followed.clone(),
+                is_needed: false,
+            };
+            kept.sets.insert(leaf, set, bytes);
+            return;
+        };
+        if set.followed.at <= followed.at {
+            let before = std::mem::replace(&mut set.followed, followed.clone());
+            kept.sets.recharge(leaf, bytes);
+            // The memory of a set is given back without the lock.
+            drop(kept);
+            drop(before);
+        }
     }
 
     /// Notes that documents were tested one by one for a leaf. Whether finding all that fulfil it
@@ -281,19 +299,52 @@ pub(crate) fn nanos_to_follow(doc_end: u32) -> u64 {
 }
 
 impl Followed {
-    /// The set at a later position, by what changed up to there. None if that is not known.
-    fn brought_up(&self, leaf: &Leaf, changed: &Changed, at: Position) -> Option<Followed> {
+    /// What brings the set up to a later position. None if it is not known what changed.
+    fn patch_to<'c>(&self, leaf: &Leaf, changed: &'c Changed, at: Position) -> Option<Patch<'c>> {
+        match self.at <= at {
+            true => changed.patch_after(self.at, leaf),
+            false => None,
+        }
+    }
+
+    /// The set at a later position, by what changed up to there.
+    fn patched(&self, patch: &Patch<'_>, at: Position) -> Followed {
         let mut docs = DocSet::clone(&self.docs);
-        let is_known = self.at <= at && changed.bring_up(&mut docs, self.at, leaf);
-        is_known.then(|| Followed {
+        patch.apply(&mut docs);
+        Followed {
             at,
             docs: Arc::new(docs),
             by_columns: self.by_columns,
-        })
+        }
     }
 }
 
 impl Kept {
+    /// Brings the set of a leaf up in its own memory: a large one takes longer to copy. What is
+    /// known is given back if it is not the set that is kept, or if others read it.
+    fn bring_up(
+        &mut self,
+        leaf: &Leaf,
+        known: Followed,
+        patch: &Patch<'_>,
+        at: Position,
+    ) -> Result<Followed, Followed> {
+        let set = self.sets.get_mut(leaf);
+        let set = set.filter(|set| Arc::ptr_eq(&set.followed.docs, &known.docs));
+        // The one that is kept, and the one that is known.
+        let Some(set) = set.filter(|_| Arc::strong_count(&known.docs) == 2) else {
+            return Err(known);
+        };
+        debug_assert_eq!(set.followed.at, known.at, "a set has one position");
+        drop(known);
+        patch.apply(Arc::make_mut(&mut set.followed.docs));
+        set.followed.at = at;
+        let now = set.followed.clone();
+        self.notes.remove(leaf);
+        self.sets.recharge(leaf, now.docs.heap_bytes());
+        Ok(now)
+    }
+
     /// The set of a leaf, for a query.
     fn followed(&mut self, leaf: &Leaf) -> Option<Followed> {
         let set = self.sets.get_mut(leaf)?;
@@ -388,6 +439,31 @@ mod tests {
             assert!(followed.docs(&leaf, &changed, Position(1)).is_none());
         }
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_set_is_brought_up_in_its_own_memory_unless_a_query_reads_it() {
+        let budget = Budget::new(1 << 20);
+        let followed = FollowedLeaves::new(&budget);
+        let set = Arc::new(DocSet::full(70_000));
+        followed.follow(&leaf(1), Arc::clone(&set), Position(1), true);
+        let mut changed = Changed::new(Position(1));
+        let document = Document::from_json(br#"{"n": 2}"#).unwrap();
+        for at in 2..5u64 {
+            let change = Change::new(Position(at), Some(document.clone()));
+            changed.push([(at as u32, change)].into());
+        }
+        let read = followed.docs(&leaf(1), &changed, Position(4)).unwrap().docs;
+        assert_eq!((set.len(), read.len()), (70_000, 69_997));
+        let place = Arc::as_ptr(&read);
+        drop(read);
+        let change = Change::new(Position(5), Some(document));
+        changed.push([(100, change)].into());
+        let known = followed.docs(&leaf(1), &changed, Position(5)).unwrap();
+        assert_eq!(known.docs.len(), 69_996);
+        assert_eq!(Arc::as_ptr(&known.docs), place);
+        let bytes = known.docs.heap_bytes() as u64;
+        assert!((bytes..bytes + 1000).contains(&budget.used()));
     }
 
     #[test]
