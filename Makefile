@@ -125,6 +125,7 @@ wide_flags = $(if $(PARTS),--parts $(PARTS)) $(if $(ROUNDS),--rounds $(ROUNDS)) 
 bench-wide: build
 	@scripts/setup.sh wide
 	$(MAKE) -C bench/peers/kv wide
+	$(MAKE) -C bench/disks
 	cd bench && cargo run --release --locked -- wide $(wide_flags) $(bench_flags)
 
 comma = ,

@@ -11,7 +11,7 @@
 #   snapshot          a JDK and Maven, which build the peers of `make bench-snapshot`
 #   kv                the peers of `make bench-kv`, and what builds them
 #   converged         RocksDB, a peer of `make bench-converged`, and what builds it
-#   wide              RocksDB and btrfs, for `make bench-wide`, and what builds them
+#   wide              RocksDB, btrfs and nbdkit, for `make bench-wide`, and what builds them
 #   docs              Python and mdbook; mdbook is built from crates.io into the directory QUIRE_TOOLS
 #
 # On Debian-like systems, as root, it installs what is missing; otherwise it says what to install.
@@ -167,6 +167,9 @@ case "${1-build}" in
         build_tools
         kv_peers rocksdb:rocksdb/db.h
         command -v mkfs.btrfs >/dev/null 2>&1 || install_or_say "the benchmark needs" " btrfs-progs"
+        # Disks that seek.
+        { command -v nbdfuse && [ -f /usr/include/nbdkit-plugin.h ]; } >/dev/null 2>&1 ||
+            install_or_say "the benchmark needs" " nbdkit nbdkit-plugin-dev libnbd-bin fuse3"
         ;;
     docs) build_tools; site_tools ;;
     *) say "usage: scripts/setup.sh [build|packages|test|pipeline|torture|memcached|snapshot|kv|converged|wide|docs]"; exit 2 ;;

@@ -25,15 +25,13 @@ impl Group {
     }
 
     fn make(bytes: u64) -> Result<Group> {
-        let mounts = fs::read_to_string("/proc/mounts")?;
         let name = format!("quire-bench-{}", std::process::id());
-        let group = match mounted(&mounts, "cgroup", "memory") {
-            Some(root) => Group {
+        let group = match root()? {
+            Root::First(root) => Group {
                 dir: root.join(name),
                 peak: "memory.max_usage_in_bytes",
             },
-            None => {
-                let root = mounted(&mounts, "cgroup2", "").ok_or("no cgroups are mounted")?;
+            Root::Second(root) => {
                 // It may be on already, and refused to those who did not turn it on.
                 let _ = fs::write(root.join("cgroup.subtree_control"), "+memory");
                 Group {
@@ -55,10 +53,7 @@ impl Group {
 
     /// A command that runs `program` in this cgroup.
     pub(crate) fn command(&self, program: &OsStr) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", r#"echo $$ > "$0" && exec "$@""#]);
-        command.arg(self.dir.join("cgroup.procs")).arg(program);
-        command
+        command_in(&self.dir, program)
     }
 
     /// The most memory that was in use, the system's cache included.
@@ -73,6 +68,34 @@ impl Drop for Group {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.dir);
     }
+}
+
+/// A command that runs `program` in no group: what it takes is not counted.
+pub(crate) fn command_outside(program: &OsStr) -> Result<Command> {
+    let (Root::First(root) | Root::Second(root)) = root()?;
+    Ok(command_in(&root, program))
+}
+
+fn command_in(group: &Path, program: &OsStr) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"echo $$ > "$0" && exec "$@""#]);
+    command.arg(group.join("cgroup.procs")).arg(program);
+    command
+}
+
+/// Where the memory controller is mounted, in which version.
+enum Root {
+    First(PathBuf),
+    Second(PathBuf),
+}
+
+fn root() -> Result<Root> {
+    let mounts = fs::read_to_string("/proc/mounts")?;
+    if let Some(root) = mounted(&mounts, "cgroup", "memory") {
+        return Ok(Root::First(root.to_path_buf()));
+    }
+    let root = mounted(&mounts, "cgroup2", "").ok_or("no cgroups are mounted")?;
+    Ok(Root::Second(root.to_path_buf()))
 }
 
 /// Where a file system of this kind is mounted with this option; any options, if it is empty.

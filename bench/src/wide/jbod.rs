@@ -46,7 +46,7 @@ fn disks(task: &Task, jbod: bool) -> Result<Vec<Disk>> {
     match jbod {
         true => {
             for name in names {
-                disks.push(Disk::new(dir, name, mib)?);
+                disks.push(Disk::seeking(dir, name, mib)?);
             }
         }
         false => disks.push(Disk::striped(dir, &names, mib)?),
