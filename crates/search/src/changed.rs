@@ -45,8 +45,9 @@ const RECENT_BYTES_MAX: usize = 256 << 10;
 /// A set is brought up by this many recent layers. By more it takes longer than by joined ones.
 const RECENT_SHOWN_MAX: usize = 4;
 
-/// Bytes of past layers that are kept, about.
-pub(crate) const PAST_BYTES_MAX: usize = 1 << 20;
+/// Bytes of past layers that are kept, about: at 20,000 changes of 600 bytes in a second, those of
+/// half a second. A set that is older than that is found anew.
+pub(crate) const PAST_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of columns that a layer keeps, if its documents have fewer.
 const COLUMNS_BYTES_MIN: usize = 64 << 10;
@@ -600,6 +601,13 @@ impl Changed {
             left += 1;
         }
         self.past.drain(..left);
+    }
+
+    /// Forgets what is past.
+    pub(crate) fn forget_past(&mut self) {
+        self.past.clear();
+        self.past_bytes = 0;
+        self.since = self.after;
     }
 
     /// Removes the layers with a record after `to`, and returns the position of the last record

@@ -8,8 +8,8 @@
 //! 2. A column goes forward alone, by all documents that changed since its position. Where not all
 //!    of them are known, it is given up; views of an older position read the index.
 //! 3. A field is read once queries needed it at several positions of the index, or many did at one:
-//!    a column of the index costs less to read once. Each time that it is given up, it takes more
-//!    of them.
+//!    a column of the index costs less to read once. Each time that it is given up before it has
+//!    served as many queries as it took, it takes more of them.
 //! 4. What is kept is within a part of the budget.
 //! 5. What an index said that was built anew since is not kept.
 
@@ -33,6 +33,9 @@ const FIELDS_MAX: usize = 64;
 /// Positions of the index at which a field is needed before it is read: at first, and at most.
 const STEPS: u32 = 2;
 const STEPS_MAX: u32 = 1 << 12;
+
+/// A column that no query needs is kept up as many times.
+const KEPT_UP_MAX: u32 = 64;
 
 /// Queries that need a field before it is read, wherever the index is: for each of the positions.
 const QUERIES_OF_A_STEP: u32 = 32;
@@ -128,8 +131,11 @@ struct Field<C> {
     built: Position,
     steps: u32,
     steps_min: u32,
-    /// How many queries needed it.
+    /// How many queries needed it before it was read, and since.
     queries: u32,
+    served: u32,
+    /// How often it was kept up since a query needed it.
+    kept_up: u32,
 }
 
 impl<C: FollowedColumn> Field<C> {
@@ -149,17 +155,33 @@ impl<C: FollowedColumn> Field<C> {
     /// There can be no column, or it was not needed until much had changed: it is read later.
     fn put_off(&mut self) {
         self.give_up();
-        (self.steps, self.queries) = (0, 0);
-        self.steps_min = self.steps_min.saturating_mul(2).min(STEPS_MAX);
+        let was_worth = self.served >= self.steps_min * QUERIES_OF_A_STEP;
+        (self.steps, self.queries, self.served) = (0, 0, 0);
+        self.steps_min = match was_worth {
+            true => STEPS,
+            false => (2 * self.steps_min).min(STEPS_MAX),
+        };
     }
 
-    /// Brings the column up to a position.
+    /// The column at a position, for a query.
     fn bring_up(&mut self, path: &Path, changed: &Changed, at: Position) -> Option<C> {
-        let (from, column) = self.column.as_mut()?;
+        let (from, _) = self.column.as_ref()?;
         self.is_needed = true;
         if *from > at {
             return None;
         }
+        self.kept_up = 0;
+        self.served = self.served.saturating_add(1);
+        self.follow(path, changed, at);
+        self.column.as_ref().map(|(_, column)| column.clone())
+    }
+
+    /// Brings the column up to a position, which is none before its own.
+    fn follow(&mut self, path: &Path, changed: &Changed, at: Position) {
+        let Some((from, column)) = self.column.as_mut() else {
+            return;
+        };
+        debug_assert!(*from <= at, "a column goes forward alone");
         let mut followed = Some(());
         if *from < at && !seeded(C::NOT_BROUGHT_UP) {
             followed =
@@ -170,7 +192,15 @@ impl<C: FollowedColumn> Field<C> {
         if followed.is_none() || !self.takes(bytes) {
             self.put_off();
         }
-        self.column.as_ref().map(|(_, column)| column.clone())
+    }
+
+    /// Brings the column up if it will soon not be known what changed since its position.
+    fn keep_up(&mut self, path: &Path, changed: &Changed, at: Position) {
+        let is_old = |(from, _): &(Position, C)| *from < changed.after() && *from < at;
+        if self.column.as_ref().is_some_and(is_old) && self.kept_up < KEPT_UP_MAX {
+            self.kept_up += 1;
+            self.follow(path, changed, at);
+        }
     }
 }
 
@@ -203,6 +233,23 @@ impl<C: FollowedColumn> FollowedColumns<C> {
         };
         let needed = kept.fields.iter().filter(|(_, field)| is_needed(field));
         needed.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Brings up the columns that no query needed for a while: if it was forgotten what changed
+    /// since, they would have to be read anew.
+    pub(crate) fn keep_up(&self, changed: &Changed, at: Position) {
+        let kept = self.kept.lock();
+        let fields = kept.fields.iter();
+        let fields: Vec<_> = fields
+            .map(|(path, field)| (path.clone(), Arc::clone(field)))
+            .collect();
+        drop(kept);
+        for (path, field) in fields {
+            // One that is locked is needed right now.
+            if let Some(mut field) = field.try_lock() {
+                field.keep_up(&path, changed, at);
+            }
+        }
     }
 
     /// The column of a field at a position, by what changed up to there, if it is kept.
@@ -305,6 +352,8 @@ impl<C: FollowedColumn> FollowedColumns<C> {
             steps: 0,
             steps_min: STEPS,
             queries: 0,
+            served: 0,
+            kept_up: 0,
         }));
         kept.fields.insert(path.clone(), Arc::clone(&field));
         Some(field)

@@ -514,6 +514,7 @@ impl Column for NumberColumn {
 
 #[cfg(test)]
 mod tests {
+    use super::super::changed::Changed;
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -691,5 +692,30 @@ mod tests {
         let kept = reads_of("kept", &|| Some(NumberColumn::default()));
         assert_eq!(kept, [64]);
         assert_eq!(reads_of("refused", &|| None), [64, 192, 448, 960]);
+    }
+
+    #[test]
+    fn a_column_that_has_served_many_queries_is_read_again_as_soon_as_the_first_time() {
+        for (served, again) in [(0, 128), (64, 64)] {
+            let numbers = FollowedNumbers::new(&Budget::new(1 << 20));
+            let path = "n".into();
+            let queries_until_read = |position: u64| {
+                let mut queries = 1..1_000;
+                let at = (Position(position), Position(3));
+                queries.find(|_| {
+                    let read = || Ok::<_, ()>(Some(NumberColumn::default()));
+                    let column = numbers.column_if_due(&path, at, 10, read);
+                    column.unwrap().is_some()
+                })
+            };
+            assert_eq!(queries_until_read(5), Some(64));
+            let known = Changed::new(Position(5));
+            for _ in 0..served {
+                assert!(numbers.column(&path, &known, Position(5)).is_some());
+            }
+            let later = Changed::new(Position(9));
+            assert!(numbers.column(&path, &later, Position(10)).is_none());
+            assert_eq!(queries_until_read(10), Some(again));
+        }
     }
 }

@@ -41,8 +41,8 @@ const PAIRS: u32 = 1 << 29;
 const GAP_RECORDS_MAX: u64 = 500;
 
 /// What lies before the changes that a partition caches takes at most one in this number of the
-/// bytes of the budget.
-const PAST_PART: u64 = 64;
+/// bytes of the budget, and no more than leaves half of it to changes that queries need.
+const PAST_PART: u64 = 4;
 
 /// The search index that a partition is to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -246,8 +246,7 @@ impl SearchState {
             }
         }
         if changed.after() < after {
-            let part = usize::try_from(self.changes_budget.limit() / PAST_PART);
-            changed.begin_after(after, PAST_BYTES_MAX.min(part.unwrap_or(usize::MAX)));
+            changed.begin_after(after, self.past_bytes_max());
         }
         if known.to < to {
             let Some(added) = find(&known)? else {
@@ -289,6 +288,8 @@ impl SearchState {
         if known.changed.bytes() + of_changes > self.changed_bytes_max() {
             return;
         }
+        self.numbers.keep_up(&known.changed, known.to);
+        self.terms.keep_up(&known.changed, known.to);
         let mut needed = self.numbers.take_needed();
         needed.extend(self.terms.take_needed());
         let changed = Arc::make_mut(&mut known.changed);
@@ -308,9 +309,20 @@ impl SearchState {
         usize::try_from(self.changes_budget.limit() / 2).unwrap_or(usize::MAX)
     }
 
+    /// Bytes that what is past may have: other partitions have some of the budget, too.
+    fn past_bytes_max(&self) -> usize {
+        let own = self.changed.lock().as_ref().map(|(_, own)| own.bytes());
+        let others = self.changes_budget.used().saturating_sub(own.unwrap_or(0));
+        let limit = self.changes_budget.limit();
+        let bytes = (limit / PAST_PART).min((limit / 2).saturating_sub(others));
+        // What is kept is charged twice.
+        usize::try_from(bytes / 2).map_or(PAST_BYTES_MAX, |bytes| bytes.min(PAST_BYTES_MAX))
+    }
+
     /// Keeps changes, unless what is there is newer, or begins later, or there is no memory.
-    fn cache_changes(&self, changes: CachedChanges) {
-        let bytes = 2 * (changes.changed.bytes() + changes.changed.past_bytes()) as u64;
+    fn cache_changes(&self, mut changes: CachedChanges) {
+        let bytes = 2 * changes.changed.bytes() as u64;
+        let with_past = bytes + 2 * changes.changed.past_bytes() as u64;
         let to = changes.to;
         let mut cached = self.changed.lock();
         let (old, mut charge) = match cached.take() {
@@ -321,7 +333,11 @@ impl SearchState {
             Some((old, charge)) => (Some(old), charge),
             None => (None, self.changes_budget.charge(0)),
         };
-        *cached = charge.try_resize(bytes).then_some((changes, charge));
+        let is_charged = charge.try_resize(with_past) || {
+            Arc::make_mut(&mut changes.changed).forget_past();
+            charge.try_resize(bytes)
+        };
+        *cached = is_charged.then_some((changes, charge));
         drop(cached);
         self.ahead.drop_up_to(to);
         if let Some(old) = old {

@@ -112,7 +112,7 @@ struct Queries {
 }
 
 impl Queries {
-    /// What is past takes up to a 64th of some bytes.
+    /// What is past takes up to an eighth of some bytes.
     fn new(changes_bytes: u64) -> Queries {
         Queries {
             state: SearchState::new(Budget::new(1 << 20), Budget::new(changes_bytes)),
@@ -267,7 +267,7 @@ fn check(queries: &mut Queries, log: &[Logged], (after, to): (usize, usize), wit
     );
 }
 
-/// Executes steps; what is past takes up to a 64th of some bytes.
+/// Executes steps; what is past takes up to an eighth of some bytes.
 fn execute(steps: &[Step], changes_bytes: u64) {
     let mut queries = Queries::new(changes_bytes);
     let (mut log, mut built): (Vec<Logged>, usize) = (Vec::new(), 0);
@@ -306,7 +306,7 @@ fn execute(steps: &[Step], changes_bytes: u64) {
 }
 
 fn any_bytes() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(64_000), Just(1 << 20)]
+    prop_oneof![Just(8_000), Just(128_000), Just(1 << 20)]
 }
 
 proptest! {
@@ -351,7 +351,7 @@ fn what_changed_before_an_older_view_and_is_not_kept_is_not_taken_as_known() {
             Step::Follow(82),
             query(1),
         ],
-        64_000,
+        8_000,
     );
 }
 
@@ -410,6 +410,69 @@ fn a_query_after_a_write_that_was_made_ready_reads_no_record() {
     make_ready(95, 100);
     assert_eq!(changes(95, false).len(), 40);
     changes(100, true);
+}
+
+#[test]
+fn a_writer_keeps_up_a_column_that_no_query_needs_for_a_while() {
+    let state = SearchState::new(Budget::new(1 << 20), Budget::new(16_000));
+    let (field, log) = (Path::new("n"), vec![(7, Some(3)); 2_000]);
+    let changes = |after: usize, to: usize| {
+        let positions = (Position(after as u64), Position(to as u64));
+        let found = state.changes(positions.0, positions.1, form(false), |known| {
+            Ok(Some(newest(&log, known.to.0 as usize, to)))
+        });
+        found.unwrap().unwrap()
+    };
+    let is_known = |to: usize| {
+        let changed = changes(to, to);
+        let column = state.numbers.column(&field, &changed, Position(to as u64));
+        column.is_some()
+    };
+    for built in 1..=2 {
+        let at = (Position(1), Position(built));
+        let read = || Ok::<_, crate::Error>(Some(Default::default()));
+        let column = state.numbers.column_if_due(&field, at, DOCS, read).unwrap();
+        assert_eq!(column.is_some(), built == 2);
+    }
+    drop(changes(1, 1));
+    for first in (1..1_000).step_by(9) {
+        let (positions, to) = ((first + 1, first + 9), first + 9);
+        let positions = (Position(positions.0 as u64), Position(positions.1 as u64));
+        state.make_ready(positions, newest(&log, first, to));
+        drop(changes(to, to));
+    }
+    assert!(is_known(1_000));
+    for to in (1_000..2_000).step_by(9) {
+        drop(changes(to, to));
+    }
+    assert!(!is_known(2_000), "it is forgotten what changed since");
+}
+
+#[test]
+fn what_is_past_leaves_half_of_the_budget_to_other_partitions() {
+    let budget = Budget::new(1 << 20);
+    let log: Vec<Logged> = (0..4_000).map(|place| (place % 40, Some(3))).collect();
+    let follow = |state: &SearchState| {
+        for to in (40..4_000usize).step_by(40) {
+            let at = Position(to as u64);
+            let found = state.changes(at, at, form(false), |known| {
+                Ok(Some(newest(&log, known.to.0 as usize, to)))
+            });
+            drop(found.unwrap().unwrap());
+        }
+        let cached = state.changed.lock();
+        cached.as_ref().map(|(known, _)| known.changed.past_bytes())
+    };
+    let states: Vec<_> = (0..4)
+        .map(|_| SearchState::new(Budget::new(0), Arc::clone(&budget)))
+        .collect();
+    let past: Vec<_> = states.iter().filter_map(follow).collect();
+    assert_eq!(past.len(), 4, "each keeps what changed");
+    assert!(past[0] > 100_000, "{past:?}");
+    assert!(budget.used() <= budget.limit() / 2 + 10_000, "{past:?}");
+    let full = budget.charge(budget.limit() - budget.used());
+    assert!(follow(&states[0]).is_none_or(|past| past == 0));
+    drop(full);
 }
 
 #[test]
