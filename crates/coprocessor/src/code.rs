@@ -1,6 +1,7 @@
 //! Code: a module or a closure, with its name and version.
 
 use crate::change::Change;
+use crate::compiled::compiled;
 use crate::kind::Kind;
 use crate::row::Row;
 use crate::runtime::Module;
@@ -81,7 +82,7 @@ impl Code {
     /// # Errors
     /// What is wrong with the module.
     pub fn wasm(name: &str, wasm: &[u8]) -> Result<Code> {
-        Ok(Code::new(name, Body::Wasm(Module::new(wasm)?)))
+        Ok(Code::new(name, Body::Wasm(compiled(wasm)?)))
     }
 
     /// A filter in Rust.

@@ -5,8 +5,8 @@
 //! files, no sockets, no clock and no randomness: the same calls give the same answers.
 //!
 //! # Invariants
-//! 1. A call of a module ends: each instruction and each byte that the host copies for it costs
-//!    fuel, and a call has [`Limits::fuel`] of it.
+//! 1. A call of a module ends: each instruction costs fuel, and so do the bytes that a bulk
+//!    instruction or the host works through for it. A call has [`Limits::fuel`] of it.
 //! 2. A module's memory, and what a call emits, stay within [`Limits`].
 //! 3. No module and no argument of it panics the host, or reads memory of the host.
 //!
@@ -45,9 +45,11 @@
 mod abi;
 mod change;
 mod code;
+mod compiled;
 mod error;
 mod kind;
 mod limits;
+mod metered;
 mod row;
 mod run;
 mod runtime;

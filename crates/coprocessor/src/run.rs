@@ -239,8 +239,9 @@ impl Run {
         let State::Wasm(instance) = &mut self.state else {
             return Err(self.error(kind.name(), key, Cause::Abi("it was not started".into())));
         };
+        let reads_key = matches!(&self.code.body, Body::Wasm(module) if module.reads_key());
         let host = instance.host();
-        host.key = key.cloned();
+        host.key = key.filter(|_| reads_key).cloned();
         host.sources[0] = document;
         host.sources[1] = before;
         host.sources[3] = write;

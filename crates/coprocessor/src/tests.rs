@@ -326,6 +326,91 @@ fn the_host_works_for_fuel_too() {
 }
 
 #[test]
+fn bulk_instructions_cost_fuel_for_each_byte_and_do_what_they_did() {
+    let data = r#"(table $t 4096 funcref) (data $d "quire") (elem $e func $f)"#;
+    let all = "(i32.const 0) (i32.const 0) (i32.const 65536)";
+    let table = "(i32.const 0) (ref.null func) (i32.const 4096)";
+    let copied = "(i32.const 0) (i32.const 0) (i32.const 4096)";
+    // For each, how often ten million units of fuel pay for it, at most.
+    for (bulk, times) in [
+        (format!("(memory.fill {all})"), 2_000),
+        (format!("(memory.copy {all})"), 2_000),
+        (format!("(table.fill $t {table})"), 2_000),
+        (format!("(table.copy $t $t {copied})"), 2_000),
+        (
+            "(memory.init $d (i32.const 0) (i32.const 0) (i32.const 5))".into(),
+            900_000,
+        ),
+        (
+            "(drop (table.grow $t (ref.null func) (i32.const 0)))".into(),
+            900_000,
+        ),
+    ] {
+        let repeats = |times: u32| {
+            let body = format!(
+                "{data} (func $f (export \"quire_1_filter\") (result i32) (local $n i32)
+                   (local.set $n (i32.const {times}))
+                   (loop $l {bulk} (br_if $l
+                     (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+                   (i32.const 1))"
+            );
+            filtered(&code(&body), "{}")
+        };
+        assert_eq!(repeats(times / 4), Ok(true), "{bulk}");
+        assert!(matches!(cause(repeats(times)), Cause::Fuel(_)), "{bulk}");
+    }
+    // Its own locals and parameters stay as they are, and so do blocks around it.
+    let fills = code(
+        r#"(data $d "quire")
+        (func $fill (param $at i32) (param $n i32) (result i32) (local $v i64) (local $w i32)
+          (local.set $v (i64.const 7)) (local.set $w (i32.const 11))
+          (block $b
+            (memory.init $d (local.get $at) (i32.const 0) (local.get $n))
+            (memory.copy (i32.const 100) (local.get $at) (local.get $n))
+            (memory.fill (i32.const 104) (i32.const 90) (i32.const 1))
+            (br_if $b (i32.const 1)) (unreachable))
+          (i32.and (i64.eq (local.get $v) (i64.const 7))
+            (i32.and (i32.eq (local.get $w) (i32.const 11)) (i32.eq (local.get $n) (i32.const 5)))))
+        (func (export "quire_1_filter") (result i32)
+          (i32.and (call $fill (i32.const 3000) (i32.const 5))
+            (i64.eq (i64.load (i32.const 100)) (i64.const 0x5a72697571))))"#,
+    );
+    assert_eq!(filtered(&fills, "{}"), Ok(true));
+    let beyond =
+        filter("(memory.fill (i32.const 65000) (i32.const 0) (i32.const 2000)) (i32.const 1)");
+    assert!(matches!(cause(filtered(&beyond, "{}")), Cause::Trap(_)));
+}
+
+#[test]
+fn functions_that_would_take_long_to_compile_are_refused() {
+    let compiled = |locals: usize, blocks: usize, filler: usize| {
+        let body = format!(
+            "(func (export \"quire_1_filter\") (result i32) {} {} {} (i32.const 1))",
+            "(local i32)".repeat(locals),
+            "(block) ".repeat(blocks),
+            "(drop (i32.const 1)) ".repeat(filler)
+        );
+        Code::wasm("large/1", &module(&body)).map(drop)
+    };
+    assert_eq!(compiled(500, 1_000, 10), Ok(()));
+    let refused = compiled(10_000, 1_000, 10).unwrap_err().to_string();
+    assert!(
+        refused.contains("10000 locals and 1001 blocks"),
+        "{refused}"
+    );
+    let refused = compiled(1, 1, 100_000).unwrap_err().to_string();
+    assert!(refused.contains("may have 131072"), "{refused}");
+    let many = |functions: usize, locals: usize, blocks: usize| {
+        let (locals, blocks) = ("(local i32)".repeat(locals), "(block)".repeat(blocks));
+        let functions = format!("(func {locals} {blocks})").repeat(functions);
+        let refused = Code::wasm("large/1", &module(&functions)).unwrap_err();
+        refused.to_string()
+    };
+    assert!(many(10_001, 0, 0).contains("may have 10000"));
+    assert!(many(100, 1_000, 400).contains("too many locals and blocks"));
+}
+
+#[test]
 fn modules_that_cannot_run_here_are_refused_before_they_run() {
     let refused = |wasm: &[u8]| Code::wasm("test/1", wasm).unwrap_err();
     let parse = |text: &str| wat::parse_str(text).unwrap();
