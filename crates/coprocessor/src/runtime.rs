@@ -27,7 +27,6 @@ const STACK_BYTES: usize = 256 << 10;
 /// A module that was checked and compiled.
 #[derive(Clone)]
 pub(crate) struct Module {
-    module: wasmtime::Module,
     linked: InstancePre<Guest>,
     kinds: Vec<Kind>,
     reads_key: bool,
@@ -174,7 +173,6 @@ impl Module {
         Ok(Module {
             reads_key,
             linked: linked.map_err(|error| not_wasm(&error))?,
-            module,
             kinds,
         })
     }
@@ -279,7 +277,7 @@ enum Function {
 impl Instantiated {
     /// Instantiates a module and runs its start function, if it has one.
     pub(crate) fn new(module: &Module, limits: &Limits) -> std::result::Result<Self, Cause> {
-        let mut store = Store::new(module.module.engine(), Guest::new(limits));
+        let mut store = Store::new(module.linked.module().engine(), Guest::new(limits));
         store.limiter(|guest| guest);
         refuel(&mut store, limits)?;
         let instance = module.linked.instantiate(&mut store);
