@@ -128,7 +128,7 @@ pub use model::ModelShard;
 pub use options::{Clock, Options, Stop, UnknownFields};
 pub use order::{Order, OrderedAs};
 pub use path::Path;
-pub use pattern::Pattern;
+pub use pattern::{Pattern, PatternKind};
 pub use plan::PlanCost;
 pub use prepared::{Prepared, Use};
 pub use projection::write_fields;

@@ -1,32 +1,47 @@
-//! [`Pattern`]: which strings a pattern with wildcards matches.
+//! [`Pattern`]: which strings match a text with wildcards, a regular expression, or a text that
+//! they are near to.
 
-use crate::{Error, Result};
+mod letters;
+mod near;
+mod regexp;
+
+use crate::Result;
+use letters::{Letter, Letters, Signs};
+use near::Near;
+use regex::Regex;
+use regexp::Regexp;
 
 /// The most letters and wildcards of a pattern: a match compares each with each letter of a value
 /// at worst.
 const LETTERS_MAX: usize = 1_000;
 
-/// A pattern that matches whole strings: letters, any letter, any letters.
+/// What it costs about to test a string, in nanoseconds: letter by letter, and otherwise.
+const LETTERS_NANOS: u64 = 50;
+const OTHER_NANOS: u64 = 250;
+
+/// A pattern that matches whole strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    letters: Vec<Letter>,
+    form: Form,
     ignores_case: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Letter {
-    Only(char),
-    One,
-    /// Any number of letters, also none. Never two in a row.
-    Many,
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form {
+    Letters(Letters),
+    Regexp(Regexp),
+    Near(Near),
 }
 
-/// How a pattern is written.
-#[derive(Debug, Clone, Copy)]
-struct Signs {
-    one: char,
-    many: char,
-    escape: Option<char>,
+/// What a pattern is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatternKind {
+    /// Letters and wildcards.
+    Wildcard,
+    /// A regular expression.
+    Regexp,
+    /// A text, and how many edits make others equal to it.
+    Fuzzy,
 }
 
 impl Pattern {
@@ -36,14 +51,12 @@ impl Pattern {
     /// # Errors
     /// `Invalid` if nothing follows `escape`, or the pattern is too long.
     pub fn like(text: &str, escape: Option<char>) -> Result<Pattern> {
-        Pattern::read(
-            text,
-            Signs {
-                one: '_',
-                many: '%',
-                escape,
-            },
-        )
+        let signs = Signs {
+            one: '_',
+            many: '%',
+            escape,
+        };
+        Letters::read(text, signs).map(|letters| Pattern::of(Form::Letters(letters)))
     }
 
     /// The pattern of a `wildcard` query: `?` is any letter, `*` any letters, and a backslash makes
@@ -52,14 +65,12 @@ impl Pattern {
     /// # Errors
     /// As of [`like`](Pattern::like).
     pub fn wildcard(text: &str) -> Result<Pattern> {
-        Pattern::read(
-            text,
-            Signs {
-                one: '?',
-                many: '*',
-                escape: Some('\\'),
-            },
-        )
+        let signs = Signs {
+            one: '?',
+            many: '*',
+            escape: Some('\\'),
+        };
+        Letters::read(text, signs).map(|letters| Pattern::of(Form::Letters(letters)))
     }
 
     /// The pattern that matches this text alone.
@@ -67,7 +78,8 @@ impl Pattern {
     /// # Errors
     /// `Invalid` if the text is too long.
     pub fn exact(text: &str) -> Result<Pattern> {
-        Pattern::of(text.chars().map(Letter::Only).collect())
+        let letters = Letters::new(text.chars().map(Letter::Only).collect());
+        letters.map(|letters| Pattern::of(Form::Letters(letters)))
     }
 
     /// The pattern that matches what begins with this text.
@@ -75,40 +87,35 @@ impl Pattern {
     /// # Errors
     /// `Invalid` if the text is too long.
     pub fn prefix(text: &str) -> Result<Pattern> {
-        let letters = text.chars().map(Letter::Only);
-        Pattern::of(letters.chain([Letter::Many]).collect())
+        let letters = text.chars().map(Letter::Only).chain([Letter::Many]);
+        let letters = Letters::new(letters.collect());
+        letters.map(|letters| Pattern::of(Form::Letters(letters)))
     }
 
-    fn read(text: &str, signs: Signs) -> Result<Pattern> {
-        let mut read = Vec::new();
-        let mut letters = text.chars();
-        while let Some(letter) = letters.next() {
-            read.push(match letter {
-                _ if Some(letter) == signs.escape => match letters.next() {
-                    Some(letter) => Letter::Only(letter),
-                    None => {
-                        let what = format!("nothing follows the {letter:?} at a pattern's end");
-                        return Err(Error::Invalid(what));
-                    }
-                },
-                _ if letter == signs.one => Letter::One,
-                _ if letter == signs.many => Letter::Many,
-                _ => Letter::Only(letter),
-            });
-        }
-        read.dedup_by(|one, before| (*one, *before) == (Letter::Many, Letter::Many));
-        Pattern::of(read)
+    /// A regular expression as Lucene writes it: letters, `.`, `[a-z]`, `\d`, `|`, `(…)`, `*`, `+`,
+    /// `?`, `{2,3}`, `"letters"`, `@` for any letters and `#` for nothing at all. It matches whole
+    /// strings, so `^` and `$` are letters.
+    ///
+    /// # Errors
+    /// `Invalid` for another expression, for `~`, `&` and `<`, and for one that is too long.
+    pub fn regexp(text: &str) -> Result<Pattern> {
+        Regexp::new(text).map(|regexp| Pattern::of(Form::Regexp(regexp)))
     }
 
-    fn of(letters: Vec<Letter>) -> Result<Pattern> {
-        if letters.len() > LETTERS_MAX {
-            let what = format!("a pattern has more than {LETTERS_MAX} letters");
-            return Err(Error::Invalid(what));
-        }
-        Ok(Pattern {
-            letters,
+    /// The strings that up to two edits make equal to a text: a letter put in, left out or
+    /// replaced, or two neighbours exchanged. The first `prefix` letters are the same.
+    ///
+    /// # Errors
+    /// `Invalid` for more edits, or if the text has more than 256 letters.
+    pub fn near(text: &str, edits: u32, prefix: u32) -> Result<Pattern> {
+        Near::new(text, edits, prefix).map(|near| Pattern::of(Form::Near(near)))
+    }
+
+    fn of(form: Form) -> Pattern {
+        Pattern {
+            form,
             ignores_case: false,
-        })
+        }
     }
 
     /// The same pattern, to which a letter and its upper or lower case are one.
@@ -124,98 +131,139 @@ impl Pattern {
         self.ignores_case
     }
 
+    /// What it is written as.
+    #[must_use]
+    pub fn kind(&self) -> PatternKind {
+        match self.form {
+            Form::Letters(_) => PatternKind::Wildcard,
+            Form::Regexp(_) => PatternKind::Regexp,
+            Form::Near(_) => PatternKind::Fuzzy,
+        }
+    }
+
     /// What each string that matches begins with; empty if case is ignored.
     #[must_use]
     pub fn beginning(&self) -> String {
-        match self.ignores_case {
-            true => String::new(),
-            false => self.letters.iter().map_while(Letter::only).collect(),
+        match &self.form {
+            _ if self.ignores_case => String::new(),
+            Form::Letters(letters) => letters.beginning(),
+            Form::Regexp(regexp) => regexp.beginning().into(),
+            Form::Near(near) => near.beginning().into(),
         }
     }
 
     /// Whether all that it says is its [`beginning`](Pattern::beginning), as a whole (`false`) or
-    /// with any letters after it (`true`); none if it says more.
+    /// with any letters after it (`true`); none if it says more, or it is not known.
     pub(crate) fn is_prefix(&self) -> Option<bool> {
-        let mut after = self.letters.iter().skip_while(|one| one.only().is_some());
-        match (self.ignores_case, after.next(), after.next()) {
-            (false, None, _) => Some(false),
-            (false, Some(Letter::Many), None) => Some(true),
-            _ => None,
+        match &self.form {
+            _ if self.ignores_case => None,
+            Form::Letters(letters) => letters.is_prefix(),
+            Form::Regexp(_) => None,
+            Form::Near(near) => (near.edits == 0).then_some(false),
         }
     }
 
-    /// Whether it matches a string as a whole.
+    /// What tests strings.
     ///
-    /// Takes time in the product of both lengths at worst, and no memory.
-    #[must_use]
-    pub fn matches(&self, text: &str) -> bool {
-        let (mut at, mut letters) = (0, text.chars());
-        // Where to go on if what follows does not match: after the last `Many`, one letter later.
-        let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
-        loop {
-            let wanted = self.letters.get(at);
-            if wanted == Some(&Letter::Many) {
-                at += 1;
-                retry = Some((at, letters.clone()));
-                continue;
-            }
-            let fits = match (wanted, letters.next()) {
-                (None, None) => return true,
-                (Some(Letter::One), Some(_)) => true,
-                (Some(Letter::Only(wanted)), Some(letter)) => self.is_same(*wanted, letter),
-                (Some(_), None) => return false,
-                _ => false,
-            };
-            if fits {
-                at += 1;
-                continue;
-            }
-            let Some((after, rest)) = &mut retry else {
-                return false;
-            };
-            if rest.next().is_none() {
-                return false;
-            }
-            (at, letters) = (*after, rest.clone());
-        }
+    /// # Errors
+    /// `Invalid` if it is a regular expression that would be too large.
+    pub(crate) fn matcher(self) -> Result<Matcher> {
+        let compiled = match &self.form {
+            Form::Regexp(regexp) => Some(regexp.compile(self.ignores_case)?),
+            Form::Letters(_) | Form::Near(_) => None,
+        };
+        Ok(Matcher {
+            pattern: self,
+            compiled,
+        })
     }
 
-    fn is_same(&self, one: char, other: char) -> bool {
-        one == other || self.ignores_case && one.to_lowercase().eq(other.to_lowercase())
-    }
-
-    /// As `LIKE` has it, and the letter that escapes if one is needed.
-    pub(crate) fn to_like(&self, escape: char) -> (String, bool) {
-        let (mut text, mut is_escaped) = (String::new(), false);
-        for letter in &self.letters {
-            match *letter {
-                Letter::One => text.push('_'),
-                Letter::Many => text.push('%'),
-                Letter::Only(letter) => {
-                    if matches!(letter, '%' | '_') || letter == escape {
-                        text.push(escape);
-                        is_escaped = true;
-                    }
-                    text.push(letter);
-                }
+    /// How it is written.
+    pub(crate) fn written(&self, escape: char) -> Written<'_> {
+        match &self.form {
+            Form::Letters(letters) => {
+                let (text, is_escaped) = letters.to_like(escape);
+                Written::Like { text, is_escaped }
             }
+            Form::Regexp(regexp) => Written::Regexp(&regexp.text),
+            Form::Near(near) => Written::Near {
+                text: &near.text,
+                edits: near.edits,
+                prefix: near.prefix,
+            },
         }
-        (text, is_escaped)
     }
 }
 
-impl Letter {
-    fn only(&self) -> Option<char> {
-        match self {
-            Letter::Only(letter) => Some(*letter),
-            Letter::One | Letter::Many => None,
+/// How a pattern is written.
+#[derive(Debug)]
+pub(crate) enum Written<'a> {
+    /// As `LIKE` has it, and whether a letter had to be escaped.
+    Like { text: String, is_escaped: bool },
+    /// As Lucene has it.
+    Regexp(&'a str),
+    /// A text, how many edits there may be, and how many letters at the beginning are the same.
+    Near {
+        text: &'a str,
+        edits: u32,
+        prefix: u32,
+    },
+}
+
+/// A pattern, ready to test strings.
+#[derive(Debug, Clone)]
+pub(crate) struct Matcher {
+    pattern: Pattern,
+    /// The regular expression, if it is one.
+    compiled: Option<Regex>,
+}
+
+impl PartialEq for Matcher {
+    fn eq(&self, other: &Matcher) -> bool {
+        self.pattern == other.pattern
+    }
+}
+
+impl Matcher {
+    pub(crate) fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// Whether it matches a string as a whole.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        let ignores_case = self.pattern.ignores_case;
+        match (&self.compiled, &self.pattern.form) {
+            (Some(regexp), _) => regexp.is_match(text),
+            (None, Form::Letters(letters)) => letters.matches(text, ignores_case),
+            (None, Form::Near(near)) => near.matches(text, ignores_case),
+            (None, Form::Regexp(_)) => unreachable!("a matcher has its regular expression"),
         }
     }
+
+    /// What it costs about to test a string, in nanoseconds.
+    pub(crate) fn nanos(&self) -> u64 {
+        match self.pattern.form {
+            Form::Letters(_) => LETTERS_NANOS,
+            Form::Regexp(_) | Form::Near(_) => OTHER_NANOS,
+        }
+    }
+}
+
+/// A regular expression [as Lucene writes it](Pattern::regexp), compiled.
+///
+/// # Errors
+/// `Invalid` for another one, and one that is too long or too large.
+pub(crate) fn compiled_regexp(text: &str) -> Result<Regex> {
+    Regexp::new(text)?.compile(false)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn matches(pattern: Pattern, text: &str) -> bool {
+        pattern.matcher().unwrap().matches(text)
+    }
 
     #[test]
     fn whole_strings_match_letter_by_letter() {
@@ -236,12 +284,25 @@ mod tests {
             ("a**b", "ab", true),
         ];
         for (pattern, text, expected) in cases {
-            let matches = Pattern::wildcard(pattern).unwrap().matches(text);
-            assert_eq!(matches, expected, "{pattern} {text}");
+            let found = matches(Pattern::wildcard(pattern).unwrap(), text);
+            assert_eq!(found, expected, "{pattern} {text}");
         }
-        let folded = Pattern::like("ÉMILE%", None).unwrap().ignoring_case();
-        assert!(folded.matches("émile z") && !folded.matches("emile"));
         assert!(Pattern::wildcard("a\\").is_err());
         assert!(Pattern::wildcard(&"ab".repeat(501)).is_err());
+    }
+
+    #[test]
+    fn letters_of_both_cases_are_one_where_case_is_ignored() {
+        let patterns = [
+            Pattern::like("ÉMILE%", None).unwrap(),
+            Pattern::regexp("ÉMILE.*").unwrap(),
+            Pattern::near("ÉMILE", 2, 3).unwrap(),
+        ];
+        for pattern in patterns {
+            let pattern = pattern.ignoring_case();
+            assert_eq!(pattern.beginning(), "");
+            assert!(matches(pattern.clone(), "émile z"), "{pattern:?}");
+            assert!(!matches(pattern.clone(), "emile"), "{pattern:?}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! [`Tested`]: a predicate that no shard answers alone. Shards find the values that may fulfil it;
 //! each is then tested.
 
+use crate::pattern::Matcher;
 use crate::slice::Slice;
-use crate::{Bounds, Cast, Filter, Leaf, Path, Pattern, TermRange, Test, Value};
+use crate::{Bounds, Cast, Filter, Leaf, Path, Pattern, Result, TermRange, Test, Value};
 use quire_index::term;
 use quire_model::ordered::OrderedValue;
 use quire_model::{ObjectRef, ValueRef};
@@ -30,7 +31,7 @@ pub(crate) struct Tested {
 #[derive(Debug, Clone, PartialEq)]
 enum ValueTest {
     /// A string that the pattern matches.
-    Pattern(Pattern),
+    Pattern(Matcher),
     /// A value that lies in the range once it is cast. The bounds are as they were given.
     Cast {
         cast: Cast,
@@ -47,9 +48,13 @@ enum ValueTest {
 
 impl Tested {
     /// Strings that a pattern matches.
-    pub(crate) fn of_pattern(path: Path, pattern: Pattern) -> Tested {
+    ///
+    /// # Errors
+    /// `Invalid` if it is a regular expression that would be too large.
+    pub(crate) fn of_pattern(path: Path, pattern: Pattern) -> Result<Tested> {
         let range = TermRange::of_prefix(&pattern.beginning());
-        Tested::new(path, Test::Range(range), ValueTest::Pattern(pattern))
+        let matcher = ValueTest::Pattern(pattern.matcher()?);
+        Ok(Tested::new(path, Test::Range(range), matcher))
     }
 
     /// Those of `values` that lie in `range` once they are cast; `bounds` were made to it.
@@ -133,9 +138,10 @@ impl Tested {
 
     /// What it costs about to test a document, in nanoseconds.
     pub(crate) fn nanos(&self) -> u64 {
-        match self.needs_documents() {
-            true => READ_NANOS,
-            false => VALUE_NANOS,
+        match &self.test {
+            _ if self.needs_documents() => READ_NANOS,
+            ValueTest::Pattern(matcher) => matcher.nanos(),
+            _ => VALUE_NANOS,
         }
     }
 
@@ -144,8 +150,8 @@ impl Tested {
         match &self.test {
             ValueTest::Slice(slice) => term != term::NULL && slice.contains(term),
             ValueTest::Base => self.base.test.accepts(term),
-            ValueTest::Pattern(pattern) => match term::decode(term) {
-                Some(OrderedValue::String(text)) => pattern.matches(&text),
+            ValueTest::Pattern(matcher) => match term::decode(term) {
+                Some(OrderedValue::String(text)) => matcher.matches(&text),
                 _ => false,
             },
             ValueTest::Cast { cast, range, .. } => {
@@ -165,7 +171,7 @@ impl Tested {
     /// term.
     pub(crate) fn accepts(&self, document: ObjectRef<'_>, scratch: &mut Vec<u8>) -> bool {
         let mut accepts = |value: ValueRef<'_>| match (&self.test, value) {
-            (ValueTest::Pattern(pattern), ValueRef::String(text)) => pattern.matches(text),
+            (ValueTest::Pattern(matcher), ValueRef::String(text)) => matcher.matches(text),
             (ValueTest::Pattern(_), _) => false,
             (_, value) => {
                 scratch.clear();
@@ -190,7 +196,7 @@ impl fmt::Display for Tested {
                 let test = self.base.test.clone();
                 return Leaf { path, test }.fmt(f);
             }
-            ValueTest::Pattern(pattern) => Filter::Like(path, pattern),
+            ValueTest::Pattern(matcher) => Filter::Like(path, matcher.pattern().clone()),
             ValueTest::Cast { cast, bounds, .. } => Filter::Cast(cast, path, bounds.0, bounds.1),
             ValueTest::CastIn { cast, values } => {
                 let values = values.into_iter().map(|value| {

@@ -8,6 +8,7 @@
 
 use crate::cast::Target;
 use crate::leaf::is_nan;
+use crate::pattern::PatternKind;
 use crate::tested::Tested;
 use crate::{Bounds, Cast, Error, Filter, Leaf, Path, Result, TermRange, Test, Value};
 use quire_model::ObjectRef;
@@ -26,6 +27,9 @@ pub const PREDICATES_MAX: usize = 10_000;
 
 /// How many values the lists of a query may have, all together.
 pub const IN_VALUES_MAX: usize = 1_000_000;
+
+/// How many regular expressions a query may have: each is compiled.
+const REGEXPS_MAX: usize = 64;
 
 /// How many slices there may be.
 const SLICES_MAX: u32 = 1_024;
@@ -80,6 +84,7 @@ impl Node {
 #[derive(Debug, Default)]
 pub(crate) struct TreeBuilder {
     predicates: usize,
+    regexps: usize,
     in_values: usize,
 }
 
@@ -149,7 +154,15 @@ impl TreeBuilder {
                 match pattern.is_prefix() {
                     Some(false) => leaf(path, Some(Test::Eq(Value::from(beginning.as_str())))),
                     Some(true) => leaf(path, Some(Test::Range(TermRange::of_prefix(&beginning)))),
-                    None => Node::Tested(Tested::of_pattern(path, pattern)),
+                    None => {
+                        self.regexps += usize::from(pattern.kind() == PatternKind::Regexp);
+                        if self.regexps > REGEXPS_MAX {
+                            let what =
+                                format!("a query has more than {REGEXPS_MAX} regular expressions");
+                            return Err(Error::Invalid(what));
+                        }
+                        Node::Tested(Tested::of_pattern(path, pattern)?)
+                    }
                 }
             }
             Filter::Cast(cast, path, lower, upper) => {

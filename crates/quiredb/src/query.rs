@@ -24,7 +24,7 @@ pub use quire_query::{
     BucketOrderBy, Buckets, CalendarUnit, Cast, Clock, Comparison, DEPTH_MAX, DateFormat,
     DateFormats, DateGrain, Error, ErrorKind, Explain, Facet, FacetKind, Faceted, Field, Filter,
     GROUP_FIELDS_MAX, Group, GroupOrder, Grouping, Having, Hit, IN_VALUES_MAX, KnownEnd, Measure,
-    Metric, Missing, Options, Order, OrderedAs, PREDICATES_MAX, Path, Pattern, Prepared, Quantiles,
-    Query, Result, Rounding, Source, Statistic, Stats, Stop, TextFilter, Trace, UnknownFields,
-    Value, field, find, find_all, write_fields,
+    Metric, Missing, Options, Order, OrderedAs, PREDICATES_MAX, Path, Pattern, PatternKind,
+    Prepared, Quantiles, Query, Result, Rounding, Source, Statistic, Stats, Stop, TextFilter,
+    Trace, UnknownFields, Value, field, find, find_all, write_fields,
 };

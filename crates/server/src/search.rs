@@ -22,6 +22,7 @@ pub(crate) mod lease;
 pub(crate) mod limit;
 pub(crate) mod multi;
 pub(crate) mod objects;
+mod pattern;
 pub(crate) mod point;
 mod point_id;
 pub(crate) mod query_string;

@@ -32,7 +32,7 @@ const SHOWN_AT_ONCE: usize = 256;
 /// Find documents by their fields; count and aggregate them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Conditions are those of SQL: = <> < <= > >=, BETWEEN, IN, LIKE, ILIKE, IS NULL, IS NOT NULL,
+Conditions are those of SQL: = <> < <= > >=, BETWEEN, IN, LIKE, ILIKE, REGEXP, IS NULL, IS NOT NULL,
 AND, OR, NOT. A dotted name is a field within objects and arrays. Strings are in 'single quotes',
 unusual names in \"double quotes\". A condition holds for an array if it holds for one value of it.
 number(FIELD) compares strings that hold a number by it. See docs/QUERYING.md.

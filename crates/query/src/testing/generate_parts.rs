@@ -58,7 +58,26 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
                 "%\u{dc}_%",
             ]);
             // No pattern ends with the letter that escapes.
-            let pattern = Pattern::like(pattern, Some('!'))
+            let pattern = match words.below(3) {
+                0 => Pattern::regexp(words.pick(&[
+                    ".*a.*",
+                    "a|b.",
+                    "[a-f]+",
+                    "a.*",
+                    "",
+                    "@b@",
+                    r"\d+.*",
+                    "a%?",
+                    "(\u{fc}|a)*",
+                ])),
+                1 => {
+                    let text = words.pick(&["a", "ab", "ba", "", "audi", "\u{fc}a", "10"]);
+                    let (edits, prefix) = (words.below(3), words.below(3));
+                    Pattern::near(text, edits as u32, prefix as u32)
+                }
+                _ => Pattern::like(pattern, Some('!')),
+            };
+            let pattern = pattern
                 .unwrap_or_else(|error| unreachable!("a pattern that was written down: {error}"));
             match words.one_in(2) {
                 true => Filter::Like(path, pattern.ignoring_case()),

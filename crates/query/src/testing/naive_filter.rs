@@ -2,9 +2,11 @@
 
 use crate::element::Element;
 use crate::mix::hash;
-use crate::{Cast, Filter, Path, Value};
+use crate::pattern::Written;
+use crate::{Cast, Filter, Path, Pattern, Value};
 use quire_model::ordered::OrderedValue;
 use quire_model::{Document, ValueRef};
+use regex::Regex;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::{Bound, RangeBounds};
@@ -26,20 +28,9 @@ pub fn accepts(filter: &Filter, document: &Document) -> bool {
         Filter::Prefix(path, prefix) => any(path, &|value| {
             value.as_str().is_some_and(|text| text.starts_with(prefix))
         }),
-        Filter::Like(path, pattern) => {
-            let (like, _) = pattern.to_like('\\');
-            let folded = |letter: char| match pattern.ignores_case() {
-                true => letter.to_lowercase().collect(),
-                false => vec![letter],
-            };
-            any(path, &|value| {
-                value.as_str().is_some_and(|text| {
-                    let letters: Vec<char> = text.chars().flat_map(folded).collect();
-                    let wanted: Vec<char> = like.chars().flat_map(folded).collect();
-                    is_like(&wanted, &letters)
-                })
-            })
-        }
+        Filter::Like(path, pattern) => any(path, &|value| {
+            value.as_str().is_some_and(|text| matches(pattern, &text))
+        }),
         Filter::Slice { path, number, max } => any(path, &|value| {
             *value != Value::null() && hash(value.term()) % u64::from(*max) == u64::from(*number)
         }),
@@ -137,6 +128,50 @@ fn is_equal(path: &Path, value: &Value, wanted: &Value) -> bool {
     };
     value == wanted
         || path.as_str() == "_id" && text(value).is_some_and(|one| Some(one) == text(wanted))
+}
+
+/// Whether a pattern matches a text as a whole.
+fn matches(pattern: &Pattern, text: &str) -> bool {
+    let folded = |text: &str| -> Vec<char> {
+        match pattern.ignores_case() {
+            true => text.chars().flat_map(char::to_lowercase).collect(),
+            false => text.chars().collect(),
+        }
+    };
+    match pattern.written('\\') {
+        Written::Like { text: like, .. } => is_like(&folded(&like), &folded(text)),
+        Written::Regexp(regexp) => {
+            // What is generated means the same to the crate, but for this.
+            let regexp = regexp.replace('@', ".*").replace("\\d", "[0-9]");
+            let case = if pattern.ignores_case() { "i" } else { "" };
+            let compiled = Regex::new(&format!("^(?s{case}:{regexp})$"));
+            compiled.is_ok_and(|regexp| regexp.is_match(text))
+        }
+        Written::Near {
+            text: near,
+            edits,
+            prefix,
+        } => {
+            let first: String = near.chars().take(prefix as usize).collect();
+            let (near, first, letters) = (folded(near), folded(&first), folded(text));
+            letters.starts_with(&first)
+                && is_near(&near[first.len()..], &letters[first.len()..], edits)
+        }
+    }
+}
+
+/// Whether so many edits make one text the other.
+fn is_near(one: &[char], other: &[char], edits: u32) -> bool {
+    let (Some((a, rest)), Some((b, others))) = (one.split_first(), other.split_first()) else {
+        return one.len().max(other.len()) <= edits as usize;
+    };
+    let is_swapped = rest.first() == Some(b) && others.first() == Some(a);
+    a == b && is_near(rest, others, edits)
+        || edits > 0
+            && (is_near(rest, others, edits - 1)
+                || is_near(rest, other, edits - 1)
+                || is_near(one, others, edits - 1)
+                || is_swapped && is_near(&rest[1..], &others[1..], edits - 1))
 }
 
 /// Whether letters match a pattern of `LIKE` that escapes with a backslash.

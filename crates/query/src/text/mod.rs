@@ -10,9 +10,12 @@
 //! one        = TRUE | FALSE | "(" filter ")" | path test
 //!            | RANGE "(" path "," ('>' | '>=') "," value "," ('<' | '<=') "," value ")"
 //!              (the signs in quotes)
+//!            | SLICE "(" path "," number "," number ")"
+//!            | (FUZZY | IFUZZY) "(" path "," 'text' "," number "," number ")"
 //! test       = ("=" | "<>" | "!=" | "<" | "<=" | ">" | ">=") value
 //!            | [NOT] BETWEEN value AND value | [NOT] IN "(" [value {"," value}] ")"
-//!            | [NOT] (LIKE | ILIKE) 'pattern' [ESCAPE 'c'] | IS [NOT] NULL
+//!            | [NOT] (LIKE | ILIKE) 'pattern' [ESCAPE 'c']
+//!            | [NOT] (REGEXP | IREGEXP) 'pattern' | IS [NOT] NULL
 //! value      = number | -number | 'string' | TRUE | FALSE | NULL
 //! path       = name { "." name }              name = word | "any text"
 //! order      = by {"," by}

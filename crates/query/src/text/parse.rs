@@ -20,8 +20,8 @@ pub(super) const RESERVED: [&str; 13] = [
 impl Filter {
     /// Reads the WHERE grammar of SQL: `mark = 'audi' AND price BETWEEN 5000 AND 20000`.
     ///
-    /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'prefix%'`, `IS NULL`, `IS NOT
-    /// NULL`, `AND`, `OR`, `NOT`, `TRUE`, `FALSE`; dotted names, in double quotes where they are no
+    /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'prefix%'`, `REGEXP
+    /// '[a-c].*'`, `FUZZY(field, 'text', 1, 0)`, `IS NULL`, `IS NOT NULL`, `AND`, `OR`, `NOT`, `TRUE`, `FALSE`; dotted names, in double quotes where they are no
     /// plain words; `a[2]`, the third element of the array `a`. `<>`, `NOT` and `IS NULL` are
     /// complements: a document without the field matches. `field IS NULL` is so without any value
     /// but null; `field = NULL` where there is a null.
@@ -166,6 +166,11 @@ impl Parser {
         if self.tokens.is_word(0, "SLICE") && self.tokens.peek_at(1) == Some(&Token::LParen) {
             return self.slice();
         }
+        for (name, ignores_case) in [("FUZZY", false), ("IFUZZY", true)] {
+            if self.tokens.is_word(0, name) && self.tokens.peek_at(1) == Some(&Token::LParen) {
+                return self.fuzzy(ignores_case);
+            }
+        }
         let path = self.tested_path()?;
         self.test(path)
     }
@@ -207,8 +212,12 @@ impl Parser {
             }
         } else if self.tokens.take_word("ILIKE") {
             Filter::Like(path, self.pattern()?.ignoring_case())
+        } else if self.tokens.take_word("REGEXP") {
+            Filter::Like(path, self.regexp()?)
+        } else if self.tokens.take_word("IREGEXP") {
+            Filter::Like(path, self.regexp()?.ignoring_case())
         } else {
-            let tests = "=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, ILIKE or IS";
+            let tests = "=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, ILIKE, REGEXP, IREGEXP or IS";
             return Err(self.tokens.expected(tests));
         };
         Ok(if is_not { !filter } else { filter })
@@ -354,24 +363,49 @@ impl Parser {
 
     /// The pattern of LIKE.
     fn pattern(&mut self) -> Result<Pattern> {
-        let pattern = match self.tokens.peek() {
-            Some(Token::SingleQuotedString(pattern)) => pattern.clone(),
-            _ => return Err(self.tokens.expected("a pattern in single quotes")),
-        };
         let at = self.tokens.error("");
-        self.tokens.advance();
+        let pattern = self.quoted("a pattern in single quotes")?;
         let escape = match self.tokens.take_word("ESCAPE") {
             true => Some(self.escape()?),
             false => None,
         };
-        Pattern::like(&pattern, escape).map_err(|error| match at {
-            Error::Syntax { line, column, .. } => Error::Syntax {
-                line,
-                column,
-                what: error.to_string(),
+        Pattern::like(&pattern, escape).map_err(|error| placed(at, error))
+    }
+
+    fn regexp(&mut self) -> Result<Pattern> {
+        let at = self.tokens.error("");
+        let pattern = self.quoted("a regular expression in single quotes")?;
+        Pattern::regexp(&pattern).map_err(|error| placed(at, error))
+    }
+
+    /// `(path, 'text', edits, letters that are the same)`.
+    fn fuzzy(&mut self, ignores_case: bool) -> Result<Filter> {
+        self.tokens.advance();
+        self.sign(&Token::LParen, "an opening bracket")?;
+        let path = self.tested_path()?;
+        self.sign(&Token::Comma, "a comma")?;
+        let at = self.tokens.error("");
+        let text = self.quoted("a text in single quotes")?;
+        let (edits, prefix) = (self.argument(|_| true)?, self.argument(|_| true)?);
+        self.sign(&Token::RParen, "a closing bracket")?;
+        let pattern = Pattern::near(&text, edits, prefix).map_err(|error| placed(at, error))?;
+        Ok(Filter::Like(
+            path,
+            match ignores_case {
+                true => pattern.ignoring_case(),
+                false => pattern,
             },
-            _ => error,
-        })
+        ))
+    }
+
+    /// A text in single quotes.
+    fn quoted(&mut self, expected: &str) -> Result<String> {
+        let text = match self.tokens.peek() {
+            Some(Token::SingleQuotedString(text)) => text.clone(),
+            _ => return Err(self.tokens.expected(expected)),
+        };
+        self.tokens.advance();
+        Ok(text)
     }
 
     fn escape(&mut self) -> Result<char> {
@@ -704,6 +738,18 @@ impl Parser {
             true => Ok(()),
             false => Err(self.tokens.expected(word)),
         }
+    }
+}
+
+/// An error at the place that another one has.
+fn placed(at: Error, error: Error) -> Error {
+    match at {
+        Error::Syntax { line, column, .. } => Error::Syntax {
+            line,
+            column,
+            what: error.to_string(),
+        },
+        _ => error,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Filters and orders to text that reads as the same.
 
 use super::parse::RESERVED;
+use crate::pattern::Written;
 use crate::value::write_string;
 use crate::{
     Aggregate, Comparison, Expression, Filter, Function, Grouping, Measure, Operator, Order,
@@ -107,14 +108,26 @@ fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result 
             write_pattern(&pattern, is_escaped, f)
         }
         Filter::Like(path, pattern) => {
-            let like = if pattern.ignores_case() {
-                "ILIKE"
-            } else {
-                "LIKE"
-            };
-            write!(f, "{} {not}{like} ", Name(path))?;
-            let (pattern, is_escaped) = pattern.to_like(ESCAPE);
-            write_pattern(&pattern, is_escaped, f)
+            let case = if pattern.ignores_case() { "I" } else { "" };
+            match pattern.written(ESCAPE) {
+                Written::Like { text, is_escaped } => {
+                    write!(f, "{} {not}{case}LIKE ", Name(path))?;
+                    write_pattern(&text, is_escaped, f)
+                }
+                Written::Regexp(text) => {
+                    write!(f, "{} {not}{case}REGEXP ", Name(path))?;
+                    write_string(text, f)
+                }
+                Written::Near {
+                    text,
+                    edits,
+                    prefix,
+                } => {
+                    write!(f, "{not}{case}FUZZY({}, ", Name(path))?;
+                    write_string(text, f)?;
+                    write!(f, ", {edits}, {prefix})")
+                }
+            }
         }
         Filter::Slice { path, number, max } => {
             write!(f, "{not}SLICE({}, {number}, {max})", Name(path))

@@ -1,6 +1,6 @@
 //! What text is read as, and what is refused where.
 
-use crate::{Aggregate, Filter, Order, field, find, find_all};
+use crate::{Aggregate, Filter, Order, Pattern, field, find, find_all};
 
 #[test]
 fn the_words_of_sql_are_read_as_filters() {
@@ -41,6 +41,20 @@ fn the_words_of_sql_are_read_as_filters() {
             field("a")
                 .starts_with("ab")
                 .and(!field("b").starts_with("50%")),
+        ),
+        (
+            "a regexp 'b.*' or not regexp iregexp '''\\d' or c not regexp ''",
+            field("a")
+                .is_like(Pattern::regexp("b.*").unwrap())
+                .or(!field("regexp").is_like(Pattern::regexp("'\\d").unwrap().ignoring_case()))
+                .or(!field("c").is_like(Pattern::regexp("").unwrap())),
+        ),
+        (
+            "fuzzy(a.b, 'x''y', 2, 1) and not ifuzzy(\"not\", '', 0, 0) or fuzzy = 1",
+            field("a.b")
+                .is_like(Pattern::near("x'y", 2, 1).unwrap())
+                .and(!field("not").is_like(Pattern::near("", 0, 0).unwrap().ignoring_case()))
+                .or(field("fuzzy").eq(1)),
         ),
         (
             "a.b.\"odd name\".order IS NULL and @timestamp is not null",
@@ -131,6 +145,8 @@ fn what_is_no_filter_is_refused_with_its_place() {
             "a like b",
             "1, column 8: expected a pattern in single quotes",
         ),
+        ("a regexp '('", "1, column 10: the regular expression \"(\""),
+        ("fuzzy(a, 'b', 3, 0)", "1, column 10: 3 edits"),
         ("a like 'b!' escape '!'", "1, column 8: nothing follows"),
         (
             "a in (1",

@@ -9,7 +9,9 @@ pub(crate) mod facets;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use quiredb::query::{Cast, DateFormat, DateFormats, Filter, Order, OrderedAs, Path, Query, Value};
+use quiredb::query::{
+    Cast, DateFormat, DateFormats, Filter, Order, OrderedAs, Path, PatternKind, Query, Value,
+};
 use quiredb::{Aliases, Collection, FieldKind, ID, Mapping, View};
 
 use super::search_limits::SearchLimits;
@@ -285,7 +287,12 @@ impl Mappings {
             }
             Filter::Like(path, pattern) => {
                 self.check_searchable(&path)?;
-                self.check_texts("wildcard", &path)?;
+                let query = match pattern.kind() {
+                    PatternKind::Wildcard => "wildcard",
+                    PatternKind::Regexp => "regexp",
+                    PatternKind::Fuzzy => "fuzzy",
+                };
+                self.check_texts(query, &path)?;
                 Filter::Like(path, pattern)
             }
             other => other,

@@ -13,6 +13,7 @@ pub(crate) use super::clause::{
     unsupported, whole_number, whole_text,
 };
 use super::clause::{Object, known_query, like, on, only_field, values};
+use super::pattern;
 use super::query_string::{query_string, simple_query_string};
 use super::range::range;
 use super::should::{at_least, minimum};
@@ -76,6 +77,8 @@ pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts, now: i64) -> Out
             let pattern = text(Some(value), "[wildcard] needs a string")?;
             like(at, Pattern::wildcard(pattern), ignores_case)
         }
+        "regexp" => pattern::regexp(body),
+        "fuzzy" => pattern::fuzzy(body),
         "query_string" => query_string(self::object(body, name)?, texts, now),
         "simple_query_string" => simple_query_string(self::object(body, name)?, texts, now),
         "terms" => terms(self::object(body, name)?),
@@ -105,8 +108,8 @@ pub(crate) fn filter_with(query: &Json, texts: &mut WholeTexts, now: i64) -> Out
             Ok(field(ID).is_in(values(ID, ids, name)?))
         }
         other => Err(unsupported(format!(
-            "query [{other}] is not supported: known are bool, constant_score, exists, ids, match, \
-             match_all, match_none, match_phrase, prefix, query_string, range, \
+            "query [{other}] is not supported: known are bool, constant_score, exists, fuzzy, ids, \
+             match, match_all, match_none, match_phrase, prefix, query_string, range, regexp, \
              simple_query_string, term, terms and wildcard"
         ))),
     }
@@ -166,7 +169,7 @@ fn terms(body: &Object) -> Outcome<Filter> {
 
 /// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`, by whichever name of `members`, beside which
 /// `others` may be; and whether letters are equal in both cases.
-fn on_field<'a>(
+pub(super) fn on_field<'a>(
     body: &'a Json,
     name: &str,
     members: &[&str],

@@ -40,6 +40,8 @@ mod pages;
 #[cfg(test)]
 mod partitions;
 #[cfg(test)]
+mod patterns;
+#[cfg(test)]
 mod reindex;
 #[cfg(test)]
 mod rest;

@@ -83,10 +83,15 @@ impl About<'_> {
     }
 
     /// The documents with a string that a pattern matches.
-    pub(super) fn like(&mut self, field: Option<&str>, pattern: &str) -> Outcome<Filter> {
+    pub(super) fn like(
+        &mut self,
+        field: Option<&str>,
+        pattern: quiredb::query::Result<Pattern>,
+    ) -> Outcome<Filter> {
+        let pattern = pattern.map_err(|error| self.refused(&error.to_string()))?;
         self.each_field(field, |about, at| {
             about.texts.add(about.name, at);
-            like(at, Pattern::wildcard(pattern), false)
+            like(at, Ok(pattern.clone()), false)
         })
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! line   = clause ([AND | OR | && | ||] clause)*
 //! clause = [+ | - | ! | NOT] ([field :] (value | "(" line ")")) | word word+
-//! value  = word | "text" | [a TO b] | {a TO b} | > a | >= a | < a | <= a
+//! value  = word [~ [edits]] | "text" | /regexp/ | [a TO b] | {a TO b} | > a | >= a | < a | <= a
 //! ```
 //! `field:*` and `_exists_:field` are documents that have the field; `*` and `?` in a word stand
 //! for letters; a backslash makes a sign a letter.
@@ -16,11 +16,12 @@
 
 use serde_json::{Map, Value as Json};
 
-use quiredb::query::Filter;
+use quiredb::query::{Filter, Pattern};
 
 use super::about::{About, DEPTH_MAX, Joined, one_of, value};
 use crate::http::failure::{Failure, Outcome};
 use crate::search::clause::unsupported;
+use crate::search::pattern::edits;
 
 /// Signs that end a word, unless a backslash is before them.
 const SIGNS: &str = " \t\n\r\u{3000}!():^[]\"{}~/";
@@ -255,7 +256,9 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
             return self.boosted(filter);
         }
         if self.rest.starts_with('/') {
-            return Err(self.wrong("regular expressions are not supported"));
+            let pattern = Pattern::regexp(self.regexp()?);
+            let filter = self.about.like(field, pattern)?;
+            return self.boosted(filter);
         }
         for (sign, name) in [(">=", "gte"), ("<=", "lte"), (">", "gt"), ("<", "lt")] {
             if field.is_some() && self.take(sign) {
@@ -274,16 +277,22 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
         let filter = match has_wildcard(word) {
             _ if word == "*" && field.is_none() && self.about.fields.is_empty() => Filter::All,
             _ if word == "*" => self.about.exists(field)?,
-            true => self.about.like(field, word)?,
+            true => self.about.like(field, Pattern::wildcard(word))?,
+            false if self.take("~") => {
+                let word = unescaped(word);
+                let said = Some(self.take_word()).filter(|said| !said.is_empty());
+                let edits = edits(said.map(Json::from).as_ref(), &word)?;
+                self.about.like(field, Pattern::near(&word, edits, 0))?
+            }
             false => self.about.equal(field, &unescaped(word))?,
         };
         self.boosted(filter)
     }
 
-    /// What follows a value: a boost of 1 at most. Nothing is scored, and nothing is similar.
+    /// What follows a value: a boost of 1 at most, as nothing is scored.
     fn boosted(&mut self, filter: Filter) -> Outcome<Filter> {
         if self.rest.starts_with('~') {
-            return Err(self.wrong("[~], similar words and near ones, is not supported"));
+            return Err(self.wrong("[~] after a text in quotes or a pattern is not supported"));
         }
         if self.take("^") {
             let boost = self.take_word();
@@ -292,6 +301,23 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
             }
         }
         Ok(filter)
+    }
+
+    /// What is between two slashes, with its backslashes.
+    fn regexp(&mut self) -> Outcome<&'t str> {
+        let mut letters = self.rest.char_indices().skip(1);
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '/' => {
+                    let pattern = self.rest.get(1..at).unwrap_or_default();
+                    self.rest = self.rest.get(at + 1..).unwrap_or_default();
+                    return Ok(pattern);
+                }
+                '\\' => drop(letters.next()),
+                _ => {}
+            }
+        }
+        Err(self.wrong("a regular expression is not closed"))
     }
 
     /// A text between quotes.
