@@ -11,10 +11,6 @@ use near::Near;
 use regex::Regex;
 use regexp::Regexp;
 
-/// The most letters and wildcards of a pattern: a match compares each with each letter of a value
-/// at worst.
-const LETTERS_MAX: usize = 1_000;
-
 /// What it costs about to test a string, in nanoseconds: letter by letter, and otherwise.
 const LETTERS_NANOS: u64 = 50;
 const OTHER_NANOS: u64 = 250;

@@ -1,7 +1,10 @@
 //! [`Letters`]: a pattern of letters and wildcards.
 
-use super::LETTERS_MAX;
 use crate::{Error, Result};
+
+/// The most letters and wildcards of a pattern: a match compares each with each letter of a value
+/// at worst.
+const LETTERS_MAX: usize = 1_000;
 
 /// Letters, any letter, any letters.
 #[derive(Debug, Clone, PartialEq, Eq)]

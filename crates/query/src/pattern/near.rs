@@ -67,7 +67,7 @@ impl Near {
     }
 }
 
-/// Whether so many edits make two strings equal. A long string is told by its length.
+/// Whether up to `edits` edits make two strings equal. A long string is told by its length.
 fn is_near(one: &str, other: &str, edits: usize) -> bool {
     let letters = one.chars().count();
     let others = other.chars().take(letters + edits + 1).count();

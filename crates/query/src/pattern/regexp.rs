@@ -4,12 +4,14 @@
 //! the whole string is matched, `^` and `$` are letters, and a sign that stands where nothing can
 //! be repeated is a letter too. `a&b`, `~a` and `<1-99>` are refused: the crate has no such thing.
 
-use super::LETTERS_MAX;
 use crate::{Error, Result};
 use regex::{Regex, RegexBuilder};
 use std::fmt::Write;
 use std::iter::Peekable;
 use std::str::Chars;
+
+/// The most letters of an expression, as in OpenSearch.
+const LETTERS_MAX: usize = 1_000;
 
 /// Bytes of a compiled expression, and of its automaton.
 const COMPILED_BYTES_MAX: usize = 256 << 10;
@@ -228,6 +230,7 @@ impl Reader<'_> {
     }
 
     fn class_item(&mut self, text: &mut String) -> Result<()> {
+        let is_escaped = self.letters.peek() == Some(&'\\');
         let from = match self.letter()? {
             Letter::Class(class) => {
                 text.push_str(class);
@@ -236,14 +239,15 @@ impl Reader<'_> {
             Letter::Only(letter) => letter,
         };
         push_letter(text, from);
-        if !self.take('-') {
+        // With a backslash a letter begins no range.
+        if is_escaped || !self.take('-') {
             return Ok(());
         }
-        let Letter::Only(to) = self.letter()? else {
-            return Err(self.wrong("a range of letters ends with a class"));
-        };
+        self.take('\\');
+        let to = self.next()?;
         if to < from {
-            return Err(self.wrong(&format!("the range of letters {from}-{to} goes backwards")));
+            let what = format!("the range of letters {from}-{to} goes backwards");
+            return Err(self.wrong(&what));
         }
         text.push('-');
         push_letter(text, to);
@@ -302,23 +306,29 @@ impl Reader<'_> {
         Ok(part)
     }
 
-    /// The next letter, whatever it is, or the one after a backslash.
+    /// The next letter, whatever it is, or what a backslash makes of the one after it.
     fn letter(&mut self) -> Result<Letter> {
-        let ends = "something is missing at its end";
-        let letter = self.letters.next().ok_or_else(|| self.wrong(ends))?;
+        let letter = self.next()?;
         if letter != '\\' {
             return Ok(Letter::Only(letter));
         }
-        let letter = self.letters.next().ok_or_else(|| self.wrong(ends))?;
-        Ok(match letter {
+        Ok(match self.next()? {
             'd' => Letter::Class("0-9"),
             'D' => Letter::Class("[^0-9]"),
             's' => Letter::Class(r"\x20\t\n\r"),
             'S' => Letter::Class(r"[^\x20\t\n\r]"),
             'w' => Letter::Class("0-9A-Z_a-z"),
             'W' => Letter::Class("[^0-9A-Z_a-z]"),
+            letter if letter.is_ascii_alphabetic() => {
+                return Err(self.wrong(&format!("\\{letter} is not known")));
+            }
             letter => Letter::Only(letter),
         })
+    }
+
+    fn next(&mut self) -> Result<char> {
+        let letter = self.letters.next();
+        letter.ok_or_else(|| self.wrong("something is missing at its end"))
     }
 
     fn take(&mut self, letter: char) -> bool {
@@ -350,7 +360,7 @@ mod tests {
     /// What Lucene 10 answers.
     #[test]
     fn whole_strings_match_as_in_lucene() {
-        let cases: [(&str, &str, &[&str], &[&str]); 24] = [
+        let cases: [(&str, &str, &[&str], &[&str]); 25] = [
             ("", "", &[""], &["a"]),
             (
                 "a.*[0-9]|b{2}",
@@ -368,7 +378,8 @@ mod tests {
             ("(a|b)?{2}", "", &["", "ab"], &["aba"]),
             ("()a", "a", &["a"], &[""]),
             ("\"a.b\"+", "", &["a.b", "a.ba.b"], &["axb", "a.bb"]),
-            (r"\.\*\n", ".*n", &[".*n"], &["a"]),
+            (r"\.\*\\", r".*\", &[r".*\"], &["a"]),
+            (r"[\.-9]|[+-\-]", "", &[".", "-", "9", "+", ","], &["5"]),
             ("@x", "", &["x", "abx"], &["xy"]),
             ("a#", "a", &[], &["a", ""]),
             ("[^a-c&&\\]]", "", &["d", "\u{e9}"], &["a", "&", "]", ""]),
@@ -410,7 +421,9 @@ mod tests {
             "[a",
             "[",
             "[b-a]",
-            r"[a-\d]",
+            r"[a-\-]",
+            r"\n",
+            r"[\b]",
             "a{",
             "a{x}",
             "a{2",

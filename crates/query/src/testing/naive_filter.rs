@@ -160,7 +160,7 @@ fn matches(pattern: &Pattern, text: &str) -> bool {
     }
 }
 
-/// Whether so many edits make one text the other.
+/// Whether up to `edits` edits make one text the other.
 fn is_near(one: &[char], other: &[char], edits: u32) -> bool {
     let (Some((a, rest)), Some((b, others))) = (one.split_first(), other.split_first()) else {
         return one.len().max(other.len()) <= edits as usize;

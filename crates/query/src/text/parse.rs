@@ -21,10 +21,11 @@ impl Filter {
     /// Reads the WHERE grammar of SQL: `mark = 'audi' AND price BETWEEN 5000 AND 20000`.
     ///
     /// `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`, `LIKE 'prefix%'`, `REGEXP
-    /// '[a-c].*'`, `FUZZY(field, 'text', 1, 0)`, `IS NULL`, `IS NOT NULL`, `AND`, `OR`, `NOT`, `TRUE`, `FALSE`; dotted names, in double quotes where they are no
-    /// plain words; `a[2]`, the third element of the array `a`. `<>`, `NOT` and `IS NULL` are
-    /// complements: a document without the field matches. `field IS NULL` is so without any value
-    /// but null; `field = NULL` where there is a null.
+    /// '[a-c].*'`, `FUZZY(field, 'text', 1, 0)`, `IS NULL`, `IS NOT NULL`, `AND`, `OR`, `NOT`,
+    /// `TRUE`, `FALSE`; dotted names, in double quotes where they are no plain words; `a[2]`, the
+    /// third element of the array `a`. `<>`, `NOT` and `IS NULL` are complements: a document
+    /// without the field matches. `field IS NULL` is so without any value but null; `field = NULL`
+    /// where there is a null.
     ///
     /// ```
     /// use quire_query::{Filter, field};

@@ -106,6 +106,38 @@ impl WholeTexts {
     }
 }
 
+/// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`, by whichever name of `members`, beside which
+/// `others` may be; and whether letters are equal in both cases.
+pub(super) fn on_field<'a>(
+    body: &'a Json,
+    name: &str,
+    members: &[&str],
+    others: &[&str],
+) -> Outcome<(&'a str, &'a Json, bool)> {
+    let (at, value) = only_field(object(body, name)?, name)?;
+    let Json::Object(options) = value else {
+        return Ok((at, value, false));
+    };
+    known_query(
+        options,
+        name,
+        &[members, others, &["case_insensitive"]].concat(),
+    )?;
+    let ignores_case = match options.get("case_insensitive") {
+        None | Some(Json::Null) => false,
+        Some(value) => value.as_bool().ok_or_else(|| {
+            unsupported(format!(
+                "[case_insensitive] of [{name}] is [true] or [false]"
+            ))
+        })?,
+    };
+    let value = members.iter().find_map(|member| options.get(*member));
+    let first = members.first().copied().unwrap_or_default();
+    let value =
+        value.ok_or_else(|| unsupported(format!("[{name}] of [{at}] needs a [{first}]")))?;
+    Ok((at, value, ignores_case))
+}
+
 /// A filter about the field that a query names.
 pub(super) fn on(at: &str, make: impl Fn(Field) -> Filter) -> Outcome<Filter> {
     either(at, |path| make(field(path)))

@@ -12,7 +12,7 @@ pub(crate) use super::clause::{
     INDEX, WholeTexts, check_field, check_own_field, known, object, only_entry, scalar, text,
     unsupported, whole_number, whole_text,
 };
-use super::clause::{Object, known_query, like, on, only_field, values};
+use super::clause::{Object, known_query, like, on, on_field, only_field, values};
 use super::pattern;
 use super::query_string::{query_string, simple_query_string};
 use super::range::range;
@@ -165,36 +165,4 @@ fn terms(body: &Object) -> Outcome<Filter> {
     };
     let values = self::values(at, values, "terms")?;
     on(at, |field| field.is_in(values.clone()))
-}
-
-/// `{FIELD: VALUE}` or `{FIELD: {"value": VALUE}}`, by whichever name of `members`, beside which
-/// `others` may be; and whether letters are equal in both cases.
-pub(super) fn on_field<'a>(
-    body: &'a Json,
-    name: &str,
-    members: &[&str],
-    others: &[&str],
-) -> Outcome<(&'a str, &'a Json, bool)> {
-    let (at, value) = only_field(object(body, name)?, name)?;
-    let Json::Object(options) = value else {
-        return Ok((at, value, false));
-    };
-    known_query(
-        options,
-        name,
-        &[members, others, &["case_insensitive"]].concat(),
-    )?;
-    let ignores_case = match options.get("case_insensitive") {
-        None | Some(Json::Null) => false,
-        Some(value) => value.as_bool().ok_or_else(|| {
-            unsupported(format!(
-                "[case_insensitive] of [{name}] is [true] or [false]"
-            ))
-        })?,
-    };
-    let value = members.iter().find_map(|member| options.get(*member));
-    let first = members.first().copied().unwrap_or_default();
-    let value =
-        value.ok_or_else(|| unsupported(format!("[{name}] of [{at}] needs a [{first}]")))?;
-    Ok((at, value, ignores_case))
 }

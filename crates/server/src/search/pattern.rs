@@ -1,8 +1,7 @@
 //! `regexp` and `fuzzy`: queries of the strings that a regular expression matches, or that are near
 //! to a text.
 
-use super::clause::{like, text, unsupported};
-use super::filter::on_field;
+use super::clause::{like, on_field, text, unsupported};
 use crate::http::failure::Outcome;
 use quiredb::query::{Filter, Pattern};
 use serde_json::Value as Json;
@@ -64,6 +63,8 @@ pub(super) fn fuzzy(body: &Json) -> Outcome<Filter> {
             .ok_or_else(|| unsupported("[prefix_length] of [fuzzy] is a number of letters"))?,
     };
     let edits = edits(option("fuzziness"), &value)?;
+    // As in Lucene, no text is near to the empty one.
+    let edits = if value.is_empty() { 0 } else { edits };
     like(at, Pattern::near(&value, edits, prefix), ignores_case)
 }
 
@@ -94,9 +95,9 @@ pub(super) fn edits(fuzziness: Option<&Json>, value: &str) -> Outcome<u32> {
             }
         }
         None => match said.parse::<f64>() {
-            Ok(edits) if edits == 0.0 => Ok(0),
-            Ok(edits) if edits == 1.0 => Ok(1),
-            Ok(edits) if edits == 2.0 => Ok(2),
+            Ok(0.0) => Ok(0),
+            Ok(1.0) => Ok(1),
+            Ok(2.0) => Ok(2),
             _ => Err(refused()),
         },
     }

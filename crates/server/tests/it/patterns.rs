@@ -115,6 +115,7 @@ async fn texts_are_found_by_a_few_edits() {
             vec!["a4"],
         ),
         (json!({"model": {"value": "a"}}), vec![]),
+        (json!({"model": {"value": "", "fuzziness": 2}}), vec![]),
         (
             json!({"model": {
                 "value": "pola", "max_expansions": 50, "transpositions": true, "fuzziness": null,
