@@ -12,6 +12,7 @@ mod composite;
 mod empty;
 mod filled;
 mod histograms;
+mod ip_ranges;
 mod key_text;
 mod kind;
 mod mapped;

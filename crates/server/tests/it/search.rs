@@ -176,7 +176,7 @@ async fn aggregations_see_what_a_post_filter_leaves_out() {
         let reply = site.call("POST /_search/scroll", next).await.done(200);
         assert_eq!(ids(&reply), ["c"]);
     }
-    let refused = json!({"post_filter": {"regexp": {"mark": "a.*"}}}).to_string();
+    let refused = json!({"post_filter": {"more_like_this": {"mark": "a"}}}).to_string();
     let refused = site.call("POST /cars/_search", refused).await;
     assert_eq!(refused.status, 400);
 }
@@ -288,8 +288,8 @@ async fn what_is_unknown_is_refused_by_name() {
     for (body, name) in [
         (r#"{"query":{"match":{"mark":"audi"}}}"#, "[match]"),
         (
-            r#"{"query":{"bool":{"filter":[{"regexp":{"mark":"a.*"}}]}}}"#,
-            "[regexp]",
+            r#"{"query":{"bool":{"filter":[{"more_like_this":{"mark":"a"}}]}}}"#,
+            "[more_like_this]",
         ),
         (
             r#"{"query":{"bool":{"filter":[],"adjust_pure_negative":false}}}"#,
@@ -545,7 +545,7 @@ async fn many_searches_are_answered_each_on_its_own() {
         "{\"index\":\"cars\"}\n{\"query\":{\"term\":{\"mark\":\"audi\"}},\"size\":1}\n",
         "{\"index\":[\"cars\",\"vans\"]}\n{\"size\":0}\n",
         "{\"index\":\"none\"}\n{}\n",
-        "{}\n{\"query\":{\"fuzzy\":{}}}\n",
+        "{}\n{\"query\":{\"more_like_this\":{}}}\n",
         "\n{\"size\":0,\"aggs\":{\"m\":{\"terms\":{\"field\":\"mark\"}}}}\n",
     );
     let reply = request(&site, "POST /_msearch?typed_keys=true", body)

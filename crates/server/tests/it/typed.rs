@@ -443,3 +443,53 @@ async fn limits_of_a_collection_are_applied() {
     let wrong = r#"{"settings":{"index.max_terms_count":"many"}}"#;
     assert_eq!(site.call("PUT /u", wrong).await.status, 400);
 }
+
+#[tokio::test]
+async fn addresses_are_counted_by_ranges_and_blocks() {
+    let documents = [
+        json!({"ip": "10.0.0.10"}),
+        json!({"ip": ["10.0.0.9", "::ffff:10.0.0.200"]}),
+        json!({"ip": "2001:0db8::1"}),
+        json!({"other": 1}),
+    ];
+    let site = site(json!({"ip": {"type": "ip"}}), json!({}), &documents).await;
+    let buckets = async |aggregation: Json| {
+        let body = json!({"size": 0, "aggs": {"a": {"ip_range": aggregation}}});
+        search(&site, body).await.done(200)["aggregations"]["a"]["buckets"].clone()
+    };
+    let ranges = json!([
+        {"from": "10.0.0.10"}, {"mask": "2001:db8::/32", "key": "six"}, {"mask": "10.0.0.7/25"},
+        {"to": "10.0.0.10"}, {"from": "10.0.0.9", "to": "10.0.0.10"}, {},
+    ]);
+    let expected = json!([
+        {"key": "*-10.0.0.10", "to": "10.0.0.10", "doc_count": 1},
+        {"key": "*-*", "doc_count": 3},
+        {"key": "10.0.0.7/25", "from": "10.0.0.0", "to": "10.0.0.128", "doc_count": 2},
+        {"key": "10.0.0.9-10.0.0.10", "from": "10.0.0.9", "to": "10.0.0.10", "doc_count": 1},
+        {"key": "10.0.0.10-*", "from": "10.0.0.10", "doc_count": 3},
+        {"key": "six", "from": "2001:db8::", "to": "2001:db9::", "doc_count": 1},
+    ]);
+    assert_eq!(
+        buckets(json!({"field": "ip", "ranges": ranges})).await,
+        expected
+    );
+    let keyed = json!({
+        "field": "ip", "keyed": true, "missing": "9.0.0.1", "ranges": [{"to": "10.0.0.0"}],
+    });
+    let expected = json!({"*-10.0.0.0": {"to": "10.0.0.0", "doc_count": 1}});
+    assert_eq!(buckets(keyed).await, expected);
+    for (ranges, reason) in [
+        (json!([{"from": "10.0.0"}]), "no IP address"),
+        (json!([{"mask": "10.0.0.0/33"}]), "no block"),
+        (
+            json!([{"mask": "10.0.0.0/8", "to": "10.0.0.1"}]),
+            "either [mask]",
+        ),
+        (json!([]), "[ranges]"),
+    ] {
+        let aggregation = json!({"ip_range": {"field": "ip", "ranges": ranges}});
+        let reply = search(&site, json!({"aggs": {"a": aggregation}})).await;
+        assert_eq!(reply.status, 400, "{ranges}: {}", reply.text);
+        assert!(reply.text.contains(reason), "{ranges}: {}", reply.text);
+    }
+}

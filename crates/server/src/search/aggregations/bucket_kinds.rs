@@ -7,6 +7,7 @@ use super::adjacency::adjacency_matrix;
 use super::body::{Body, Reading};
 use super::composite::composite;
 use super::histograms::{date_histogram, histogram};
+use super::ip_ranges::ip_range;
 use super::kind::{Aggregation, Kind, QUERIES_MAX};
 use super::ranges::{date_range, range};
 use super::terms::{multi_terms, rare_terms, terms};
@@ -28,6 +29,7 @@ pub(super) fn bucket_kind(
         "date_histogram" => date_histogram(body, reading)?,
         "range" => range(body)?,
         "date_range" => date_range(body, reading)?,
+        "ip_range" => ip_range(body)?,
         "composite" => composite(body, reading)?,
         "filters" => filters(body, reading)?,
         "filter" => {

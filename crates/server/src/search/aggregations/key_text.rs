@@ -20,6 +20,10 @@ pub(super) fn key_text(one: &Aggregation, bucket: &SaidBucket, at: usize) -> Str
             .ranges
             .get(at)
             .map_or_else(String::new, |range| range.key.clone()),
+        Kind::IpRange(ranges) => ranges
+            .ranges
+            .get(at)
+            .map_or_else(String::new, |range| range.key.clone()),
         Kind::Filters(Some(names)) => names.get(at).cloned().unwrap_or_default(),
         Kind::MultiTerms(dates) => {
             let parts = bucket.key.iter().zip(dates);

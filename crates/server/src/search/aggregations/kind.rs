@@ -4,6 +4,7 @@ use jiff::tz::TimeZone;
 use quiredb::FieldKind;
 use quiredb::query::{Cast, DateFormat, Facet, FacetKind, Order, Rounding};
 use serde_json::{Map, Value as Json};
+use std::net::Ipv6Addr;
 
 use super::moving::Moving;
 use crate::documents::source::Source;
@@ -50,6 +51,7 @@ pub(super) enum Kind {
     DateHistogram(DateHistogram),
     Range(Ranges),
     DateRange(Ranges, DateShape),
+    IpRange(IpRanges),
     /// One bucket: `filter` or `missing`.
     Single(&'static str),
     Filters(Option<Vec<String>>),
@@ -164,6 +166,21 @@ pub(super) struct Range {
     pub(super) key: String,
     pub(super) from: Option<f64>,
     pub(super) to: Option<f64>,
+}
+
+#[derive(Debug)]
+pub(super) struct IpRanges {
+    /// In the order in which they are shown.
+    pub(super) ranges: Vec<IpRange>,
+    pub(super) keyed: bool,
+}
+
+/// Addresses; those of IPv4 are the ones of IPv6 that stand for them.
+#[derive(Debug)]
+pub(super) struct IpRange {
+    pub(super) key: String,
+    pub(super) from: Option<Ipv6Addr>,
+    pub(super) to: Option<Ipv6Addr>,
 }
 
 /// A part of the key of a composite.

@@ -16,7 +16,7 @@ use crate::search::filter::{object, unsupported};
 const DEPTH_MAX: usize = 16;
 
 /// The aggregations that are answered, without those of other aggregations.
-pub(crate) const KINDS: [&str; 25] = [
+pub(crate) const KINDS: [&str; 26] = [
     "adjacency_matrix",
     "avg",
     "cardinality",
@@ -27,6 +27,7 @@ pub(crate) const KINDS: [&str; 25] = [
     "filter",
     "filters",
     "histogram",
+    "ip_range",
     "max",
     "median_absolute_deviation",
     "min",
@@ -95,6 +96,7 @@ fn has_many_buckets(kind: &str) -> bool {
             | "date_range"
             | "filters"
             | "histogram"
+            | "ip_range"
             | "multi_terms"
             | "range"
             | "rare_terms"

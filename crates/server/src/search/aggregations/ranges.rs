@@ -15,6 +15,9 @@ use crate::search::filter::{known, object, text};
 /// Ranges of one aggregation.
 const RANGES_MAX: usize = 1024;
 
+/// What a range of numbers or dates has.
+const ENDS: [&str; 3] = ["from", "to", "key"];
+
 pub(super) fn range(body: &Json) -> Outcome<(Kind, Facet)> {
     let body = Body::of("range", body, &["field", "ranges", "keyed", "missing"])?;
     let path = body.field()?;
@@ -24,7 +27,7 @@ pub(super) fn range(body: &Json) -> Outcome<(Kind, Facet)> {
         None => "*".into(),
     };
     let mut ranges = Vec::new();
-    for members in members(&body)? {
+    for members in members(&body, &ENDS)? {
         let end = |name: &str| match members.get(name) {
             None | Some(Json::Null) => Ok(None),
             // Java clients send numbers as text.
@@ -70,7 +73,7 @@ pub(super) fn date_range(body: &Json, reading: &Reading<'_>) -> Outcome<(Kind, F
     let dates = date_shape(&body, reading)?;
     let reader = DateReader::new(&body, &dates, reading)?;
     let mut ranges = Vec::new();
-    for members in members(&body)? {
+    for members in members(&body, &ENDS)? {
         let end = |name: &str| match members.get(name) {
             None | Some(Json::Null) => Ok(None),
             Some(value) => match reader.read(value) {
@@ -107,20 +110,21 @@ fn shown(millis: Option<i64>, dates: &DateShape) -> String {
     }
 }
 
-fn members<'a>(body: &Body<'a>) -> Outcome<Vec<&'a Map<String, Json>>> {
+/// The ranges, of which each has some of these members.
+pub(super) fn members<'a>(body: &Body<'a>, names: &[&str]) -> Outcome<Vec<&'a Map<String, Json>>> {
     let ranges = body.get("ranges").and_then(Json::as_array);
     let ranges = ranges.filter(|ranges| (1..=RANGES_MAX).contains(&ranges.len()));
     let ranges =
         ranges.ok_or_else(|| body.refused(&format!("it needs 1 to {RANGES_MAX} [ranges]")))?;
     let members = ranges.iter().map(|range| {
         let members = object(range, "ranges")?;
-        known(members, "ranges", &["from", "to", "key"])?;
+        known(members, "ranges", names)?;
         Ok(members)
     });
     members.collect()
 }
 
-fn key_of(members: &Map<String, Json>) -> Outcome<Option<String>> {
+pub(super) fn key_of(members: &Map<String, Json>) -> Outcome<Option<String>> {
     let key = members.get("key").filter(|key| !key.is_null());
     let key = key.map(|key| text(Some(key), "[key] of a range must be a string"));
     Ok(key.transpose()?.map(str::to_owned))

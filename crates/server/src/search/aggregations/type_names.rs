@@ -17,6 +17,7 @@ pub(super) fn type_of(one: &Aggregation, said: &Said) -> &'static str {
         Kind::DateHistogram(_) => "date_histogram",
         Kind::Range(_) => "range",
         Kind::DateRange(..) => "date_range",
+        Kind::IpRange(_) => "ip_range",
         Kind::Single(name) | Kind::Metric(name) => name,
         Kind::Filters(_) => "filters",
         Kind::Composite(_) => "composite",

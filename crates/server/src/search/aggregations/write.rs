@@ -7,9 +7,11 @@ use quiredb::query::{Aggregated, Faceted, Hit, Stats, Value};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 
+use super::ip_ranges;
 use super::key_text::{key_text, text};
 use super::kind::{
-    Aggregation, CompositeSource, DateShape, HitsShape, Kind, Range, Ranges, TermsShape,
+    Aggregation, CompositeSource, DateShape, HitsShape, IpRange, IpRanges, Kind, Range, Ranges,
+    TermsShape,
 };
 use super::said::{Said, SaidBucket};
 use super::type_names::type_of;
@@ -273,6 +275,7 @@ fn write_buckets(
         Kind::Histogram(histogram) => histogram.shape.keyed,
         Kind::DateHistogram(histogram) => histogram.shape.keyed,
         Kind::Range(ranges) | Kind::DateRange(ranges, _) => ranges.keyed,
+        Kind::IpRange(ranges) => ranges.keyed,
         Kind::Filters(names) => names.is_some(),
         _ => false,
     };
@@ -386,6 +389,7 @@ fn write_key(one: &Aggregation, bucket: &SaidBucket, keyed: bool, at: usize, out
         }
         Kind::Range(ranges) => write_range(ranges, at, keyed, None, out),
         Kind::DateRange(ranges, dates) => write_range(ranges, at, keyed, Some(dates), out),
+        Kind::IpRange(ranges) => write_ip_range(ranges, at, out),
         Kind::Composite(sources) => {
             out.extend_from_slice(b"\"key\":");
             write_composite_key(sources, bucket, out);
@@ -429,6 +433,22 @@ fn write_range(
                 let text = dates.format.write(*end as i64, &dates.zone);
                 members.insert(format!("{name}_as_string"), json!(text));
             }
+        }
+    }
+    push_members(&members, out);
+}
+
+fn write_ip_range(ranges: &IpRanges, at: usize, out: &mut Vec<u8>) {
+    let Some(IpRange { key, from, to }) = ranges.ranges.get(at) else {
+        return;
+    };
+    let mut members = Map::new();
+    if !ranges.keyed {
+        members.insert("key".into(), json!(key));
+    }
+    for (name, end) in [("from", from), ("to", to)] {
+        if let Some(end) = end {
+            members.insert(name.into(), json!(ip_ranges::shown(*end)));
         }
     }
     push_members(&members, out);

@@ -71,6 +71,12 @@ fn lines_are_filters() {
         ("a:(x y*)", "a IN ('x') OR a LIKE 'y%'"),
         ("a:(x y -z)", "a IN ('x y') AND a NOT IN ('z')"),
         ("a:(x y b:z)", "a IN ('x y') OR b IN ('z')"),
+        (r"a:/x\/[0-9]/^1 b:y", r"a REGEXP 'x\/[0-9]' OR b IN ('y')"),
+        ("a:(x /y/)", "a IN ('x') OR a REGEXP 'y'"),
+        (
+            "a:(x y~ z~1)",
+            "a IN ('x') OR FUZZY(a, 'y', 0, 0) OR FUZZY(a, 'z', 1, 0)",
+        ),
     ] {
         assert_eq!(line(query), expected, "{query}");
     }
@@ -80,10 +86,11 @@ fn lines_are_filters() {
 fn what_has_no_exact_meaning_is_refused_by_name() {
     for (query, part) in [
         ("word", "a word without a field"),
-        ("a:x~", "[~]"),
+        ("a:x~9", "[fuzziness]"),
+        ("a:x*~", "[~]"),
         ("a:\"x y\"~2", "[~]"),
         ("a:x^2", "boost must be 1"),
-        ("a:/x.*/", "regular expressions"),
+        ("a:/x", "regular expression is not closed"),
         ("a.*:x", "pattern of fields"),
         ("(a:x", "not closed"),
         ("a:x)", "closes no bracket"),
