@@ -1,13 +1,13 @@
 //! [`Pattern`]: which strings match a text with wildcards, a regular expression, or a text that
 //! they are near to.
 
+mod fuzzy;
 mod letters;
-mod near;
 mod regexp;
 
 use crate::Result;
+use fuzzy::Fuzzy;
 use letters::{Letter, Letters, Signs};
-use near::Near;
 use regex::Regex;
 use regexp::Regexp;
 
@@ -26,7 +26,7 @@ pub struct Pattern {
 enum Form {
     Letters(Letters),
     Regexp(Regexp),
-    Near(Near),
+    Fuzzy(Fuzzy),
 }
 
 /// What a pattern is written as.
@@ -103,8 +103,8 @@ impl Pattern {
     ///
     /// # Errors
     /// `Invalid` for more edits, or if the text has more than 256 letters.
-    pub fn near(text: &str, edits: u32, prefix: u32) -> Result<Pattern> {
-        Near::new(text, edits, prefix).map(|near| Pattern::of(Form::Near(near)))
+    pub fn fuzzy(text: &str, edits: u32, prefix: u32) -> Result<Pattern> {
+        Fuzzy::new(text, edits, prefix).map(|fuzzy| Pattern::of(Form::Fuzzy(fuzzy)))
     }
 
     fn of(form: Form) -> Pattern {
@@ -133,7 +133,7 @@ impl Pattern {
         match self.form {
             Form::Letters(_) => PatternKind::Wildcard,
             Form::Regexp(_) => PatternKind::Regexp,
-            Form::Near(_) => PatternKind::Fuzzy,
+            Form::Fuzzy(_) => PatternKind::Fuzzy,
         }
     }
 
@@ -144,7 +144,7 @@ impl Pattern {
             _ if self.ignores_case => String::new(),
             Form::Letters(letters) => letters.beginning(),
             Form::Regexp(regexp) => regexp.beginning().into(),
-            Form::Near(near) => near.beginning().into(),
+            Form::Fuzzy(fuzzy) => fuzzy.beginning().into(),
         }
     }
 
@@ -155,7 +155,7 @@ impl Pattern {
             _ if self.ignores_case => None,
             Form::Letters(letters) => letters.is_prefix(),
             Form::Regexp(_) => None,
-            Form::Near(near) => (near.edits == 0).then_some(false),
+            Form::Fuzzy(fuzzy) => (fuzzy.edits == 0).then_some(false),
         }
     }
 
@@ -166,7 +166,7 @@ impl Pattern {
     pub(crate) fn matcher(self) -> Result<Matcher> {
         let compiled = match &self.form {
             Form::Regexp(regexp) => Some(regexp.compile(self.ignores_case)?),
-            Form::Letters(_) | Form::Near(_) => None,
+            Form::Letters(_) | Form::Fuzzy(_) => None,
         };
         Ok(Matcher {
             pattern: self,
@@ -182,10 +182,10 @@ impl Pattern {
                 Written::Like { text, is_escaped }
             }
             Form::Regexp(regexp) => Written::Regexp(&regexp.text),
-            Form::Near(near) => Written::Near {
-                text: &near.text,
-                edits: near.edits,
-                prefix: near.prefix,
+            Form::Fuzzy(fuzzy) => Written::Fuzzy {
+                text: &fuzzy.text,
+                edits: fuzzy.edits,
+                prefix: fuzzy.prefix,
             },
         }
     }
@@ -199,7 +199,7 @@ pub(crate) enum Written<'a> {
     /// As Lucene has it.
     Regexp(&'a str),
     /// A text, how many edits there may be, and how many letters at the beginning are the same.
-    Near {
+    Fuzzy {
         text: &'a str,
         edits: u32,
         prefix: u32,
@@ -231,7 +231,7 @@ impl Matcher {
         match (&self.compiled, &self.pattern.form) {
             (Some(regexp), _) => regexp.is_match(text),
             (None, Form::Letters(letters)) => letters.matches(text, ignores_case),
-            (None, Form::Near(near)) => near.matches(text, ignores_case),
+            (None, Form::Fuzzy(fuzzy)) => fuzzy.matches(text, ignores_case),
             (None, Form::Regexp(_)) => unreachable!("a matcher has its regular expression"),
         }
     }
@@ -240,7 +240,7 @@ impl Matcher {
     pub(crate) fn nanos(&self) -> u64 {
         match self.pattern.form {
             Form::Letters(_) => LETTERS_NANOS,
-            Form::Regexp(_) | Form::Near(_) => OTHER_NANOS,
+            Form::Regexp(_) | Form::Fuzzy(_) => OTHER_NANOS,
         }
     }
 }
@@ -292,7 +292,7 @@ mod tests {
         let patterns = [
             Pattern::like("ÉMILE%", None).unwrap(),
             Pattern::regexp("ÉMILE.*").unwrap(),
-            Pattern::near("ÉMILE", 2, 3).unwrap(),
+            Pattern::fuzzy("ÉMILE", 2, 3).unwrap(),
         ];
         for pattern in patterns {
             let pattern = pattern.ignoring_case();

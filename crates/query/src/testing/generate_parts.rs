@@ -73,7 +73,7 @@ pub(super) fn filter(words: &mut Seeded, depth: u64) -> Filter {
                 1 => {
                     let text = words.pick(&["a", "ab", "ba", "", "audi", "\u{fc}a", "10"]);
                     let (edits, prefix) = (words.below(3), words.below(3));
-                    Pattern::near(text, edits as u32, prefix as u32)
+                    Pattern::fuzzy(text, edits as u32, prefix as u32)
                 }
                 _ => Pattern::like(pattern, Some('!')),
             };

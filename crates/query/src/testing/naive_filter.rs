@@ -147,7 +147,7 @@ fn matches(pattern: &Pattern, text: &str) -> bool {
             let compiled = Regex::new(&format!("^(?s{case}:{regexp})$"));
             compiled.is_ok_and(|regexp| regexp.is_match(text))
         }
-        Written::Near {
+        Written::Fuzzy {
             text: near,
             edits,
             prefix,

@@ -389,7 +389,7 @@ impl Parser {
         let text = self.quoted("a text in single quotes")?;
         let (edits, prefix) = (self.argument(|_| true)?, self.argument(|_| true)?);
         self.sign(&Token::RParen, "a closing bracket")?;
-        let pattern = Pattern::near(&text, edits, prefix).map_err(|error| placed(at, error))?;
+        let pattern = Pattern::fuzzy(&text, edits, prefix).map_err(|error| placed(at, error))?;
         Ok(Filter::Like(
             path,
             match ignores_case {

@@ -118,7 +118,7 @@ fn write_test(filter: &Filter, not: &str, f: &mut Formatter<'_>) -> fmt::Result 
                     write!(f, "{} {not}{case}REGEXP ", Name(path))?;
                     write_string(text, f)
                 }
-                Written::Near {
+                Written::Fuzzy {
                     text,
                     edits,
                     prefix,

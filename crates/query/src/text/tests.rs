@@ -52,8 +52,8 @@ fn the_words_of_sql_are_read_as_filters() {
         (
             "fuzzy(a.b, 'x''y', 2, 1) and not ifuzzy(\"not\", '', 0, 0) or fuzzy = 1",
             field("a.b")
-                .is_like(Pattern::near("x'y", 2, 1).unwrap())
-                .and(!field("not").is_like(Pattern::near("", 0, 0).unwrap().ignoring_case()))
+                .is_like(Pattern::fuzzy("x'y", 2, 1).unwrap())
+                .and(!field("not").is_like(Pattern::fuzzy("", 0, 0).unwrap().ignoring_case()))
                 .or(field("fuzzy").eq(1)),
         ),
         (

@@ -65,7 +65,7 @@ pub(super) fn fuzzy(body: &Json) -> Outcome<Filter> {
     let edits = edits(option("fuzziness"), &value)?;
     // As in Lucene, no text is near to the empty one.
     let edits = if value.is_empty() { 0 } else { edits };
-    like(at, Pattern::near(&value, edits, prefix), ignores_case)
+    like(at, Pattern::fuzzy(&value, edits, prefix), ignores_case)
 }
 
 /// How many edits a fuzziness allows: `AUTO` and `AUTO:LOW,HIGH` go by the letters of the text.

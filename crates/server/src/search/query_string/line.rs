@@ -282,7 +282,7 @@ impl<'t, 'a, 'b> Line<'t, 'a, 'b> {
                 let word = unescaped(word);
                 let said = Some(self.take_word()).filter(|said| !said.is_empty());
                 let edits = edits(said.map(Json::from).as_ref(), &word)?;
-                self.about.like(field, Pattern::near(&word, edits, 0))?
+                self.about.like(field, Pattern::fuzzy(&word, edits, 0))?
             }
             false => self.about.equal(field, &unescaped(word))?,
         };

@@ -1,4 +1,4 @@
-//! [`Near`]: strings that a few edits make equal to a text.
+//! [`Fuzzy`]: strings that a few edits make equal to a text.
 
 use crate::{Error, Result};
 
@@ -12,7 +12,7 @@ const EDITS_MAX: u32 = 2;
 /// neighbours exchanged (Damerau, 1964; no letter is edited twice). The first letters are not
 /// edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Near {
+pub(super) struct Fuzzy {
     pub(super) text: String,
     pub(super) edits: u32,
     /// How many letters at the beginning are the same.
@@ -21,8 +21,8 @@ pub(super) struct Near {
     prefix_bytes: usize,
 }
 
-impl Near {
-    pub(super) fn new(text: &str, edits: u32, prefix: u32) -> Result<Near> {
+impl Fuzzy {
+    pub(super) fn new(text: &str, edits: u32, prefix: u32) -> Result<Fuzzy> {
         if edits > EDITS_MAX {
             let what = format!("{edits} edits: there are at most {EDITS_MAX}");
             return Err(Error::Invalid(what));
@@ -34,7 +34,7 @@ impl Near {
         }
         let letters = usize::try_from(prefix).unwrap_or(usize::MAX);
         let prefix_bytes = text.chars().take(letters).map(char::len_utf8).sum();
-        Ok(Near {
+        Ok(Fuzzy {
             text: text.into(),
             edits,
             prefix,
@@ -97,16 +97,16 @@ mod tests {
             ("", 2, 0, "ab", true),
         ];
         for (text, edits, prefix, other, expected) in cases {
-            let near = Near::new(text, edits, prefix).unwrap();
-            assert_eq!(near.matches(other, false), expected, "{near:?} {other}");
+            let fuzzy = Fuzzy::new(text, edits, prefix).unwrap();
+            assert_eq!(fuzzy.matches(other, false), expected, "{fuzzy:?} {other}");
             assert!(
-                !expected || other.starts_with(near.beginning()),
-                "{near:?} {other}"
+                !expected || other.starts_with(fuzzy.beginning()),
+                "{fuzzy:?} {other}"
             );
         }
-        let near = Near::new("audi", 2, 0).unwrap();
-        assert!(!near.matches(&"audi".repeat(100_000), true));
-        assert!(Near::new("audi", 3, 0).is_err());
-        assert!(Near::new(&"a".repeat(257), 1, 0).is_err());
+        let fuzzy = Fuzzy::new("audi", 2, 0).unwrap();
+        assert!(!fuzzy.matches(&"audi".repeat(100_000), true));
+        assert!(Fuzzy::new("audi", 3, 0).is_err());
+        assert!(Fuzzy::new(&"a".repeat(257), 1, 0).is_err());
     }
 }
