@@ -18,10 +18,7 @@ pub(super) fn regexp(body: &Json) -> Outcome<Filter> {
     let others = ["flags", "flags_value", "max_determinized_states"];
     let (at, value, ignores_case) = on_field(body, "regexp", &["value"], &others)?;
     let pattern = text(Some(value), "[regexp] needs a string")?;
-    let options = body.as_object().and_then(|body| body.get(at));
-    let option = |name| options.and_then(|options| options.get(name));
-    let is_all =
-        |name, all: Json| option(name).is_none_or(|value| value.is_null() || *value == all);
+    let is_all = |name, all: Json| option(body, at, name).is_none_or(|value| *value == all);
     let has_all = is_all("flags", "ALL".into()) && is_all("flags_value", ALL_OPERATORS.into());
     if !has_all && pattern.contains(OPERATORS) {
         return Err(unsupported(
@@ -45,11 +42,7 @@ pub(super) fn fuzzy(body: &Json) -> Outcome<Filter> {
         Json::Number(number) => number.to_string(),
         value => text(Some(value), "[fuzzy] needs a string")?.into(),
     };
-    let options = body.as_object().and_then(|body| body.get(at));
-    let option = |name| {
-        let option = options.and_then(|options| options.get(name));
-        option.filter(|option| !option.is_null())
-    };
+    let option = |name| option(body, at, name);
     if option("transpositions").is_some_and(|value| *value != true) {
         return Err(unsupported(
             "[transpositions] of [fuzzy] must be true: two neighbours exchanged are one edit",
@@ -66,6 +59,12 @@ pub(super) fn fuzzy(body: &Json) -> Outcome<Filter> {
     // As in Lucene, no text is near to the empty one.
     let edits = if value.is_empty() { 0 } else { edits };
     like(at, Pattern::fuzzy(&value, edits, prefix), ignores_case)
+}
+
+/// An option of the query of a field.
+fn option<'a>(body: &'a Json, at: &str, name: &str) -> Option<&'a Json> {
+    let option = body.get(at)?.get(name)?;
+    (!option.is_null()).then_some(option)
 }
 
 /// How many edits a fuzziness allows: `AUTO` and `AUTO:LOW,HIGH` go by the letters of the text.

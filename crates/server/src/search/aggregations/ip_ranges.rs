@@ -7,7 +7,7 @@ use quiredb::query::{Cast, Facet, FacetKind, Filter, Path, Value, field};
 use serde_json::{Map, Value as Json};
 
 use super::body::Body;
-use super::kind::{IpRange, IpRanges, Kind};
+use super::kind::{Kind, Range, Ranges};
 use super::ranges::{key_of, members};
 use crate::http::failure::Outcome;
 use crate::search::filter::text;
@@ -34,10 +34,10 @@ pub(super) fn ip_range(body: &Json) -> Outcome<(Kind, Facet)> {
     });
     let filters = FacetKind::Filters(filters.collect());
     let keyed = body.flag("keyed")?;
-    Ok((Kind::IpRange(IpRanges { ranges, keyed }), filters.into()))
+    Ok((Kind::IpRange(Ranges { ranges, keyed }), filters.into()))
 }
 
-fn range(body: &Body<'_>, members: &Map<String, Json>) -> Outcome<IpRange> {
+fn range(body: &Body<'_>, members: &Map<String, Json>) -> Outcome<Range<Ipv6Addr>> {
     let key = key_of(members)?;
     let member = |name: &str| members.get(name).filter(|value| !value.is_null());
     if let Some(mask) = member("mask") {
@@ -47,7 +47,7 @@ fn range(body: &Body<'_>, members: &Map<String, Json>) -> Outcome<IpRange> {
         let mask = text(Some(mask), "[mask] of a range must be a string")?;
         let refused = || body.refused(&format!("[mask] [{mask}] is no block such as 10.0.0.0/8"));
         let (from, to) = block(mask).ok_or_else(refused)?;
-        return Ok(IpRange {
+        return Ok(Range {
             key: key.unwrap_or_else(|| mask.to_owned()),
             from,
             to,
@@ -57,7 +57,7 @@ fn range(body: &Body<'_>, members: &Map<String, Json>) -> Outcome<IpRange> {
     let (from, to) = (end("from").transpose()?, end("to").transpose()?);
     let shown = |end: Option<Ipv6Addr>| end.map_or_else(|| "*".into(), shown);
     let key = key.unwrap_or_else(|| format!("{}-{}", shown(from), shown(to)));
-    Ok(IpRange { key, from, to })
+    Ok(Range { key, from, to })
 }
 
 /// An address; one of IPv4 is that of IPv6 which stands for it.
@@ -92,12 +92,12 @@ fn block(mask: &str) -> Option<(Option<Ipv6Addr>, Option<Ipv6Addr>)> {
     Some((from, after.map(Ipv6Addr::from_bits)))
 }
 
-fn has(range: &IpRange, address: Ipv6Addr) -> bool {
+fn has(range: &Range<Ipv6Addr>, address: Ipv6Addr) -> bool {
     range.from.is_none_or(|from| from <= address) && range.to.is_none_or(|to| address < to)
 }
 
 /// The documents with an address in a range.
-fn within(path: &Path, range: &IpRange) -> Filter {
+fn within(path: &Path, range: &Range<Ipv6Addr>) -> Filter {
     let value = |address: Ipv6Addr| Value::from(shown(address));
     let from = range
         .from

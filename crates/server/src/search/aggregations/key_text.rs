@@ -16,14 +16,8 @@ pub(super) fn key_text(one: &Aggregation, bucket: &SaidBucket, at: usize) -> Str
         Kind::Histogram(_) => key
             .and_then(Value::as_f64)
             .map_or_else(String::new, |start| format!("{start:?}")),
-        Kind::Range(ranges) | Kind::DateRange(ranges, _) => ranges
-            .ranges
-            .get(at)
-            .map_or_else(String::new, |range| range.key.clone()),
-        Kind::IpRange(ranges) => ranges
-            .ranges
-            .get(at)
-            .map_or_else(String::new, |range| range.key.clone()),
+        Kind::Range(ranges) | Kind::DateRange(ranges, _) => ranges.key(at),
+        Kind::IpRange(ranges) => ranges.key(at),
         Kind::Filters(Some(names)) => names.get(at).cloned().unwrap_or_default(),
         Kind::MultiTerms(dates) => {
             let parts = bucket.key.iter().zip(dates);

@@ -49,9 +49,9 @@ pub(super) enum Kind {
     MultiTerms(Vec<Option<DateShape>>),
     Histogram(Histogram),
     DateHistogram(DateHistogram),
-    Range(Ranges),
-    DateRange(Ranges, DateShape),
-    IpRange(IpRanges),
+    Range(Ranges<f64>),
+    DateRange(Ranges<f64>, DateShape),
+    IpRange(Ranges<Ipv6Addr>),
     /// One bucket: `filter` or `missing`.
     Single(&'static str),
     Filters(Option<Vec<String>>),
@@ -154,33 +154,28 @@ impl DateShape {
     }
 }
 
+/// Ranges whose ends are numbers, or addresses of IPv6; those of IPv4 are the ones that stand for
+/// them.
 #[derive(Debug)]
-pub(super) struct Ranges {
+pub(super) struct Ranges<End> {
     /// In the order in which they are shown.
-    pub(super) ranges: Vec<Range>,
+    pub(super) ranges: Vec<Range<End>>,
     pub(super) keyed: bool,
 }
 
 #[derive(Debug)]
-pub(super) struct Range {
+pub(super) struct Range<End> {
     pub(super) key: String,
-    pub(super) from: Option<f64>,
-    pub(super) to: Option<f64>,
+    pub(super) from: Option<End>,
+    pub(super) to: Option<End>,
 }
 
-#[derive(Debug)]
-pub(super) struct IpRanges {
-    /// In the order in which they are shown.
-    pub(super) ranges: Vec<IpRange>,
-    pub(super) keyed: bool,
-}
-
-/// Addresses; those of IPv4 are the ones of IPv6 that stand for them.
-#[derive(Debug)]
-pub(super) struct IpRange {
-    pub(super) key: String,
-    pub(super) from: Option<Ipv6Addr>,
-    pub(super) to: Option<Ipv6Addr>,
+impl<End> Ranges<End> {
+    /// The key of the range at a place.
+    pub(super) fn key(&self, at: usize) -> String {
+        let range = self.ranges.get(at);
+        range.map_or_else(String::new, |range| range.key.clone())
+    }
 }
 
 /// A part of the key of a composite.

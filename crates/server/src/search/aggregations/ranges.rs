@@ -58,7 +58,7 @@ pub(super) fn range(body: &Json) -> Outcome<(Kind, Facet)> {
 }
 
 /// The documents with a number in a range.
-fn within(path: &Path, range: &Range) -> Filter {
+fn within(path: &Path, range: &Range<f64>) -> Filter {
     let from = range.from.unwrap_or(f64::NEG_INFINITY);
     let to = match range.to {
         Some(to) => Bound::Excluded(Value::from(to)),
@@ -131,9 +131,9 @@ pub(super) fn key_of(members: &Map<String, Json>) -> Outcome<Option<String>> {
 }
 
 /// By where they begin, then by where they end.
-fn compare(one: &Range, other: &Range) -> std::cmp::Ordering {
-    let from = |range: &Range| range.from.unwrap_or(f64::NEG_INFINITY);
-    let to = |range: &Range| range.to.unwrap_or(f64::INFINITY);
+fn compare(one: &Range<f64>, other: &Range<f64>) -> std::cmp::Ordering {
+    let from = |range: &Range<f64>| range.from.unwrap_or(f64::NEG_INFINITY);
+    let to = |range: &Range<f64>| range.to.unwrap_or(f64::INFINITY);
     let by_from = from(one).total_cmp(&from(other));
     by_from.then_with(|| to(one).total_cmp(&to(other)))
 }

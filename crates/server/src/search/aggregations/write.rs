@@ -10,8 +10,7 @@ use std::sync::Arc;
 use super::ip_ranges;
 use super::key_text::{key_text, text};
 use super::kind::{
-    Aggregation, CompositeSource, DateShape, HitsShape, IpRange, IpRanges, Kind, Range, Ranges,
-    TermsShape,
+    Aggregation, CompositeSource, DateShape, HitsShape, Kind, Range, Ranges, TermsShape,
 };
 use super::said::{Said, SaidBucket};
 use super::type_names::type_of;
@@ -313,7 +312,7 @@ fn write_buckets(
         }
         out.push(b'{');
         let before = out.len();
-        write_key(one, bucket, keyed, at, out);
+        write_key(one, bucket, at, out);
         if out.len() > before {
             out.push(b',');
         }
@@ -344,7 +343,7 @@ fn write_rest(
 }
 
 /// Appends the members that say what is in the bucket. Its place is `at`.
-fn write_key(one: &Aggregation, bucket: &SaidBucket, keyed: bool, at: usize, out: &mut Vec<u8>) {
+fn write_key(one: &Aggregation, bucket: &SaidBucket, at: usize, out: &mut Vec<u8>) {
     let key = bucket.key.first();
     match &one.kind {
         Kind::Terms(shape) => {
@@ -387,9 +386,17 @@ fn write_key(one: &Aggregation, bucket: &SaidBucket, keyed: bool, at: usize, out
             let millis = key.and_then(Value::as_date_millis).unwrap_or_default();
             write_date_key(&histogram.dates, millis, out);
         }
-        Kind::Range(ranges) => write_range(ranges, at, keyed, None, out),
-        Kind::DateRange(ranges, dates) => write_range(ranges, at, keyed, Some(dates), out),
-        Kind::IpRange(ranges) => write_ip_range(ranges, at, out),
+        Kind::Range(ranges) => write_range(ranges, at, out, |members, name, end| {
+            members.insert(name.into(), json!(end));
+        }),
+        Kind::DateRange(ranges, dates) => write_range(ranges, at, out, |members, name, end| {
+            members.insert(name.into(), json!(end));
+            let text = dates.format.write(end as i64, &dates.zone);
+            members.insert(format!("{name}_as_string"), json!(text));
+        }),
+        Kind::IpRange(ranges) => write_range(ranges, at, out, |members, name, end| {
+            members.insert(name.into(), json!(ip_ranges::shown(end)));
+        }),
         Kind::Composite(sources) => {
             out.extend_from_slice(b"\"key\":");
             write_composite_key(sources, bucket, out);
@@ -412,34 +419,14 @@ fn write_json(value: Option<&Value>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_range(
-    ranges: &Ranges,
+/// Appends the members of a range; `insert` adds those of an end, which has a name.
+fn write_range<End: Copy>(
+    ranges: &Ranges<End>,
     at: usize,
-    keyed: bool,
-    dates: Option<&DateShape>,
     out: &mut Vec<u8>,
+    insert: impl Fn(&mut Map<String, Json>, &str, End),
 ) {
     let Some(Range { key, from, to }) = ranges.ranges.get(at) else {
-        return;
-    };
-    let mut members = Map::new();
-    if !keyed {
-        members.insert("key".into(), json!(key));
-    }
-    for (name, end) in [("from", from), ("to", to)] {
-        if let Some(end) = end {
-            members.insert(name.into(), json!(end));
-            if let Some(dates) = dates {
-                let text = dates.format.write(*end as i64, &dates.zone);
-                members.insert(format!("{name}_as_string"), json!(text));
-            }
-        }
-    }
-    push_members(&members, out);
-}
-
-fn write_ip_range(ranges: &IpRanges, at: usize, out: &mut Vec<u8>) {
-    let Some(IpRange { key, from, to }) = ranges.ranges.get(at) else {
         return;
     };
     let mut members = Map::new();
@@ -448,7 +435,7 @@ fn write_ip_range(ranges: &IpRanges, at: usize, out: &mut Vec<u8>) {
     }
     for (name, end) in [("from", from), ("to", to)] {
         if let Some(end) = end {
-            members.insert(name.into(), json!(ip_ranges::shown(*end)));
+            insert(&mut members, name, *end);
         }
     }
     push_members(&members, out);
