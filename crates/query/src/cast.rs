@@ -129,15 +129,28 @@ impl Cast {
         Some(term::type_range(one.term()))
     }
 
+    /// An address as text: of IPv4 where it stands for one.
+    #[must_use]
+    pub fn show_address(address: Ipv6Addr) -> String {
+        match address.to_ipv4_mapped() {
+            Some(address) => address.to_string(),
+            None => address.to_string(),
+        }
+    }
+
+    /// The first and the last address of a block, `"10.0.0.0/8"`, or of one address; none if the
+    /// text is neither.
+    #[must_use]
+    pub fn address_block(text: &str) -> Option<(Ipv6Addr, Ipv6Addr)> {
+        let (first, last) = block(text)?;
+        Some((Ipv6Addr::from_bits(first), Ipv6Addr::from_bits(last)))
+    }
+
     /// The text of the value that an address is compared as: of IPv4 where it is one.
     #[must_use]
     pub fn address_text(value: &Value) -> Option<String> {
         let bits = u128::from_str_radix(&value.as_str()?, 16).ok()?;
-        let address = Ipv6Addr::from_bits(bits);
-        Some(match address.to_ipv4_mapped() {
-            Some(address) => address.to_string(),
-            None => address.to_string(),
-        })
+        Some(Cast::show_address(Ipv6Addr::from_bits(bits)))
     }
 
     /// What matches between two bounds; none if nothing can.

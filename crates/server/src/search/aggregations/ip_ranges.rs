@@ -1,6 +1,6 @@
 //! `ip_range`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Bound;
 
 use quiredb::query::{Cast, Facet, FacetKind, Filter, Path, Value, field};
@@ -55,7 +55,7 @@ fn range(body: &Body<'_>, members: &Map<String, Json>) -> Outcome<Range<Ipv6Addr
     }
     let end = |name| member(name).map(|value| address(body, name, value));
     let (from, to) = (end("from").transpose()?, end("to").transpose()?);
-    let shown = |end: Option<Ipv6Addr>| end.map_or_else(|| "*".into(), shown);
+    let shown = |end: Option<Ipv6Addr>| end.map_or_else(|| "*".into(), Cast::show_address);
     let key = key.unwrap_or_else(|| format!("{}-{}", shown(from), shown(to)));
     Ok(Range { key, from, to })
 }
@@ -73,22 +73,9 @@ fn address(body: &Body<'_>, name: &str, value: &Json) -> Outcome<Ipv6Addr> {
 /// The first address of a block, `ADDRESS/BITS`, and the one after its last; none where all
 /// addresses begin or end.
 fn block(mask: &str) -> Option<(Option<Ipv6Addr>, Option<Ipv6Addr>)> {
-    let (address, bits) = mask.split_once('/')?;
-    let bits: u32 = bits.parse().ok()?;
-    let (address, host_bits) = match address.parse().ok()? {
-        IpAddr::V4(address) => {
-            let host_bits = Ipv4Addr::BITS.checked_sub(bits)?;
-            (address.to_ipv6_mapped(), host_bits)
-        }
-        IpAddr::V6(address) => (address, Ipv6Addr::BITS.checked_sub(bits)?),
-    };
-    let host = match host_bits {
-        Ipv6Addr::BITS => u128::MAX,
-        bits => (1 << bits) - 1,
-    };
-    let first = address.to_bits() & !host;
-    let after = (first | host).checked_add(1);
-    let from = (first > 0).then(|| Ipv6Addr::from_bits(first));
+    let (first, last) = Cast::address_block(mask).filter(|_| mask.contains('/'))?;
+    let from = Some(first).filter(|first| !first.is_unspecified());
+    let after = last.to_bits().checked_add(1);
     Some((from, after.map(Ipv6Addr::from_bits)))
 }
 
@@ -98,7 +85,7 @@ fn has(range: &Range<Ipv6Addr>, address: Ipv6Addr) -> bool {
 
 /// The documents with an address in a range.
 fn within(path: &Path, range: &Range<Ipv6Addr>) -> Filter {
-    let value = |address: Ipv6Addr| Value::from(shown(address));
+    let value = |address: Ipv6Addr| Value::from(Cast::show_address(address));
     let from = range
         .from
         .map(value)
@@ -108,14 +95,6 @@ fn within(path: &Path, range: &Range<Ipv6Addr>) -> Filter {
         .map(value)
         .map_or(Bound::Unbounded, Bound::Excluded);
     Filter::Cast(Cast::Address, path.clone(), from, to)
-}
-
-/// An address as text, of IPv4 where it stands for one.
-pub(super) fn shown(address: Ipv6Addr) -> String {
-    match address.to_ipv4_mapped() {
-        Some(address) => address.to_string(),
-        None => address.to_string(),
-    }
 }
 
 #[cfg(test)]
@@ -135,8 +114,8 @@ mod tests {
         ];
         for (mask, from, to) in cases {
             let (first, after) = block(mask).unwrap();
-            assert_eq!(first.map(shown).as_deref(), from, "{mask}");
-            assert_eq!(after.map(shown).as_deref(), to, "{mask}");
+            assert_eq!(first.map(Cast::show_address).as_deref(), from, "{mask}");
+            assert_eq!(after.map(Cast::show_address).as_deref(), to, "{mask}");
         }
         for refused in [
             "10.0.0.0",
@@ -144,6 +123,7 @@ mod tests {
             "::/129",
             "a/8",
             "10.0.0.0/-1",
+            "10.0.0.0/+8",
             "/",
         ] {
             assert!(block(refused).is_none(), "{refused}");

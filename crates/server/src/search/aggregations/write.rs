@@ -3,11 +3,10 @@
 use jiff::tz::TimeZone;
 use quire_model::ordered::OrderedValue;
 use quiredb::View;
-use quiredb::query::{Aggregated, Faceted, Hit, Stats, Value};
+use quiredb::query::{Aggregated, Cast, Faceted, Hit, Stats, Value};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 
-use super::ip_ranges;
 use super::key_text::{key_text, text};
 use super::kind::{
     Aggregation, CompositeSource, DateShape, HitsShape, Kind, Range, Ranges, TermsShape,
@@ -395,7 +394,7 @@ fn write_key(one: &Aggregation, bucket: &SaidBucket, at: usize, out: &mut Vec<u8
             members.insert(format!("{name}_as_string"), json!(text));
         }),
         Kind::IpRange(ranges) => write_range(ranges, at, out, |members, name, end| {
-            members.insert(name.into(), json!(ip_ranges::shown(end)));
+            members.insert(name.into(), json!(Cast::show_address(end)));
         }),
         Kind::Composite(sources) => {
             out.extend_from_slice(b"\"key\":");
