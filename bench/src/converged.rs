@@ -282,6 +282,11 @@ impl Task {
             engine,
             setup,
         } = serde_json::from_str(&self.work)?;
+        // As `quire serve` does: a page of 2 MiB is cleared for the first byte that is used of it.
+        // Servers decide for themselves, and a process that they start would inherit it.
+        if engine != Engine::Opensearch {
+            rustix::thread::disable_transparent_huge_pages(true)?;
+        }
         let report = match part {
             Part::Ids => ids::run(engine, &setup),
             Part::IngestAdverts | Part::IngestPapers => ingest::run(part, engine, &setup),

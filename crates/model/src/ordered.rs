@@ -249,6 +249,11 @@ fn encode_bytes(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
 fn decode_bytes<'a>(reader: &mut Reader<'a>) -> Result<Cow<'a, [u8]>, Error> {
     let start = reader.at;
     let mut copy: Option<Vec<u8>> = (reader.flip != 0).then(Vec::new);
+    if copy.is_none() {
+        // As a rule this is the end mark.
+        let left = reader.bytes.get(start..).unwrap_or_default();
+        reader.at += memchr::memchr(0, left).unwrap_or(0);
+    }
     loop {
         let byte = reader.next()?;
         if byte != 0 {

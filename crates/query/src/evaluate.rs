@@ -2,6 +2,7 @@
 
 use crate::batches::Batches;
 use crate::explain::{How, Trace};
+use crate::passing::Passing;
 use crate::plan::{Step, StepKind};
 use crate::tested::Tested;
 use crate::timer::Timer;
@@ -9,13 +10,9 @@ use crate::{Access, Column, Error, Found, Leaf, Options, Ordinals, Result, Shard
 use quire_index::DocSet;
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// Documents that are read before a look at whether the query is to stop.
 const READ_AT_ONCE: usize = 4096;
-
-/// Values of a column whose test by a pattern is remembered.
-const TESTED_MAX: usize = 1 << 16;
 
 /// Executes plans on one shard.
 pub(crate) struct Evaluator<'s, 'c> {
@@ -187,30 +184,18 @@ impl Evaluator<'_, '_> {
         docs: &DocSet,
         kept: &mut DocSet,
     ) -> Result<()> {
+        let mut passing = Passing::new(tested, column, docs.len(), &self.options)?;
+        if passing.is_none() {
+            return Ok(());
+        }
         let (mut batches, mut values) = (Batches::new(docs), Ordinals::default());
-        let (mut known, mut term) = (HashMap::new(), Vec::new());
         while let Some(batch) = batches.next_batch() {
             self.options.check_stop()?;
             column.ordinals(batch, &mut values)?;
-            if known.len() > TESTED_MAX {
-                known.clear();
-            }
+            passing.meet(tested, column, &values.ordinals)?;
             for (doc, ordinals) in batch.iter().zip(values.iter()) {
-                for ordinal in ordinals {
-                    let fits = match known.get(ordinal) {
-                        Some(fits) => *fits,
-                        None => {
-                            term.clear();
-                            column.term(*ordinal, &mut term)?;
-                            let fits = tested.accepts_term(&term);
-                            known.insert(*ordinal, fits);
-                            fits
-                        }
-                    };
-                    if fits {
-                        kept.insert(*doc);
-                        break;
-                    }
+                if ordinals.iter().any(|ordinal| passing.has(*ordinal)) {
+                    kept.insert(*doc);
                 }
             }
         }

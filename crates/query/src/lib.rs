@@ -72,6 +72,7 @@ mod order_in_shard;
 mod ordinal_counter;
 mod page;
 mod passes;
+mod passing;
 mod path;
 mod pattern;
 mod percentile;

@@ -4,12 +4,14 @@
 mod fuzzy;
 mod letters;
 mod regexp;
+mod texts;
 
 use crate::Result;
-use fuzzy::Fuzzy;
+use fuzzy::{Fuzzy, Near};
 use letters::{Letter, Letters, Signs};
 use regex::Regex;
 use regexp::Regexp;
+use texts::Texts;
 
 /// What it costs about to test a string, in nanoseconds: letter by letter, and otherwise.
 const LETTERS_NANOS: u64 = 50;
@@ -165,8 +167,15 @@ impl Pattern {
     /// `Invalid` if it is a regular expression that would be too large.
     pub(crate) fn matcher(self) -> Result<Matcher> {
         let compiled = match &self.form {
-            Form::Regexp(regexp) => Some(regexp.compile(self.ignores_case)?),
-            Form::Letters(_) | Form::Fuzzy(_) => None,
+            Form::Letters(letters) => {
+                let texts = letters.texts().filter(|_| !self.ignores_case);
+                match texts.and_then(|texts| Texts::new(&texts)) {
+                    Some(texts) => Compiled::Texts(texts),
+                    None => Compiled::Letters(letters.clone()),
+                }
+            }
+            Form::Regexp(regexp) => Compiled::Regexp(regexp.compile(self.ignores_case)?),
+            Form::Fuzzy(fuzzy) => Compiled::Near(fuzzy.near(self.ignores_case)),
         };
         Ok(Matcher {
             pattern: self,
@@ -210,8 +219,15 @@ pub(crate) enum Written<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Matcher {
     pattern: Pattern,
-    /// The regular expression, if it is one.
-    compiled: Option<Regex>,
+    compiled: Compiled,
+}
+
+#[derive(Debug, Clone)]
+enum Compiled {
+    Letters(Letters),
+    Texts(Texts),
+    Regexp(Regex),
+    Near(Near),
 }
 
 impl PartialEq for Matcher {
@@ -227,12 +243,11 @@ impl Matcher {
 
     /// Whether it matches a string as a whole.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        let ignores_case = self.pattern.ignores_case;
-        match (&self.compiled, &self.pattern.form) {
-            (Some(regexp), _) => regexp.is_match(text),
-            (None, Form::Letters(letters)) => letters.matches(text, ignores_case),
-            (None, Form::Fuzzy(fuzzy)) => fuzzy.matches(text, ignores_case),
-            (None, Form::Regexp(_)) => unreachable!("a matcher has its regular expression"),
+        match &self.compiled {
+            Compiled::Letters(letters) => letters.matches(text, self.pattern.ignores_case),
+            Compiled::Texts(texts) => texts.matches(text),
+            Compiled::Regexp(regexp) => regexp.is_match(text),
+            Compiled::Near(near) => near.matches(text),
         }
     }
 

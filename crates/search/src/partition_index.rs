@@ -16,6 +16,7 @@ use quire_model::Position;
 use quire_store::{
     DerivedTrees, ErrorKind, Machine, Rebuilt, Shared, Store, StoreStats, TreeId, TreeState, View,
 };
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,7 +158,7 @@ impl PartitionIndexes {
             return Ok((view_of(store, applied)?, with(trees)));
         }
         let search_trees = trees.iter().flat_map(|tree| [tree.id, tree.columns]);
-        let ids: Vec<TreeId> = applied.iter().copied().chain(search_trees).collect();
+        let ids: SmallVec<[TreeId; 4]> = applied.iter().copied().chain(search_trees).collect();
         match view_of(store, &ids) {
             Ok(view) => {
                 self.replace(store, &trees, &view);

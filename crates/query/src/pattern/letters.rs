@@ -74,6 +74,19 @@ impl Letters {
         }
     }
 
+    /// The texts that it is made of, if nothing but any letters lies between them.
+    pub(super) fn texts(&self) -> Option<Vec<String>> {
+        let mut texts = vec![String::new()];
+        for letter in &self.0 {
+            match (letter, texts.last_mut()) {
+                (Letter::Only(letter), Some(text)) => text.push(*letter),
+                (Letter::Many, _) => texts.push(String::new()),
+                _ => return None,
+            }
+        }
+        Some(texts)
+    }
+
     /// Whether it matches a string as a whole.
     ///
     /// Takes time in the product of both lengths at worst, and no memory.
@@ -141,5 +154,9 @@ impl Letter {
 }
 
 fn is_same(one: char, other: char, ignores_case: bool) -> bool {
-    one == other || ignores_case && one.to_lowercase().eq(other.to_lowercase())
+    let is_same_in_lower_case = || match one.is_ascii() && other.is_ascii() {
+        true => one.eq_ignore_ascii_case(&other),
+        false => one.to_lowercase().eq(other.to_lowercase()),
+    };
+    one == other || ignores_case && is_same_in_lower_case()
 }

@@ -22,6 +22,10 @@ const DEPTH_MAX: u32 = 50;
 /// What the crate counts for each of our brackets, and more.
 const NEST_LIMIT: u32 = 8 * DEPTH_MAX;
 
+/// What is written for `.*` and `@`. Nothing else is: a letter that is a sign has a backslash, and
+/// what is repeated has brackets of its own.
+const ANY_LETTERS: &str = "(?:.)*";
+
 /// The signs that repeat what is before them.
 const REPEATS: &str = "?*+{";
 
@@ -80,8 +84,15 @@ impl Regexp {
     /// # Errors
     /// `Invalid` if it is too large, as by numbers of repetitions.
     pub(super) fn compile(&self, ignores_case: bool) -> Result<Regex> {
-        let whole = format!("^(?:{})$", self.part.text);
-        let mut builder = RegexBuilder::new(&whole);
+        // Any letters at an end are left out, and the end is open: the rest is searched for then.
+        let text = self.part.text.as_str();
+        let (text, start) = text
+            .strip_prefix(ANY_LETTERS)
+            .map_or((text, "^"), |rest| (rest, ""));
+        let (text, end) = text
+            .strip_suffix(ANY_LETTERS)
+            .map_or((text, "$"), |rest| (rest, ""));
+        let mut builder = RegexBuilder::new(&format!("{start}(?:{text}){end}"));
         builder
             .dot_matches_new_line(true)
             .case_insensitive(ignores_case)
@@ -257,7 +268,7 @@ impl Reader<'_> {
     fn simple(&mut self) -> Result<Part> {
         match self.letters.peek() {
             Some('.') => self.sign(Part::other(".".into())),
-            Some('@') => self.sign(Part::other(".*".into())),
+            Some('@') => self.sign(Part::other(ANY_LETTERS.into())),
             // A class of what is both of two letters is empty.
             Some('#') => self.sign(Part::other("[a&&b]".into())),
             Some('"') => {
@@ -360,7 +371,7 @@ mod tests {
     /// What Lucene 10 answers.
     #[test]
     fn whole_strings_match_as_in_lucene() {
-        let cases: [(&str, &str, &[&str], &[&str]); 25] = [
+        let cases: [(&str, &str, &[&str], &[&str]); 33] = [
             ("", "", &[""], &["a"]),
             (
                 "a.*[0-9]|b{2}",
@@ -391,6 +402,14 @@ mod tests {
             (".", "", &["\u{fc}", "\n"], &["", "ab"]),
             ("(?i)a", "?ia", &["?ia"], &["ia", "a"]),
             ("a{0}b", "", &["b"], &["ab"]),
+            (".*", "", &["", "a\n"], &[]),
+            (".*ab.*", "", &["ab", "\nab", "ab\n"], &["", "a", "ba"]),
+            (".*a|b.*", "", &["xa", "bx"], &["ax", "xb"]),
+            ("(.*a|b).*", "", &["xa", "ax", "bx"], &["xb"]),
+            (".*?a", "", &["a", "xa"], &["ax"]),
+            (".*.*a@", "", &["a", "xax"], &["x"]),
+            (r"\(.*", "(", &["(", "(x"], &["x(", ""]),
+            (".*a{2}", "", &["aa", "xaa"], &["aax", "a"]),
         ];
         for (pattern, beginning, matching, others) in cases {
             let regexp = Regexp::new(pattern).unwrap_or_else(|error| panic!("{error}"));
