@@ -9,11 +9,11 @@ build:
 	@scripts/setup.sh build
 	cargo build --release --locked -p quire-cli
 
-# The program as it is installed: see docs/INSTALLING.md.
+# The program as it is installed, built by what it does at work: see docs/INSTALLING.md. Builds everything twice.
 .PHONY: dist
 dist:
-	@scripts/setup.sh build
-	cargo build --profile dist --locked -p quire-cli
+	@scripts/setup.sh dist
+	scripts/dist.sh $(target_dir)
 
 # The main job on real data: load, serve over HTTP, update, verify, freeze and query. Leaves the database to try more on.
 demo: build
@@ -180,9 +180,8 @@ test-pipeline:
 
 # The Debian package of the server, in target/package: an optimised program without symbols, its manual, completions, a systemd unit.
 .PHONY: package test-package
-package:
-	@scripts/setup.sh build
-	scripts/package.sh $(target_dir)
+package: dist
+	QUIRE_BUILT=yes scripts/package.sh $(target_dir)
 
 # The package is installed, started, queried, upgraded, removed and purged in a scratch root; as root. It has the program of the
 # profile `test`, or of PROFILE=dist.

@@ -2,6 +2,7 @@
 # Installs what the build needs, and what the given purpose needs:
 #
 #   build (default)   cargo, a C compiler and its headers (for the allocator)
+#   dist              curl, which sends requests to the program that `make dist` builds by what it executes
 #   packages          an index of packages for apt, which the demonstration loads
 #   test              what tests run beside the engine: Python with venv, Node.js with npm, a JDK with Maven,
 #                     Go, curl, openssl, PostgreSQL, MariaDB, memcached and libmemcached's tools
@@ -155,6 +156,10 @@ torture_tools() {
 
 case "${1-build}" in
     build) build_tools ;;
+    dist)
+        build_tools
+        command -v curl >/dev/null 2>&1 || install_or_say "the build needs" " curl"
+        ;;
     test) build_tools; test_tools ;;
     pipeline) build_tools; pipeline_tools ;;
     torture) build_tools; torture_tools ;;
@@ -172,5 +177,5 @@ case "${1-build}" in
             install_or_say "the benchmark needs" " nbdkit nbdkit-plugin-dev libnbd-bin fuse3"
         ;;
     docs) build_tools; site_tools ;;
-    *) say "usage: scripts/setup.sh [build|packages|test|pipeline|torture|memcached|snapshot|kv|converged|wide|docs]"; exit 2 ;;
+    *) say "usage: scripts/setup.sh [build|dist|packages|test|pipeline|torture|memcached|snapshot|kv|converged|wide|docs]"; exit 2 ;;
 esac
