@@ -1,14 +1,15 @@
 //! [`Letters`]: a pattern of letters and wildcards.
 
 use crate::{Error, Result};
+use std::sync::Arc;
 
 /// The most letters and wildcards of a pattern: a match compares each with each letter of a value
 /// at worst.
 const LETTERS_MAX: usize = 1_000;
 
-/// Letters, any letter, any letters.
+/// Letters, any letter, any letters. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Letters(Vec<Letter>);
+pub(super) struct Letters(Arc<[Letter]>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Letter {
@@ -55,7 +56,7 @@ impl Letters {
             let what = format!("a pattern has more than {LETTERS_MAX} letters");
             return Err(Error::Invalid(what));
         }
-        Ok(Letters(letters))
+        Ok(Letters(letters.into()))
     }
 
     /// What each string that matches begins with.
@@ -77,7 +78,7 @@ impl Letters {
     /// The texts that it is made of, if nothing but any letters lies between them.
     pub(super) fn texts(&self) -> Option<Vec<String>> {
         let mut texts = vec![String::new()];
-        for letter in &self.0 {
+        for letter in &*self.0 {
             match (letter, texts.last_mut()) {
                 (Letter::Only(letter), Some(text)) => text.push(*letter),
                 (Letter::Many, _) => texts.push(String::new()),
@@ -127,7 +128,7 @@ impl Letters {
     /// As `LIKE` has it, and whether a letter had to be escaped.
     pub(super) fn to_like(&self, escape: char) -> (String, bool) {
         let (mut text, mut is_escaped) = (String::new(), false);
-        for letter in &self.0 {
+        for letter in &*self.0 {
             match *letter {
                 Letter::One => text.push('_'),
                 Letter::Many => text.push('%'),

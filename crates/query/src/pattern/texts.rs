@@ -2,6 +2,10 @@
 
 use memchr::memmem::Finder;
 
+/// The most texts that are looked for between them: what finds one takes hundreds of bytes, and a
+/// query may have thousands of patterns.
+const BETWEEN_MAX: usize = 4;
+
 /// A text at the beginning, one at the end, and others between them, with any letters before and
 /// behind each.
 #[derive(Debug, Clone)]
@@ -12,11 +16,14 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Of two texts or more, which may be empty.
+    /// Of two texts or more, which may be empty; none if they are too many.
     pub(super) fn new(texts: &[String]) -> Option<Texts> {
         let [first, between @ .., last] = texts else {
             return None;
         };
+        if between.len() > BETWEEN_MAX {
+            return None;
+        }
         let between = between.iter().map(|text| Finder::new(text).into_owned());
         Some(Texts {
             first: first.clone(),
