@@ -20,7 +20,8 @@ use quire_store::{
 use std::sync::Arc;
 
 /// Makes a view of some trees.
-type ViewOf = fn(&Store<Documents>, &[TreeId]) -> quire_store::Result<quire_store::View<Totals>>;
+type ViewOf =
+    fn(&Store<Documents>, &[TreeId]) -> quire_store::Result<Arc<quire_store::View<Totals>>>;
 
 /// One partition. Cheap to clone; any number of threads.
 #[derive(Debug, Clone)]

@@ -27,7 +27,11 @@ impl PartitionView {
     ///
     /// # Errors
     /// Damage on disk, by file and offset.
-    pub fn search(&self, query: &Prepared, apart: Option<&Path>) -> Result<Option<LiveShard<'_>>> {
+    pub fn search(
+        &self,
+        query: &Prepared,
+        apart: Option<&Path>,
+    ) -> Result<Option<Box<LiveShard<'_>>>> {
         Ok(self.indexed().search(query, apart)?)
     }
 

@@ -20,13 +20,13 @@ pub struct PartitionView {
 impl PartitionView {
     pub(crate) fn new(
         partition: u32,
-        view: quire_store::View<Totals>,
+        view: Arc<quire_store::View<Totals>>,
         indexes: ViewIndexes,
         store: Arc<WeakStore<Documents>>,
     ) -> PartitionView {
         PartitionView {
             partition,
-            view: Arc::new(view),
+            view,
             indexes,
             store,
         }

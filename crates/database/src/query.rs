@@ -11,7 +11,7 @@
 
 use crate::collection::Collection;
 use crate::query_scan::{check_bytes, scan, scan_nanos};
-use crate::view::{NamedViews, PartView, QueriedPart, View};
+use crate::view::{NamedViews, PARTS, PartView, QueriedPart, View};
 use crate::{Error, Result};
 use quire_collection::{Found, Within};
 use quire_frozen::FrozenFile;
@@ -21,6 +21,7 @@ use quire_query::{
     WithConstant, Workers,
 };
 use quire_search::{IndexedView, LiveShard};
+use smallvec::SmallVec;
 
 /// Documents of a page that are read at a time.
 const READ_AT_ONCE: usize = 256;
@@ -240,7 +241,7 @@ impl<'v> Indexed<'v> {
     ) -> Result<Option<Indexed<'v>>> {
         let shard = view.search(query, constant.map(Constant::path));
         let shard = shard.map_err(quire_collection::Error::from)?;
-        Ok(shard.map(|shard| Indexed::Live(view, Box::new(shard))))
+        Ok(shard.map(|shard| Indexed::Live(view, shard)))
     }
 
     fn shard(&self) -> &dyn Shard {
@@ -279,26 +280,27 @@ fn answer_by_indexes(
         };
     }
     let parts = View::parts_for(views, names);
-    let mut indexed = Vec::with_capacity(parts.len());
+    let mut indexed = SmallVec::<[_; PARTS]>::new();
     for part in &parts {
         match Indexed::new(*part, query)? {
             Some(one) => indexed.push(one),
             None => return Ok(None),
         }
     }
-    let with_constant: Vec<Option<WithConstant<'_>>> = indexed
-        .iter()
-        .zip(&parts)
-        .map(|(one, (_, constant))| Some(WithConstant::new(one.shard(), (*constant)?)))
-        .collect();
-    let shards = indexed.iter().zip(&with_constant);
-    let shards: Vec<&dyn Shard> = shards
-        .map(|(one, with)| match with {
-            Some(with) => with,
-            None => one.shard(),
+    let with_constant: Vec<Option<WithConstant<'_>>> = match names {
+        [] => Vec::new(),
+        _ => (indexed.iter().zip(&parts))
+            .map(|(one, (_, constant))| Some(WithConstant::new(one.shard(), (*constant)?)))
+            .collect(),
+    };
+    let shards = indexed.iter().enumerate();
+    let shards: SmallVec<[&dyn Shard; PARTS]> = shards
+        .map(|(at, one)| match with_constant.get(at) {
+            Some(Some(with)) => with,
+            Some(None) | None => one.shard(),
         })
         .collect();
-    let live: Vec<_> = indexed.iter().filter_map(Indexed::live).collect();
+    let live: SmallVec<[_; PARTS]> = indexed.iter().filter_map(Indexed::live).collect();
     if live.len() < indexed.len() {
         // A field that was not frozen has no values by an index, and may have some in documents:
         // which of the two answers must not follow from costs.

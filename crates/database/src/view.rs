@@ -13,6 +13,7 @@ use quire_model::{Key, Position};
 use quire_query::{Constant, Prepared};
 use quire_search::IndexedView;
 use quire_wide::WideView;
+use smallvec::SmallVec;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -47,6 +48,9 @@ pub(crate) struct WideViews {
     /// At least one.
     pub(crate) partitions: Vec<WideView>,
 }
+
+/// A query of this number of partitions allocates no list of them.
+pub(crate) const PARTS: usize = 4;
 
 /// A partition of a view.
 #[derive(Debug, Clone, Copy)]
@@ -175,7 +179,7 @@ impl View {
     }
 
     /// The partitions, in the order of their numbers.
-    pub(crate) fn parts(&self) -> Vec<PartView<'_>> {
+    pub(crate) fn parts(&self) -> SmallVec<[PartView<'_>; PARTS]> {
         match &self.kind {
             Kind::Plain { partitions, .. } => partitions.iter().map(PartView::Plain).collect(),
             Kind::Wide(wide) => {
@@ -199,7 +203,7 @@ impl View {
     pub(crate) fn parts_for<'v>(
         views: &'v [View],
         names: &'v [Option<Constant>],
-    ) -> Vec<QueriedPart<'v>> {
+    ) -> SmallVec<[QueriedPart<'v>; PARTS]> {
         let parts = |(at, view): (usize, &'v View)| {
             let name = names.get(at).and_then(Option::as_ref);
             let parts = view.parts().into_iter();

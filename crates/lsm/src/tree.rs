@@ -125,7 +125,12 @@ impl Tree {
         let runs: Vec<_> = runs.into_iter().map(open).collect::<Result<_>>()?;
         check_cuts(&spec, &runs)?;
         let active = Arc::new(Memtable::new(&context.budget, Position(0)));
+        let folder = Arc::new(Folder {
+            tree: spec.name.clone(),
+            merger: spec.merger.clone(),
+        });
         let mut version = Version {
+            folder: Arc::clone(&folder),
             active,
             frozen: Vec::new(),
             runs,
@@ -135,10 +140,7 @@ impl Tree {
         };
         version.note_deletes_ranges();
         Ok(Tree {
-            folder: Arc::new(Folder {
-                tree: spec.name.clone(),
-                merger: spec.merger.clone(),
-            }),
+            folder,
             spec,
             context,
             counters,
@@ -254,7 +256,7 @@ impl Tree {
     /// As [`snapshot`](Self::snapshot), of a clock that was read once for several trees:
     /// microseconds since 1970 UTC.
     pub fn snapshot_by(&self, at: Position, now: u64) -> TreeSnapshot {
-        TreeSnapshot::new(self.version.load_full(), Arc::clone(&self.folder), at, now)
+        TreeSnapshot::new(self.version.load_full(), at, now)
     }
 
     /// As [`snapshot`](Self::snapshot), for lookups that are over soon.
@@ -268,6 +270,7 @@ impl Tree {
     pub fn snapshot_of_runs(&self, now: u64) -> TreeSnapshot {
         let version = self.version.load();
         let version = Version {
+            folder: Arc::clone(&self.folder),
             active: Arc::new(Memtable::new(&self.context.budget, version.flushed)),
             frozen: Vec::new(),
             runs: version.runs.clone(),
@@ -275,12 +278,7 @@ impl Tree {
             deletes_ranges: version.deletes_ranges,
             lost: version.lost.clone(),
         };
-        TreeSnapshot::new(
-            Arc::new(version),
-            Arc::clone(&self.folder),
-            Position(u64::MAX),
-            now,
-        )
+        TreeSnapshot::new(Arc::new(version), Position(u64::MAX), now)
     }
 
     /// The tree's runs, newest first, as they are.

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// Makes a view of some trees of a store.
 pub type ViewOf<M> =
-    dyn Fn(&Store<M>, &[TreeId]) -> quire_store::Result<View<<M as Machine>::Summary>>;
+    dyn Fn(&Store<M>, &[TreeId]) -> quire_store::Result<Arc<View<<M as Machine>::Summary>>>;
 
 /// What a partition's search index is like. Events are counted since the partition was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl PartitionIndexes {
         store: &Store<M>,
         applied: &[TreeId],
         view_of: &ViewOf<M>,
-    ) -> quire_store::Result<(View<M::Summary>, ViewIndexes)> {
+    ) -> quire_store::Result<(Arc<View<M::Summary>>, ViewIndexes)> {
         let trees = self.state.trees();
         let with = |trees| ViewIndexes::new(trees, Arc::clone(&self.state));
         if trees.is_empty() {

@@ -96,9 +96,9 @@ pub struct LiveShard<'v> {
     /// Whether documents may have more values of a field than are indexed.
     pub(crate) has_many: bool,
     /// What earlier queries found, and the position of this shard.
-    pub(crate) followed: Option<(Arc<FollowedLeaves>, Position)>,
+    pub(crate) followed: Option<(&'v FollowedLeaves, Position)>,
     /// Columns that earlier queries read.
-    pub(crate) kept_columns: Option<ColumnsAt>,
+    pub(crate) kept_columns: Option<ColumnsAt<'v>>,
     /// Those of numbers that this query needed, or that are not kept.
     pub(super) needed_numbers: Mutex<NeededNumbers>,
     /// Numbers that are followed as terms have at most this many different values.
@@ -116,9 +116,9 @@ pub struct LiveShard<'v> {
 type NeededNumbers = SmallVec<[(Path, Option<NumberColumn>); 2]>;
 
 /// Columns that queries share, and the positions of a shard and of its index.
-pub(crate) struct ColumnsAt {
-    pub(crate) numbers: Arc<FollowedNumbers>,
-    pub(crate) terms: Arc<FollowedTerms>,
+pub(crate) struct ColumnsAt<'v> {
+    pub(crate) numbers: &'v FollowedNumbers,
+    pub(crate) terms: &'v FollowedTerms,
     pub(crate) at: Position,
     pub(crate) built: Position,
 }

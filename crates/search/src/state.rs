@@ -105,11 +105,11 @@ pub struct SearchState {
     /// What queries have read of the newest tree that they read.
     reads: Mutex<Option<Arc<SharedReads>>>,
     /// The documents that fulfil the predicates of queries.
-    pub(crate) followed: Arc<FollowedLeaves>,
+    pub(crate) followed: FollowedLeaves,
     /// Fields of numbers that queries order or filter by.
-    pub(crate) numbers: Arc<FollowedNumbers>,
+    pub(crate) numbers: FollowedNumbers,
     /// Fields with few different values that queries aggregate.
-    pub(crate) terms: Arc<FollowedTerms>,
+    pub(crate) terms: FollowedTerms,
     /// The memory that it draws from.
     budget: Arc<Budget>,
     /// The memory that cached changes draw from.
@@ -127,9 +127,9 @@ impl SearchState {
             ahead: Ahead::default(),
             exceptions: Mutex::default(),
             reads: Mutex::default(),
-            followed: Arc::new(FollowedLeaves::new(&budget)),
-            numbers: Arc::new(FollowedNumbers::new(&budget)),
-            terms: Arc::new(FollowedTerms::new(&budget)),
+            followed: FollowedLeaves::new(&budget),
+            numbers: FollowedNumbers::new(&budget),
+            terms: FollowedTerms::new(&budget),
             budget,
             changes_budget,
         }

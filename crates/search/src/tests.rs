@@ -243,9 +243,9 @@ fn check_moments(
     }
     let budget = Budget::new(shape.shared_bytes);
     let shared = Arc::new(SharedReads::new(TreeId(1), Position(1), &budget));
-    let followed = Arc::new(FollowedLeaves::new(&budget));
-    let numbers = Arc::new(FollowedNumbers::new(&budget));
-    let terms = Arc::new(FollowedTerms::new(&budget));
+    let followed = FollowedLeaves::new(&budget);
+    let numbers = FollowedNumbers::new(&budget);
+    let terms = FollowedTerms::new(&budget);
     let mut built = Position(0);
     let (mut changed, mut position) = (Changed::new(Position(1)), Position(1));
     let mut before = indexed;
@@ -271,12 +271,12 @@ fn check_moments(
         for query in queries {
             let mut shard = shard();
             shard.columns.layer_docs_min = shape.layer_docs_min;
-            shard.followed = Some((Arc::clone(&followed), position));
+            shard.followed = Some((&followed, position));
             // As if it had moved: columns are read, and followed from then on.
             built = built.next();
             shard.kept_columns = Some(ColumnsAt {
-                numbers: Arc::clone(&numbers),
-                terms: Arc::clone(&terms),
+                numbers: &numbers,
+                terms: &terms,
                 at: position,
                 built,
             });

@@ -148,7 +148,11 @@ impl dyn IndexedView + '_ {
     ///
     /// # Errors
     /// Damage on disk, by file and offset.
-    pub fn search(&self, query: &Prepared, apart: Option<&Path>) -> Result<Option<LiveShard<'_>>> {
+    pub fn search(
+        &self,
+        query: &Prepared,
+        apart: Option<&Path>,
+    ) -> Result<Option<Box<LiveShard<'_>>>> {
         let has_all = |tree: &&SearchTree| {
             let mut has_all = true;
             query.each_use(&mut |path, _| {
@@ -161,12 +165,14 @@ impl dyn IndexedView + '_ {
         let Some((tree, built)) = built.take(1).next() else {
             return Ok(None);
         };
-        let shard = match self.has_fields(tree, built, (query, apart)) {
-            Ok(false) => return Ok(None),
-            Ok(true) => self.shard(tree, built, query.is_about(ID)),
-            Err(error) => Err(error),
+        let shard = || {
+            let exceptions = self.exceptions(tree, built)?;
+            match self.has_fields(tree, exceptions, (query, apart))? {
+                false => Ok(None),
+                true => self.shard((tree, built), exceptions, query.is_about(ID)),
+            }
         };
-        match shard {
+        match shard() {
             Err(Error::Index { what }) => {
                 self.rebuild_tree(tree.id, &what);
                 Ok(None)
@@ -180,13 +186,13 @@ impl dyn IndexedView + '_ {
     fn has_fields(
         &self,
         tree: &SearchTree,
-        built: Position,
+        exceptions: Exceptions,
         (query, apart): (&Prepared, Option<&Path>),
     ) -> Result<bool> {
-        let shown = self.tree(tree.id)?;
-        if !self.exceptions(tree, built)?.refused || seeded(Bug::RefusedFieldSearched) {
+        if !exceptions.refused || seeded(Bug::RefusedFieldSearched) {
             return Ok(true);
         }
+        let shown = self.tree(tree.id)?;
         let mut has_all = Ok(true);
         query.each_use(&mut |path, _| {
             if matches!(has_all, Ok(true)) && Some(path) != apart {
@@ -254,10 +260,10 @@ impl dyn IndexedView + '_ {
 
     fn shard(
         &self,
-        tree: &SearchTree,
-        built: Position,
+        (tree, built): (&SearchTree, Position),
+        exceptions: Exceptions,
         with_keys: bool,
-    ) -> Result<Option<LiveShard<'_>>> {
+    ) -> Result<Option<Box<LiveShard<'_>>>> {
         let Some(changed) = self.changed_after(built, with_keys)? else {
             return Ok(None);
         };
@@ -268,20 +274,21 @@ impl dyn IndexedView + '_ {
         let state = self.indexes().state();
         let mut columns = LiveColumns::new(self.tree(tree.columns)?, COLUMN_BLOCK_BITS);
         columns.shared = Some(state.shared_reads(tree.id, built));
-        let mut shard = LiveShard::new(
+        // It is large: it is moved into its box, and not again.
+        let mut shard = Box::new(LiveShard::new(
             self.tree(tree.id)?,
             Box::new(documents),
             self.doc_end(),
             changed,
             columns,
-        );
+        ));
         shard.doc_count = Some(self.doc_count());
-        shard.has_many = self.exceptions(tree, built)?.many;
+        shard.has_many = exceptions.many;
         shard.tree = Some(tree.id);
-        shard.followed = Some((Arc::clone(&state.followed), self.position()));
+        shard.followed = Some((&state.followed, self.position()));
         shard.kept_columns = Some(ColumnsAt {
-            numbers: Arc::clone(&state.numbers),
-            terms: Arc::clone(&state.terms),
+            numbers: &state.numbers,
+            terms: &state.terms,
             at: self.position(),
             built,
         });
@@ -371,7 +378,7 @@ impl dyn IndexedView + '_ {
         if exceptions.refused || exceptions.many {
             return Ok(None);
         }
-        let shard = self.shard(tree, built, true)?;
+        let shard = self.shard((tree, built), exceptions, true)?;
         shard.map(|shard| shard.fields()).transpose()
     }
 }

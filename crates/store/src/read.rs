@@ -2,12 +2,13 @@
 
 use crate::store::{Inner, Store};
 use crate::trees::{Slot, TreeUse};
-use crate::view::{DerivedSnapshot, Readers};
+use crate::view::{DerivedSnapshot, DerivedSnapshots, Readers};
 use crate::{BaseView, Error, Machine, PointView, Result, TreeId, TreeSnapshots, View};
 use quire_lsm::{Tree, TreeReader, TreeSnapshot, wall_clock_micros};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// To find this number of trees of a view needs no memory.
@@ -22,7 +23,7 @@ impl<M: Machine> Store<M> {
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn view(&self) -> Result<View<M::Summary>> {
+    pub fn view(&self) -> Result<Arc<View<M::Summary>>> {
         let trees = self.inner.trees.applied().iter().map(|slot| slot.id);
         let trees: SmallVec<[TreeId; FOUND]> = trees.collect();
         self.view_of(&trees)
@@ -33,7 +34,7 @@ impl<M: Machine> Store<M> {
     ///
     /// # Errors
     /// [`Error::Closed`]; `Invalid` if there is no such tree.
-    pub fn view_of(&self, trees: &[TreeId]) -> Result<View<M::Summary>> {
+    pub fn view_of(&self, trees: &[TreeId]) -> Result<Arc<View<M::Summary>>> {
         let inner = &*self.inner;
         inner.check_open()?;
         let (applied, derived) = inner.slots(trees)?;
@@ -43,15 +44,16 @@ impl<M: Machine> Store<M> {
             // Before the published position: derived trees are never past that.
             let built = inner.derived_position();
             let published = inner.publisher.current();
-            if let Some(base) = inner.view_of_slots(&applied, published.position, now)
+            let base = inner.view_of_slots(&applied, published.position, now);
+            if base.is_in_time()
                 && let Some(derived) =
                     snapshots_of_derived(&derived, built, |tree| tree.snapshot_by(built, now))
             {
-                return Ok(View {
+                return Ok(Arc::new(View {
                     base,
                     summary: published.summary,
                     derived,
-                });
+                }));
             }
         }
     }
@@ -61,7 +63,7 @@ impl<M: Machine> Store<M> {
     ///
     /// # Errors
     /// As of [`view_of`](Self::view_of) and [`flush`](Self::flush).
-    pub fn flushed_view_of(&self, trees: &[TreeId]) -> Result<View<M::Summary>> {
+    pub fn flushed_view_of(&self, trees: &[TreeId]) -> Result<Arc<View<M::Summary>>> {
         let inner = &*self.inner;
         inner.check_open()?;
         let (applied, derived) = inner.slots(trees)?;
@@ -90,11 +92,11 @@ impl<M: Machine> Store<M> {
                     break derived;
                 }
             };
-            View {
+            Arc::new(View {
                 base,
                 summary,
                 derived,
-            }
+            })
         })
     }
 
@@ -227,13 +229,14 @@ impl<M: Machine> Inner<M> {
     /// All trees that `apply` writes, as of `position`.
     pub(crate) fn base_view_at(&self, position: Position) -> Option<BaseView> {
         let slots: SmallVec<[&Slot; FOUND]> = self.trees.applied().iter().collect();
-        self.view_of_slots(&slots, position, self.wall_clock())
+        let view = self.view_of_slots(&slots, position, self.wall_clock());
+        view.is_in_time().then_some(view)
     }
 
-    /// Some trees at `position`, which was published before. A flush that was installed since may
-    /// have put later records into the files: `None` then. What it flushed was published first, so
-    /// a try with the next position sees it.
-    fn view_of_slots(&self, slots: &[&Slot], position: Position, now: u64) -> Option<BaseView> {
+    /// Some trees at `position`, which was published before: to be used only if it is
+    /// [in time](BaseView::is_in_time).
+    #[inline]
+    fn view_of_slots(&self, slots: &[&Slot], position: Position, now: u64) -> BaseView {
         // Before the trees: what compaction has taken from these segments was superseded by what is
         // in the trees' files, so that the check of these holds for the log too.
         let log = self.log.view();
@@ -241,15 +244,23 @@ impl<M: Machine> Inner<M> {
         let snapshots = slots
             .iter()
             .map(|slot| (slot.id, slot.tree.snapshot_by(at, now)));
-        let trees = TreeSnapshots(snapshots.collect());
-        let mut all = trees.0.iter();
-        let in_time = all.all(|(_, tree)| in_time(tree.flushed(), position));
-        in_time.then_some(BaseView {
+        BaseView {
             position,
             time_micros: now,
-            trees,
+            trees: TreeSnapshots(snapshots.collect()),
             log,
-        })
+        }
+    }
+}
+
+impl BaseView {
+    /// Whether it shows its position alone. A flush that was installed since that was published may
+    /// have put later records into the files. What it flushed was published first, so a try with
+    /// the next position sees it.
+    #[inline]
+    fn is_in_time(&self) -> bool {
+        let mut trees = self.trees.0.iter();
+        trees.all(|(_, tree)| in_time(tree.flushed(), self.position))
     }
 }
 
@@ -259,7 +270,7 @@ fn snapshots_of_derived(
     slots: &[&Slot],
     built: Position,
     snapshot_of: impl Fn(&Tree) -> TreeSnapshot,
-) -> Option<Vec<DerivedSnapshot>> {
+) -> Option<DerivedSnapshots> {
     let snapshot = |slot: &&Slot| {
         // After `built`: a tree that a step to that position has left broken is not used.
         let seen = slot.seen();

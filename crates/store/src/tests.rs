@@ -206,7 +206,7 @@ fn write(store: &Store<Words>, words: &[&str], durability: Durability) -> crate:
 }
 
 fn contents(store: &Store<Words>) -> crate::Result<Model> {
-    contents_of(&store.view()?)
+    contents_of(&*store.view()?)
 }
 
 fn contents_of(view: &crate::View<u64>) -> crate::Result<Model> {

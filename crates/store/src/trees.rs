@@ -194,7 +194,8 @@ impl Trees {
     /// A tree that was not dropped.
     pub(crate) fn find(&self, id: TreeId) -> Option<&Slot> {
         let is_it = |slot: &&Slot| slot.id == id && slot.used() != TreeUse::Dropped;
-        self.iter().find(is_it)
+        let opened = self.opened.iter().find(is_it);
+        opened.or_else(|| self.added.iter().find(is_it))
     }
 
     /// A tree that was not dropped.

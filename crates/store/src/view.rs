@@ -8,7 +8,7 @@ use quire_lsm::{SmallBytes, TreeReader, TreeSnapshot};
 use quire_model::Position;
 use smallvec::SmallVec;
 
-/// This number of trees needs no memory of its own in a [`PointView`].
+/// This number of trees needs no memory of its own in a [`PointView`] or a [`View`].
 const TREES: usize = 2;
 
 /// Lookups in some trees at one position, which are over soon: of what was current when it was
@@ -165,6 +165,9 @@ impl Iterator for LogRecords {
     }
 }
 
+/// The derived trees of a view.
+pub(crate) type DerivedSnapshots = SmallVec<[DerivedSnapshot; TREES]>;
+
 /// A derived tree as a view has it.
 #[derive(Debug, Clone)]
 pub(crate) struct DerivedSnapshot {
@@ -183,7 +186,7 @@ pub(crate) struct DerivedSnapshot {
 pub struct View<S> {
     pub(crate) base: BaseView,
     pub(crate) summary: S,
-    pub(crate) derived: Vec<DerivedSnapshot>,
+    pub(crate) derived: DerivedSnapshots,
 }
 
 impl<S> View<S> {

@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Makes a view of some trees.
-type ViewOf = fn(&Store<WideRows>, &[TreeId]) -> quire_store::Result<quire_store::View<Totals>>;
+type ViewOf =
+    fn(&Store<WideRows>, &[TreeId]) -> quire_store::Result<Arc<quire_store::View<Totals>>>;
 
 /// One partition. Cheap to clone; any number of threads.
 #[derive(Debug, Clone)]
@@ -272,7 +273,7 @@ impl WidePartition {
     fn view_with(
         &self,
         schema: &Arc<Schema>,
-        view: (quire_store::View<Totals>, ViewIndexes),
+        view: (Arc<quire_store::View<Totals>>, ViewIndexes),
     ) -> WideView {
         let (tiers, row_index) = (Arc::clone(&self.tiers), Arc::clone(&self.row_index));
         WideView::new(self.number, Arc::clone(schema), view, tiers, row_index)

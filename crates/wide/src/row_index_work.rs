@@ -75,7 +75,7 @@ impl RowIndexWork {
         trees: &[TreeId],
         schema: &Arc<Schema>,
         view_of: &ViewOf<WideRows>,
-    ) -> Result<(View<Totals>, ViewIndexes)> {
+    ) -> Result<(Arc<View<Totals>>, ViewIndexes)> {
         let (view, indexes) = self.indexes.view(store, trees, view_of)?;
         // The schema of the indexes changes before their list does.
         let Some(columns) = self.columns() else {

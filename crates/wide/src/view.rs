@@ -69,14 +69,14 @@ impl WideView {
     pub(crate) fn new(
         partition: u32,
         schema: Arc<Schema>,
-        (store, indexes): (View<Totals>, ViewIndexes),
+        (store, indexes): (Arc<View<Totals>>, ViewIndexes),
         tiers: Arc<TierWork>,
         row_index: Arc<RowIndexWork>,
     ) -> WideView {
         WideView {
             partition,
             schema,
-            store: Arc::new(store),
+            store,
             tiers,
             indexes,
             row_index,

@@ -26,8 +26,7 @@ impl Kept {
         loop {
             let at = Position(published.load(Ordering::Acquire));
             let version = tree.version.load_full();
-            let folder = Arc::clone(&tree.folder);
-            let snapshot = TreeSnapshot::new(Arc::clone(&version), folder, at, 0);
+            let snapshot = TreeSnapshot::new(Arc::clone(&version), at, 0);
             if snapshot.flushed() <= at {
                 return Kept { version, snapshot };
             }

@@ -3,7 +3,6 @@
 use super::version::Version;
 use crate::direction::Start;
 use crate::entry::EntryRef;
-use crate::fold::Folder;
 use crate::merge::{Merge, Unfolded};
 use crate::merger::{MergeError, Merger};
 use crate::run::RunCursor;
@@ -79,7 +78,6 @@ impl End {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) version: &'a Version,
-    pub(super) folder: &'a Arc<Folder>,
     pub(super) at: Position,
     /// Values whose deadline is later are there.
     pub(super) now: u64,
@@ -115,12 +113,7 @@ impl Scan {
     }
 
     fn open(seen: Seen<'_>, start: Start<'_>, end: End) -> Result<Scan> {
-        let Seen {
-            version,
-            folder,
-            at,
-            now,
-        } = seen;
+        let Seen { version, at, now } = seen;
         version.check_there()?;
         let mut sources: Vec<_> = version
             .memtables()
@@ -130,7 +123,12 @@ impl Scan {
             let cursor = RunCursor::open(Arc::clone(run), Access::Cached, start)?;
             sources.push(Source::Run(Box::new(cursor)));
         }
-        let merge = Merge::new(sources, start.direction(), Arc::clone(folder), true);
+        let merge = Merge::new(
+            sources,
+            start.direction(),
+            Arc::clone(&version.folder),
+            true,
+        );
         Ok(Scan {
             merge: Some(merge),
             end,

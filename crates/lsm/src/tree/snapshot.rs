@@ -24,25 +24,14 @@ const ANNOUNCED: usize = 64;
 #[derive(Debug, Clone)]
 pub struct TreeSnapshot {
     version: Arc<Version>,
-    folder: Arc<Folder>,
     at: Position,
     /// By the wall clock, when it was taken: values whose deadline is later are there.
     now: u64,
 }
 
 impl TreeSnapshot {
-    pub(super) fn new(
-        version: Arc<Version>,
-        folder: Arc<Folder>,
-        at: Position,
-        now: u64,
-    ) -> TreeSnapshot {
-        TreeSnapshot {
-            version,
-            folder,
-            at,
-            now,
-        }
+    pub(super) fn new(version: Arc<Version>, at: Position, now: u64) -> TreeSnapshot {
+        TreeSnapshot { version, at, now }
     }
 
     /// The position it shows.
@@ -67,7 +56,7 @@ impl TreeSnapshot {
     pub fn reader(&self) -> TreeReader<'_> {
         TreeReader {
             version: Held::OfSnapshot(&self.version),
-            folder: &self.folder,
+            folder: &self.version.folder,
             at: self.at,
             clock: Clock::Stopped(self.now),
         }
@@ -108,7 +97,6 @@ impl TreeSnapshot {
     fn seen(&self) -> Seen<'_> {
         Seen {
             version: &self.version,
-            folder: &self.folder,
             at: self.at,
             now: self.now,
         }

@@ -2,7 +2,7 @@
 
 use crate::compaction::{CompactionPolicy, runs_of_flush};
 use crate::entry::{Entry, Visit};
-use crate::fold::Found;
+use crate::fold::{Folder, Found};
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::{Error, Result};
@@ -19,6 +19,8 @@ const RUNS: usize = 8;
 /// Newest first throughout: active, then frozen, then runs.
 #[derive(Clone)]
 pub(crate) struct Version {
+    /// The tree's, for all versions: a snapshot holds one thing, not two.
+    pub(crate) folder: Arc<Folder>,
     pub(crate) active: Arc<Memtable>,
     pub(crate) frozen: Vec<Arc<Memtable>>,
     pub(crate) runs: Vec<Arc<Run>>,

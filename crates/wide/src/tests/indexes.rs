@@ -83,7 +83,7 @@ fn compare_answers(partition: &WidePartition, schema: &Arc<Schema>) -> Result<bo
             are_answered = false;
             continue;
         };
-        let answer = query.answer(&[&shard], &Options::default());
+        let answer = query.answer(&[&*shard], &Options::default());
         let answer = match answer {
             // Of a machine that has crashed.
             Err(error) if !matches!(error, quire_query::Error::Shard(_)) => panic!("{error}"),
@@ -336,7 +336,7 @@ fn a_new_column_is_not_looked_for_in_an_index_that_is_being_replaced() {
     let indexed: &dyn IndexedView = &view;
     let query = find(field("a").gte(100)).with_count().prepare().unwrap();
     let shard = indexed.search(&query, None).unwrap().unwrap();
-    let answer = query.answer(&[&shard], &Options::default()).unwrap();
+    let answer = query.answer(&[&*shard], &Options::default()).unwrap();
     assert_eq!(answer.count, Some(1));
 }
 
@@ -441,7 +441,7 @@ fn compare_exists(partition: &WidePartition, schema: &Arc<Schema>) -> bool {
     let Some(shard) = indexed.search(&query, None).unwrap() else {
         return false;
     };
-    let answer = query.answer(&[&shard], &Options::default()).unwrap();
+    let answer = query.answer(&[&*shard], &Options::default()).unwrap();
     assert_eq!(answer.count, Some(1));
     true
 }

@@ -70,7 +70,7 @@ pub(super) struct World {
     durable: u64,
     /// Positions that become durable by background work alone, and the time by which they do.
     durable_by: Vec<(u64, Duration)>,
-    views: Vec<(View<u64>, State)>,
+    views: Vec<(Arc<View<u64>>, State)>,
     /// Any step may fail.
     trouble: bool,
     crash_seed: u64,
@@ -395,7 +395,7 @@ impl World {
     }
 
     /// A view of now, which decides some of the batches in doubt.
-    fn observe(&mut self, store: &Store<Counters>) -> View<u64> {
+    fn observe(&mut self, store: &Store<Counters>) -> Arc<View<u64>> {
         let view = store.view().unwrap();
         let position = view.position().0 as usize;
         assert!(
