@@ -83,10 +83,7 @@ impl Test {
                     .last()
                     .map_or(Bound::Unbounded, |value| Bound::Included(value.term())),
             ),
-            Test::Range(range) => (
-                range.lower.as_ref().map(AsRef::as_ref),
-                range.upper.as_ref().map(AsRef::as_ref),
-            ),
+            Test::Range(range) => range.bounds(),
             Test::Exists => (Bound::Included(AFTER_NULL), Bound::Unbounded),
         }
     }

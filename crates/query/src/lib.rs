@@ -139,7 +139,7 @@ pub use shard::{
     AccessCosts, Cost, Estimate, FieldInfo, Found, Segment, Shard, TermPair, WantedFirst,
 };
 pub use shards::{Execute, Merged, Places, Shards};
-pub use term_range::TermRange;
+pub use term_range::{TermRange, ordinals_between};
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};
 pub use value::{Bounds, Value};
 pub use workers::{RunAll, Workers};

@@ -1,9 +1,9 @@
 //! [`Passing`]: which values of a column pass a test. Each value is tested once.
 
 use crate::tested::Tested;
-use crate::{Column, Options, Result};
+use crate::{Column, Options, Result, ordinals_between};
 use std::collections::HashMap;
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{ControlFlow, Range};
 
 /// In their order, this many values are tested in the time that one takes by itself: it is looked
 /// up in the dictionary, and remembered.
@@ -41,8 +41,10 @@ impl Passing {
     ) -> Result<Passing> {
         // Numbers are no places in a dictionary: most may be the values of no document.
         if column.numbers().is_none() {
-            let ordinals = ordinals_of(tested, column)?;
-            let values = ordinals.end - ordinals.start;
+            let (bounds, end) = (tested.base.test.bounds(), column.ordinal_end());
+            let within = ordinals_between(bounds, end, |term| column.ordinal_of(term))?;
+            let ordinals = within.start..within.end.min(end);
+            let values = ordinals.end.saturating_sub(ordinals.start);
             if values <= docs.saturating_mul(IN_ORDER).min(IN_ORDER_MAX) {
                 return Passing::in_order(tested, column, ordinals, options);
             }
@@ -132,24 +134,6 @@ impl Passing {
             }
         }
     }
-}
-
-/// The ordinals of a column whose values may pass.
-fn ordinals_of(tested: &Tested, column: &dyn Column) -> Result<Range<u64>> {
-    let end = column.ordinal_end();
-    let (low, high) = tested.base.test.bounds();
-    let low = match low {
-        Bound::Included(term) | Bound::Excluded(term) => column.ordinal_of(term)?,
-        Bound::Unbounded => 0,
-    };
-    let high = match high {
-        // The term itself may be a value.
-        Bound::Included(term) => column.ordinal_of(term)?.saturating_add(1),
-        Bound::Excluded(term) => column.ordinal_of(term)?,
-        Bound::Unbounded => end,
-    };
-    let high = high.min(end);
-    Ok(low.min(high)..high)
 }
 
 #[cfg(test)]

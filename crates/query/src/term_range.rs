@@ -1,11 +1,11 @@
-//! [`TermRange`]: terms between two bounds.
+//! [`TermRange`]: terms between two bounds, and their ordinals in a column.
 
 use crate::value::write_string;
-use crate::{Error, Result, Value};
+use crate::{Error, Result, TermBounds, Value};
 use quire_index::term;
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 /// Terms between two bounds, bytewise. The bounds are prefixes of terms and need not be terms.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -16,7 +16,42 @@ pub struct TermRange {
     pub upper: Bound<Box<[u8]>>,
 }
 
+/// The ordinals of the terms between two bounds, of a column whose ordinals are below `end`; `of`
+/// is its [`ordinal_of`](crate::Column::ordinal_of). It may end before it begins: there is none
+/// then.
+///
+/// # Errors
+/// Those of `of`.
+pub fn ordinals_between<E>(
+    (lower, upper): TermBounds<'_>,
+    end: u64,
+    of: impl Fn(&[u8]) -> std::result::Result<u64, E>,
+) -> std::result::Result<Range<u64>, E> {
+    // No term is a prefix of another, so there is none between these.
+    let after = |term: &[u8]| of(&[term, &[0]].concat());
+    let start = match lower {
+        Bound::Unbounded => 0,
+        Bound::Included(lower) => of(lower)?,
+        Bound::Excluded(lower) => after(lower)?,
+    };
+    let end = match upper {
+        Bound::Unbounded => end,
+        Bound::Included(upper) => after(upper)?,
+        Bound::Excluded(upper) => of(upper)?,
+    };
+    Ok(start..end)
+}
+
 impl TermRange {
+    /// Its bounds.
+    #[must_use]
+    pub fn bounds(&self) -> TermBounds<'_> {
+        (
+            self.lower.as_ref().map(AsRef::as_ref),
+            self.upper.as_ref().map(AsRef::as_ref),
+        )
+    }
+
     /// Whether a term lies in it.
     #[must_use]
     pub fn contains(&self, term: &[u8]) -> bool {

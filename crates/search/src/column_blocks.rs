@@ -9,8 +9,8 @@ use super::tree_postings::tree_error;
 use crate::{Error, Result};
 use quire_index::{ColumnBlock, ColumnLayer, ColumnLayers, DocSet, IndexDamage};
 use quire_lsm::{SmallBytes, TreeSnapshot, ValueParts};
-use quire_query::TermRange;
-use std::ops::{Bound, Range};
+use quire_query::{TermRange, ordinals_between};
+use std::ops::Range;
 
 /// A block of a column has two to this power docids.
 pub(crate) const COLUMN_BLOCK_BITS: u32 = 16;
@@ -33,28 +33,6 @@ impl ColumnBlocks for TreeSnapshot {
 /// The key of a block.
 pub(crate) fn block_key(field: &[u8], block: u32) -> Vec<u8> {
     [field, &block.to_be_bytes()].concat()
-}
-
-/// The ordinals of the values in a range, of a column whose ordinals are below `end`; `of` is its
-/// [`ordinal_of`](quire_query::Column::ordinal_of).
-pub(crate) fn ordinals_in<E>(
-    range: &TermRange,
-    end: u64,
-    of: impl Fn(&[u8]) -> std::result::Result<u64, E>,
-) -> std::result::Result<Range<u64>, E> {
-    // No term is a prefix of another, so there is none between these.
-    let after = |term: &[u8]| of(&[term, &[0]].concat());
-    let start = match &range.lower {
-        Bound::Unbounded => 0,
-        Bound::Included(lower) => of(lower)?,
-        Bound::Excluded(lower) => after(lower)?,
-    };
-    let end = match &range.upper {
-        Bound::Unbounded => end,
-        Bound::Included(upper) => after(upper)?,
-        Bound::Excluded(upper) => of(upper)?,
-    };
-    Ok(start..end)
 }
 
 /// A layer, and what it contains.
@@ -323,7 +301,10 @@ impl FieldBlock {
             match layer.view()? {
                 ColumnLayer::Packed(block) => {
                     let of = |term: &[u8]| block.ordinal_of(term);
-                    block.add_in_range(ordinals_in(range, block.ordinal_end(), of)?, bits)?;
+                    block.add_in_range(
+                        ordinals_between(range.bounds(), block.ordinal_end(), of)?,
+                        bits,
+                    )?;
                 }
                 ColumnLayer::Plain(plain) => {
                     for row in plain.rows() {

@@ -12,7 +12,6 @@
 
 use super::changed::Part;
 use super::column::set_of;
-use super::column_blocks::ordinals_in;
 use super::followed_columns::{FollowedColumn, FollowedColumns, NotKept};
 use super::number::Number;
 use super::number_first::FirstKeys;
@@ -21,7 +20,9 @@ use super::sample::Sampled;
 use quire_index::{DocSet, number_key, term};
 use quire_model::ordered::{Direction, OrderedValue};
 use quire_model::{Document, ValueRef};
-use quire_query::{Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange, WantedFirst};
+use quire_query::{
+    Column, End, NO_ORDINAL, Ordinals, Path, Result, TermRange, WantedFirst, ordinals_between,
+};
 use quire_seeded::{Bug, seeded};
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -313,7 +314,7 @@ impl NumberColumn {
 
     /// The keys of the values in a range.
     fn keys_in(&self, range: &TermRange) -> Range<u64> {
-        let Ok(keys) = ordinals_in(range, NO_ORDINAL, |term| {
+        let Ok(keys) = ordinals_between(range.bounds(), NO_ORDINAL, |term| {
             Ok::<_, Infallible>(self.key_from(term))
         });
         keys

@@ -8,11 +8,13 @@
 //!    is in the one segment that is made in memory for the query, with all its values.
 
 use super::column::{LayerColumn, ListedBuilder};
-use super::column_blocks::{FieldBlock, damaged, ordinals_in};
+use super::column_blocks::{FieldBlock, damaged};
 use super::shard::LiveShard;
 use crate::{Error, Result};
 use quire_index::{DocSet, term};
-use quire_query::{Batches, Column, End, Ordinals, Path, Segment, Shard, TermRange};
+use quire_query::{
+    Batches, Column, End, Ordinals, Path, Segment, Shard, TermRange, ordinals_between,
+};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -174,7 +176,8 @@ impl LiveShard<'_> {
             let Some(Some(column)) = segment.columns.first() else {
                 continue;
             };
-            let wanted = ordinals_in(range, column.ordinal_end(), |term| column.ordinal_of(term))?;
+            let end = column.ordinal_end();
+            let wanted = ordinals_between(range.bounds(), end, |term| column.ordinal_of(term))?;
             let mut batches = Batches::new(docs);
             while let Some(docs) = batches.next_batch() {
                 if column.has_many() {
