@@ -301,6 +301,16 @@ impl Part<'_> {
 }
 
 impl Patch<'_> {
+    /// Whether it may make another set of one: most changes of a document leave most of its fields
+    /// as they are.
+    pub(crate) fn changes(&self, docs: &DocSet) -> bool {
+        match self.0.as_slice() {
+            [] => false,
+            [(changed, matching)] => &(docs & *changed) != matching,
+            _ => true,
+        }
+    }
+
     /// Brings a set up, in its own memory where that is possible.
     pub(crate) fn apply(&self, docs: &mut DocSet) {
         for (changed, matching) in &self.0 {

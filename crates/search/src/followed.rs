@@ -307,13 +307,20 @@ impl Followed {
         }
     }
 
-    /// The set at a later position, by what changed up to there.
+    /// The set at a later position, by what changed up to there: the same set, if that is known to
+    /// leave it as it is.
     fn patched(&self, patch: &Patch<'_>, at: Position) -> Followed {
-        let mut docs = DocSet::clone(&self.docs);
-        patch.apply(&mut docs);
+        let docs = match patch.changes(&self.docs) {
+            false => Arc::clone(&self.docs),
+            true => {
+                let mut docs = DocSet::clone(&self.docs);
+                patch.apply(&mut docs);
+                Arc::new(docs)
+            }
+        };
         Followed {
             at,
-            docs: Arc::new(docs),
+            docs,
             by_columns: self.by_columns,
         }
     }
@@ -464,6 +471,34 @@ mod tests {
         assert_eq!(Arc::as_ptr(&known.docs), place);
         let bytes = known.docs.heap_bytes() as u64;
         assert!((bytes..bytes + 1000).contains(&budget.used()));
+    }
+
+    #[test]
+    fn a_set_that_a_change_leaves_as_it_is_is_not_copied() {
+        let followed = FollowedLeaves::new(&Budget::new(1 << 20));
+        let set = Arc::new(DocSet::full(70_000));
+        followed.follow(&leaf(1), Arc::clone(&set), Position(1), true);
+        let mut changed = Changed::new(Position(1));
+        let mut brought_up = |at: u64, doc: u32, json: &str| {
+            let before = followed.docs(&leaf(1), &changed, Position(at - 1));
+            assert!(before.is_some(), "a query needs it");
+            let document = Document::from_json(json.as_bytes()).unwrap();
+            let change = Change::new(Position(at), Some(document));
+            changed.push([(doc, change)].into());
+            followed.make_ready(&changed, Position(at));
+            followed.docs(&leaf(1), &changed, Position(at)).unwrap()
+        };
+        let same = [
+            (2, 5, r#"{"n": 1, "other": 7}"#),
+            (3, 80_000, r#"{"n": 2}"#),
+        ];
+        for (at, doc, json) in same {
+            let now = brought_up(at, doc, json);
+            assert!(Arc::ptr_eq(&now.docs, &set) && now.at == Position(at));
+        }
+        assert_eq!(brought_up(4, 80_000, r#"{"n": 1}"#).docs.len(), 70_001);
+        assert_eq!(brought_up(5, 5, r#"{"n": 2}"#).docs.len(), 70_000);
+        assert_eq!(set.len(), 70_000);
     }
 
     #[test]
