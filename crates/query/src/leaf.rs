@@ -6,7 +6,7 @@
 //! 2. An `In` has at least two values, sorted, each once. A range has a lower bound below its upper
 //!    one.
 
-use crate::{Path, TermRange, Value};
+use crate::{Path, TermBounds, TermRange, Value};
 use quire_index::term;
 use quire_model::ObjectRef;
 use std::fmt;
@@ -33,9 +33,6 @@ pub enum Test {
     /// It is not null.
     Exists,
 }
-
-/// Two bounds, borrowed.
-pub type TermBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// A lower bound of all terms but null.
 const AFTER_NULL: &[u8] = &[0x02];

@@ -123,7 +123,7 @@ pub use filter::{Field, Filter, field};
 pub use having::{Comparison, GroupOrder, Having};
 pub use hit::Hit;
 pub use known_end::KnownEnd;
-pub use leaf::{Leaf, TermBounds, Test};
+pub use leaf::{Leaf, Test};
 pub use measure::{Aggregate, GROUP_FIELDS_MAX, Grouping, Measure};
 pub use model::ModelShard;
 pub use options::{Clock, Options, Stop, UnknownFields};
@@ -139,7 +139,7 @@ pub use shard::{
     AccessCosts, Cost, Estimate, FieldInfo, Found, Segment, Shard, TermPair, WantedFirst,
 };
 pub use shards::{Execute, Merged, Places, Shards};
-pub use term_range::{TermRange, ordinals_between};
+pub use term_range::{TermBounds, TermRange, ordinals_between};
 pub use tree::{DEPTH_MAX, IN_VALUES_MAX, PREDICATES_MAX};
 pub use value::{Bounds, Value};
 pub use workers::{RunAll, Workers};

@@ -1,11 +1,14 @@
 //! [`TermRange`]: terms between two bounds, and their ordinals in a column.
 
 use crate::value::write_string;
-use crate::{Error, Result, TermBounds, Value};
+use crate::{Error, Result, Value};
 use quire_index::term;
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Bound, Range};
+
+/// Two bounds, borrowed.
+pub type TermBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 /// Terms between two bounds, bytewise. The bounds are prefixes of terms and need not be terms.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
