@@ -337,12 +337,14 @@ impl Kept {
         at: Position,
     ) -> Result<Followed, Followed> {
         let set = self.sets.get_mut(leaf);
-        let set = set.filter(|set| Arc::ptr_eq(&set.followed.docs, &known.docs));
+        // The same set may be that of another position, too.
+        let set = set.filter(|set| {
+            set.followed.at == known.at && Arc::ptr_eq(&set.followed.docs, &known.docs)
+        });
         // The one that is kept, and the one that is known.
         let Some(set) = set.filter(|_| Arc::strong_count(&known.docs) == 2) else {
             return Err(known);
         };
-        debug_assert_eq!(set.followed.at, known.at, "a set has one position");
         drop(known);
         patch.apply(Arc::make_mut(&mut set.followed.docs));
         set.followed.at = at;
@@ -499,6 +501,24 @@ mod tests {
         assert_eq!(brought_up(4, 80_000, r#"{"n": 1}"#).docs.len(), 70_001);
         assert_eq!(brought_up(5, 5, r#"{"n": 2}"#).docs.len(), 70_000);
         assert_eq!(set.len(), 70_000);
+    }
+
+    #[test]
+    fn a_set_of_two_positions_is_brought_up_from_the_one_that_is_kept() {
+        let followed = FollowedLeaves::new(&Budget::new(1 << 20));
+        let (first, later) = (Position(1), Position(3));
+        followed.follow(&leaf(1), Arc::new(DocSet::full(9)), first, true);
+        let mut changed = Changed::new(first);
+        let document = Document::from_json(br#"{"n": 2}"#).unwrap();
+        let change = Change::new(Position(2), Some(document));
+        changed.push([(5, change)].into());
+        // One query has the set, and is overtaken by one of a later view, which has the same set.
+        let known = followed.kept.lock().followed(&leaf(1)).unwrap();
+        followed.follow(&leaf(1), Arc::clone(&known.docs), later, true);
+        let patch = known.patch_to(&leaf(1), &changed, Position(2)).unwrap();
+        let brought_up = (followed.kept.lock()).bring_up(&leaf(1), known, &patch, Position(2));
+        assert_eq!(brought_up.map_err(|known| known.at).unwrap_err(), first);
+        assert_eq!(followed.docs_at(&leaf(1), later).unwrap().docs.len(), 9);
     }
 
     #[test]
