@@ -49,7 +49,7 @@ pub(crate) struct WideViews {
     pub(crate) partitions: Vec<WideView>,
 }
 
-/// A query of this number of partitions allocates no list of them.
+/// A query of up to this number of partitions allocates no list of them.
 pub(crate) const PARTS: usize = 4;
 
 /// A partition of a view.
