@@ -70,6 +70,8 @@ pub(crate) enum Part {
     Scan,
     /// Random overwrites of three disks: JBOD, RAID0
     Jbod,
+    /// Random overwrites of nine disks and of three
+    Disks,
     /// Ingest to SSD and HDD with and without a compaction limiter
     Tiers,
     /// Reads beside compactions and a copy, with and without an I/O manager
@@ -83,9 +85,10 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    const ALL: [Part; 7] = [
+    const ALL: [Part; 8] = [
         Part::Scan,
         Part::Jbod,
+        Part::Disks,
         Part::Tiers,
         Part::Reads,
         Part::Cell,
@@ -150,6 +153,7 @@ impl Task {
         let figures = match self.part {
             Part::Scan => scan::measure(self)?,
             Part::Jbod => jbod::measure(self)?,
+            Part::Disks => jbod::measure_more(self)?,
             Part::Tiers => tiers::measure(self)?,
             Part::Reads => reads::measure(self)?,
             Part::Cell => cell::measure(self)?,

@@ -44,6 +44,10 @@ impl Random {
 pub(super) fn schema(columns: &[(&str, &str, Medium)]) -> Result<Schema> {
     let mut schema = Schema::new();
     for (name, group, tier) in columns {
+        let mut known = schema.groups().iter();
+        if known.any(|known| known.name == *group && known.tier != Some(*tier)) {
+            return Err(format!("the group {group} has another tier").into());
+        }
         if schema.groups().iter().all(|known| known.name != *group) {
             schema = schema.with_group(Group {
                 tier: Some(*tier),

@@ -1,6 +1,8 @@
 //! The machine as a trait: every call that the engine makes into it.
 
-use crate::{AppendFile, FileLock, FileStamp, Gate, Job, JobClass, ReadFile, Result, VolumeIo};
+use crate::{
+    AppendFile, FileLock, FileStamp, Gate, Job, JobClass, Medium, ReadFile, Result, VolumeIo,
+};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -108,9 +110,13 @@ pub trait Env: Send + Sync + fmt::Debug + 'static {
     fn run_all(&self, count: usize, part: &(dyn Fn(usize) + Sync)) {
         (0..count).for_each(part);
     }
-    /// Sees to it that `count` compactions can run at once, if background work runs on threads.
-    fn reserve_compactions(&self, _count: usize) -> Result<()> {
+    /// Sees to it that `count` jobs of `class` can run at once, if background work runs on threads.
+    fn reserve(&self, _class: JobClass, _count: usize) -> Result<()> {
         Ok(())
+    }
+    /// Disks of a medium that have an I/O manager each.
+    fn managed_disks(&self, _medium: Medium) -> usize {
+        0
     }
     /// A new [`Gate`], to wait for changes made by background work.
     fn gate(&self) -> Arc<dyn Gate>;

@@ -84,8 +84,13 @@ pub trait ReadFile: Send + Sync + fmt::Debug {
     /// a caller that reads sequentially says so by [`will_need`](Self::will_need).
     fn map_at_random(&self) -> Result<FileMap>;
     /// Prefetches `length` bytes from `offset`: the system starts to read the pages that it does
-    /// not hold, and this returns at once.
+    /// not hold. Who reads for users goes on at once; background work first waits for its turn, if
+    /// the disk has an I/O manager.
     fn will_need(&self, _offset: u64, _length: u64) {}
+    /// Bytes that one who reads a file from its beginning to its end prefetches at once.
+    fn prefetch_bytes(&self) -> u64 {
+        256 << 10
+    }
     /// Whether a read by this thread may wait for the disk, judging by its last reads. If so, a
     /// caller that needs more than one range should call [`will_need`](Self::will_need) first.
     fn may_wait(&self) -> bool {

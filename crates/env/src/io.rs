@@ -29,6 +29,8 @@ pub struct IoLimits {
     pub admission: AdmissionLimits,
     /// Of compactions.
     pub merges: MergeLimits,
+    /// Bytes that a compaction prefetches at once from each of its inputs.
+    pub prefetch_bytes: u64,
 }
 
 impl IoLimits {
@@ -47,7 +49,15 @@ impl IoLimits {
                     promote_after: Duration::from_millis(500),
                 },
             },
-            merges: MergeLimits::default(),
+            merges: MergeLimits {
+                seeks: medium == Medium::Hdd,
+                ..MergeLimits::default()
+            },
+            // It reads several files in turns, so a hard disk seeks each time.
+            prefetch_bytes: match medium {
+                Medium::Ssd => 256 << 10,
+                Medium::Hdd => 2 << 20,
+            },
         }
     }
 }
@@ -64,6 +74,7 @@ pub struct VolumeIo {
     reads: AtomicU32,
     /// Files that are being written.
     pub(crate) appending: AtomicU64,
+    pub(crate) prefetch_bytes: u64,
 }
 
 impl fmt::Debug for VolumeIo {
@@ -84,6 +95,7 @@ impl VolumeIo {
             merges: Arc::new(Merges::new(limits.merges)),
             reads: AtomicU32::new(0),
             appending: AtomicU64::new(0),
+            prefetch_bytes: limits.prefetch_bytes,
             clock,
         }
     }

@@ -1,14 +1,14 @@
 //! The machine, with an I/O manager between it and the files of volumes.
 
 use crate::clock::Clock;
-use crate::io::class_of_write;
+use crate::io::{class_of_read, class_of_write};
 use crate::{
-    AppendFile, Env, FileLock, FileMap, FileStamp, Gate, IoClass, IoLimits, Job, JobClass,
+    AppendFile, Env, FileLock, FileMap, FileStamp, Gate, IoClass, IoLimits, Job, JobClass, Medium,
     ReadFile, Result, VolumeIo, Volumes,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -23,7 +23,15 @@ const PIECE_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct ManagedEnv {
     env: Arc<dyn Env>,
-    disks: Vec<(PathBuf, Arc<VolumeIo>)>,
+    disks: Vec<Disk>,
+}
+
+/// What manages the disk of a volume.
+#[derive(Debug)]
+struct Disk {
+    dir: PathBuf,
+    medium: Medium,
+    io: Arc<VolumeIo>,
 }
 
 /// The disks of the process, by the number that the system gives them.
@@ -70,9 +78,11 @@ impl ManagedEnv {
         volumes: &Volumes,
         disk: impl Fn(&crate::Volume) -> Arc<VolumeIo>,
     ) -> ManagedEnv {
-        let disks = volumes
-            .iter()
-            .map(|volume| (volume.path.clone(), disk(volume)));
+        let disks = volumes.iter().map(|volume| Disk {
+            dir: volume.path.clone(),
+            medium: volume.medium,
+            io: disk(volume),
+        });
         ManagedEnv {
             disks: disks.collect(),
             env,
@@ -80,9 +90,9 @@ impl ManagedEnv {
     }
 
     fn disk(&self, path: &Path) -> Option<&Arc<VolumeIo>> {
-        let below = self.disks.iter().filter(|(dir, _)| path.starts_with(dir));
-        let nearest = below.max_by_key(|(dir, _)| dir.components().count());
-        nearest.map(|(_, disk)| disk)
+        let below = self.disks.iter().filter(|disk| path.starts_with(&disk.dir));
+        let nearest = below.max_by_key(|disk| disk.dir.components().count());
+        nearest.map(|disk| &disk.io)
     }
 
     fn appending(&self, path: &Path, file: Box<dyn AppendFile>) -> Box<dyn AppendFile> {
@@ -230,8 +240,15 @@ impl Env for ManagedEnv {
         self.env.run_all(count, part);
     }
 
-    fn reserve_compactions(&self, count: usize) -> Result<()> {
-        self.env.reserve_compactions(count)
+    fn reserve(&self, class: JobClass, count: usize) -> Result<()> {
+        self.env.reserve(class, count)
+    }
+
+    fn managed_disks(&self, medium: Medium) -> usize {
+        let of_medium = self.disks.iter().filter(|disk| disk.medium == medium);
+        // Two volumes can lie on one disk.
+        let disks: BTreeSet<_> = of_medium.map(|disk| Arc::as_ptr(&disk.io)).collect();
+        disks.len()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {
@@ -339,9 +356,17 @@ impl ReadFile for ManagedRead {
     }
 
     fn will_need(&self, offset: u64, length: u64) {
-        // Read-ahead is not waited for, so it must not get past those that wait.
-        if self.disk.admission.has_room() {
+        if class_of_read() != IoClass::Read {
+            // Else it would have to read in small pieces, and a disk that is busy would seek more.
+            self.disk
+                .read(length, || self.file.will_need(offset, length));
+        } else if self.disk.admission.has_room() {
+            // No user waits for read-ahead, so it must not get past those that wait.
             self.file.will_need(offset, length);
         }
+    }
+
+    fn prefetch_bytes(&self) -> u64 {
+        self.disk.prefetch_bytes
     }
 }

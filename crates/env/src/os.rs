@@ -189,8 +189,8 @@ impl Env for OsEnv {
         self.crew.run_all(count, part);
     }
 
-    fn reserve_compactions(&self, count: usize) -> Result<()> {
-        self.pool.grow(count)
+    fn reserve(&self, class: JobClass, count: usize) -> Result<()> {
+        self.pool.grow(class, count)
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

@@ -173,9 +173,9 @@ impl Volumes {
         inputs: &[VolumeId],
         failing: &[VolumeId],
     ) -> VolumeId {
-        let tier = tier.or(self.0.first().map(|volume| volume.medium));
+        let medium = self.medium_of(tier);
         let of_tier = |volume: &&Volume| {
-            volume.is_there && Some(volume.medium) == tier && !failing.contains(&volume.id)
+            volume.is_there && volume.medium == medium && !failing.contains(&volume.id)
         };
         let of_tier: Vec<_> = self.0.iter().filter(of_tier).collect();
         match of_tier.as_slice() {
@@ -191,6 +191,12 @@ impl Volumes {
                 choose(&candidates.collect::<Vec<_>>())
             }
         }
+    }
+
+    /// The medium of a tier; without a tier it is that of the first volume.
+    pub fn medium_of(&self, tier: Option<Medium>) -> Medium {
+        let of_first = || self.0.first().map_or(Medium::Ssd, |volume| volume.medium);
+        tier.unwrap_or_else(of_first)
     }
 
     /// Whether a volume of this medium is among them.

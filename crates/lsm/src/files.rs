@@ -90,6 +90,11 @@ impl TableFiles {
         Some((id, of_volume.unwrap_or(io)))
     }
 
+    /// The medium of the volumes of a tier.
+    pub(crate) fn medium_of(&self, tier: Option<Medium>) -> Medium {
+        self.volumes.medium_of(tier)
+    }
+
     fn create_on(&self, volume: VolumeId) -> Result<(FileId, Box<dyn AppendFile>)> {
         self.make_dir(volume)?;
         loop {

@@ -41,6 +41,7 @@ mod index;
 mod mapped;
 mod node;
 mod paged_filter;
+mod prefetched;
 mod properties;
 mod ranges;
 mod reader;

@@ -43,7 +43,7 @@ use crate::table::{Counters, Origin, TableCopy};
 use crate::{Op, Result, RunMeta, TreeContext, TreeSpec};
 use check::{check_cuts, check_write};
 use edit::Claims;
-use quire_env::Volume;
+use quire_env::{Medium, Volume};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
 use quire_sync::atomic::{AtomicU64, Ordering};
@@ -209,6 +209,11 @@ impl Tree {
     /// Bytes of memory of the active memtable.
     pub fn memtable_bytes(&self) -> u64 {
         self.active_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The medium that new tables go to.
+    pub fn medium(&self) -> Medium {
+        self.context.files.medium_of(self.spec.tier.get())
     }
 
     /// Bytes of memory of frozen memtables: what a flush would free.

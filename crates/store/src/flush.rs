@@ -11,12 +11,12 @@
 use crate::damaged::is_damage;
 use crate::deriver::Deriver;
 use crate::manifest::{self, Manifest, Progress, TreeFiles};
-use crate::shared::Flushable;
+use crate::relief::{Flushable, Memory};
 use crate::space::{Space, superseded_bytes_max};
 use crate::store::{Inner, Store, Writer};
 use crate::trees::{Slot, TreeUse};
 use crate::{Error, ErrorKind, Machine, Result, TreeId};
-use quire_env::{IoClass, IoScope, JobClass};
+use quire_env::{IoClass, IoScope, JobClass, Medium};
 use quire_lsm::{Compaction, Superseded, TreeEdit};
 use quire_model::Position;
 use quire_seeded::{Bug, seeded};
@@ -625,7 +625,7 @@ impl<M: Machine> Inner<M> {
                 return;
             }
             // Another may be due: of what was written meanwhile, or of another store.
-            inner.shared.relieve();
+            inner.shared.relief.relieve();
             // A derived tree may have been completed while the flush was under way: no flush was
             // scheduled for it then.
             if inner.may_compact() && inner.has_unflushed_group() {
@@ -689,14 +689,26 @@ impl<M: Machine> Inner<M> {
 }
 
 impl<M: Machine> Flushable for Inner<M> {
-    fn flushable_bytes(&self) -> u64 {
-        if self.flush_due.load(Ordering::Acquire) || self.closed.load(Ordering::Acquire) {
-            return 0;
+    fn memory(&self) -> Memory {
+        let (mut active, mut frozen, mut medium) = (0, 0, Medium::Ssd);
+        for slot in self.trees.iter() {
+            let of_tree = (slot.tree.memtable_bytes(), slot.tree.frozen_bytes());
+            (active, frozen) = (active + of_tree.0, frozen + of_tree.1);
+            // A flush takes as long as the slower disk.
+            if of_tree != (0, 0) && slot.tree.medium() == Medium::Hdd {
+                medium = Medium::Hdd;
+            }
         }
-        self.trees
-            .iter()
-            .map(|slot| slot.tree.memtable_bytes() + slot.tree.frozen_bytes())
-            .sum()
+        let is_due = self.flush_due.load(Ordering::Acquire);
+        // One that has failed is tried again, and may fail again.
+        let frees = is_due && self.background_error.lock().is_none();
+        Memory {
+            bytes: active + frozen,
+            medium,
+            // What is frozen already is all that one under way will free.
+            flushing: frees.then_some(if frozen > 0 { frozen } else { active }),
+            can_flush: !is_due && !self.closed.load(Ordering::Acquire),
+        }
     }
 
     fn start_flush(&self) {

@@ -152,7 +152,7 @@ impl<M: Machine> Inner<M> {
             self.schedule_derive(Duration::ZERO);
         }
         // What it wrote may have filled memtables, and the next write may wait for room in them.
-        self.shared.relieve();
+        self.shared.relief.relieve();
         Ok(())
     }
 

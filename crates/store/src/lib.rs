@@ -43,6 +43,7 @@ mod publish;
 mod read;
 mod rebuilt;
 mod reclaim;
+mod relief;
 mod salvage;
 mod sealed;
 mod sealing;

@@ -7,8 +7,9 @@ use crate::follow::UNREAD_FOLLOWS;
 use crate::log_holds::LogHolds;
 use crate::manifest::{self, Manifest, Progress, TreeFiles};
 use crate::publish::Publisher;
+use crate::relief::Flushable;
 use crate::segment_age::Sealing;
-use crate::shared::{Flushable, Shared};
+use crate::shared::Shared;
 use crate::space::{Space, superseded_bytes_max};
 use crate::store::{Counters, Inner, Store, Writer};
 use crate::trees::{RebuiltTrees, Slot, TreeUse, Trees};
@@ -189,7 +190,7 @@ impl<M: Machine> Store<M> {
             inner.replay()?;
         }
         let flushable: Weak<dyn Flushable> = inner.me.clone();
-        inner.shared.register(flushable);
+        inner.shared.relief.register(flushable);
         inner.schedule_compaction();
         // What an earlier opening left dead.
         inner.note_dead();

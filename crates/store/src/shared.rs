@@ -1,11 +1,12 @@
 //! What all partitions of a process share: the machine, the block cache and the memory for
 //! memtables.
 
+use crate::relief::Relief;
 use quire_env::{BlockCache, Budget, Charge, Env, FileLock, Gate};
 use quire_lsm::FilterPager;
 use quire_sync::Mutex;
-use quire_sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use quire_sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of work in progress that there is room for, whatever the memory: handling one document of
@@ -15,14 +16,6 @@ const WORK_BYTES_MIN: u64 = 48 << 20;
 /// The longest that background work waits for room, and how often it looks for it.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
 const ROOM_EVERY: Duration = Duration::from_millis(5);
-
-/// A store, as the one who frees memory sees it.
-pub(crate) trait Flushable: Send + Sync {
-    /// Memtable bytes that a flush started now would free, beyond what one under way will.
-    fn flushable_bytes(&self) -> u64;
-    /// Starts a flush in the background, unless one is due.
-    fn start_flush(&self);
-}
 
 /// What all partitions of a process share. One memory budget is divided here: a quarter for
 /// memtables, seven sixteenths for the block cache, a sixteenth for filter pages, a sixteenth for
@@ -42,18 +35,12 @@ pub struct Shared {
     memory_bytes: u64,
     /// Told whenever a flush has freed memory or failed to.
     pub(crate) freed: Arc<dyn Gate>,
-    stores: Mutex<Vec<Weak<dyn Flushable>>>,
-    relieving: AtomicBool,
+    /// Sees to it that memtables are flushed when these are short of memory.
+    pub(crate) relief: Relief,
     /// Bytes that writers have added to full memtables since a flush ended.
     past_limit: AtomicU64,
     /// Held as long as any store, or a background job of one, may still write.
     lock: Mutex<Option<Arc<dyn FileLock>>>,
-}
-
-impl std::fmt::Debug for dyn Flushable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Flushable")
-    }
 }
 
 impl Shared {
@@ -77,10 +64,12 @@ impl Shared {
         lock: Option<Box<dyn FileLock>>,
     ) -> Arc<Shared> {
         let eighth = memory_bytes.saturating_sub(memtable_bytes) / 12;
+        let memtables = Budget::new(memtable_bytes);
         Arc::new(Shared {
             cache: BlockCache::new(eighth * 7),
             filters: FilterPager::new(Arc::clone(&env), eighth),
-            memtables: Budget::new(memtable_bytes),
+            relief: Relief::new(Arc::clone(&env), Arc::clone(&memtables)),
+            memtables,
             index_reads: Budget::new(memory_bytes / 16),
             index_changes: Budget::new(memory_bytes / 8),
             work: Budget::new(WORK_BYTES_MIN + memory_bytes / 16),
@@ -88,8 +77,6 @@ impl Shared {
             freed: env.gate(),
             opened: (env.now_micros(), env.monotonic()),
             env,
-            stores: Mutex::new(Vec::new()),
-            relieving: AtomicBool::new(false),
             past_limit: AtomicU64::new(0),
             lock: Mutex::new(lock.map(Arc::from)),
         })
@@ -182,35 +169,6 @@ impl Shared {
         self.memory_bytes
     }
 
-    pub(crate) fn register(&self, store: Weak<dyn Flushable>) {
-        let mut stores = self.stores.lock();
-        stores.retain(|store| store.strong_count() > 0);
-        stores.push(store);
-    }
-
-    /// Past half of the memtables' share, starts a flush of the store that frees most, one at a
-    /// time.
-    pub(crate) fn relieve(&self) {
-        if self.memtables.used() <= self.memtables.limit() / 2
-            || self.relieving.swap(true, Ordering::AcqRel)
-        {
-            return;
-        }
-        let stores: Vec<_> = self
-            .stores
-            .lock()
-            .iter()
-            .filter_map(Weak::upgrade)
-            .collect();
-        match stores
-            .into_iter()
-            .max_by_key(|store| store.flushable_bytes())
-        {
-            Some(store) if store.flushable_bytes() > 0 => store.start_flush(),
-            _ => self.relieving.store(false, Ordering::Release),
-        }
-    }
-
     /// Whether memtables hold no more than they may, or a writer may write to them all the same.
     ///
     /// A flush waits for derived trees, and these may wait for room that writers hold. Such a
@@ -231,7 +189,7 @@ impl Shared {
     /// A flush has ended, well or not.
     pub(crate) fn flush_ended(&self) {
         self.past_limit.store(0, Ordering::Relaxed);
-        self.relieving.store(false, Ordering::Release);
+        self.relief.look_again();
         self.freed.notify();
     }
 }

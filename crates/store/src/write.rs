@@ -2,6 +2,7 @@
 //! published. Writers are slowed down while memory is short.
 
 use crate::machine::apply;
+use crate::relief::Flushable;
 use crate::store::{Inner, Store, Writer};
 use crate::{Durability, Error, Machine, Result, TreeId, admission};
 use quire_env::JobClass;
@@ -169,7 +170,7 @@ impl<M: Machine> Store<M> {
         };
         inner.shared.note_added(added);
         inner.slow_down(added);
-        inner.shared.relieve();
+        inner.shared.relief.relieve();
         Ok(written)
     }
 
@@ -355,9 +356,9 @@ impl<M: Machine> Inner<M> {
         let env = self.shared.env();
         let begun = env.monotonic();
         let mut failed = None;
-        self.shared.relieve();
+        self.shared.relief.relieve();
         let mut is_over = || {
-            self.shared.relieve();
+            self.shared.relief.relieve();
             failed = self.background_error.lock().clone();
             self.shared.admits() || failed.is_some() || self.closed.load(Ordering::Acquire)
         };
@@ -381,7 +382,12 @@ impl<M: Machine> Inner<M> {
     /// Holds a writer that added `bytes` back, in proportion to how full the memtables are.
     fn slow_down(&self, bytes: u64) {
         let memtables = self.shared.memtables();
-        let delay = admission::delay(memtables.used(), memtables.limit(), bytes);
+        // Most writes find room.
+        if memtables.used() <= memtables.limit() / 2 {
+            return;
+        }
+        let used = self.shared.relief.felt(|| self.memory().bytes);
+        let delay = admission::delay(used, memtables.limit(), bytes);
         if !delay.is_zero() {
             self.shared.env().sleep(delay);
             self.count_stall(delay);

@@ -8,7 +8,9 @@ use crate::scrub::Scrubber;
 use crate::volumes::name;
 use crate::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, RwLock};
-use quire_env::{Env, ErrorKind as EnvErrorKind, FileLock, IoLimits, ManagedEnv, Volume, Volumes};
+use quire_env::{
+    Env, ErrorKind as EnvErrorKind, FileLock, IoLimits, JobClass, ManagedEnv, Volume, Volumes,
+};
 use quire_seeded::{Bug, seeded};
 use quire_store::Shared;
 use std::collections::BTreeSet;
@@ -108,7 +110,9 @@ fn managed(
     let limits = |volume: &Volume| limits.unwrap_or_else(|| IoLimits::of(volume.medium));
     // As many as all volumes together let run: none waits for a thread that another one has.
     let compactions = volumes.iter().map(|volume| limits(volume).merges.most());
-    env.reserve_compactions(compactions.sum())?;
+    env.reserve(JobClass::Compaction, compactions.sum())?;
+    // A flush to each, and two threads for what waits for no disk.
+    env.reserve(JobClass::Flush, volumes.iter().count() + 2)?;
     let disk = |volume: &Volume| ManagedEnv::disk_of(&env, &volume.path, limits(volume));
     Ok(Arc::new(ManagedEnv::new(Arc::clone(&env), volumes, disk)))
 }

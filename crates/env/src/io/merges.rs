@@ -16,6 +16,8 @@ use std::time::Duration;
 pub struct MergeLimits {
     /// How many run at once, 1 to 16; found by measuring if none.
     pub count: Option<u64>,
+    /// Whether reads are taken for slow until they are measured.
+    pub seeks: bool,
     /// Bytes per second that they write in all; found by measuring if none.
     pub rate_bytes: Option<u64>,
 }
@@ -124,8 +126,9 @@ impl Merges {
 
     fn count_max(&self, state: &State) -> u64 {
         let measured = match state.idle.or(state.busy) {
-            Some(latency) if latency >= SEEK => 1,
-            _ => COUNT_MAX,
+            Some(latency) if latency < SEEK => COUNT_MAX,
+            None if !self.limits.seeks => COUNT_MAX,
+            _ => 1,
         };
         self.limits.count.unwrap_or(measured).clamp(1, COUNT_LIMIT)
     }

@@ -14,6 +14,7 @@ use memmap2::{Advice, Mmap};
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -122,11 +123,17 @@ impl OsMap {
     }
 }
 
+/// Linux reads no more for one call than the largest request of the disk, and is silent about it.
+/// Most disks take this much.
+const WILL_NEED_BYTES: u64 = 512 << 10;
+
 /// Lets the system start to read the missing ones of `length` bytes from `offset`. If it does not,
 /// nothing is lost.
 pub(super) fn will_need(file: &File, offset: u64, length: u64) {
-    if let Some(length) = std::num::NonZeroU64::new(length) {
-        let _ = rustix::fs::fadvise(file, offset, Some(length), rustix::fs::Advice::WillNeed);
+    let (mut at, end) = (offset, offset.saturating_add(length));
+    while let Some(length) = NonZeroU64::new((end - at).min(WILL_NEED_BYTES)) {
+        let _ = rustix::fs::fadvise(file, at, Some(length), rustix::fs::Advice::WillNeed);
+        at += length.get();
     }
 }
 

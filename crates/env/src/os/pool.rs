@@ -31,65 +31,63 @@ const DERIVE_THREADS: usize = 2;
 /// those that have.
 #[derive(Debug)]
 pub(super) struct Pool {
-    flush: Arc<Queue>,
-    compaction: Arc<Queue>,
-    derive: Arc<Queue>,
-    threads: Mutex<Threads>,
+    flush: Workers,
+    compaction: Workers,
+    derive: Workers,
 }
 
-#[derive(Debug, Default)]
-struct Threads {
-    compaction: usize,
-    handles: Vec<JoinHandle<()>>,
+/// The threads of one class of jobs.
+#[derive(Debug)]
+struct Workers {
+    name: &'static str,
+    queue: Arc<Queue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Pool {
     /// Starts all threads.
     pub(super) fn start() -> Result<Pool> {
         let pool = Pool {
-            flush: Queue::new(),
-            compaction: Queue::new(),
-            derive: Queue::new(),
-            threads: Mutex::default(),
+            flush: Workers::new("flush"),
+            compaction: Workers::new("compact"),
+            derive: Workers::new("derive"),
         };
-        let flush = (0..FLUSH_THREADS).map(|number| ("flush", number, &pool.flush));
-        let derive = (0..DERIVE_THREADS).map(|number| ("derive", number, &pool.derive));
-        for (name, number, queue) in flush.chain(derive) {
-            let started = start(format!("quire-{name}-{number}"), queue)?;
-            pool.threads.lock().handles.push(started);
-        }
-        pool.grow(COMPACTION_THREADS)?;
+        pool.flush.grow(FLUSH_THREADS)?;
+        pool.compaction.grow(COMPACTION_THREADS)?;
+        pool.derive.grow(DERIVE_THREADS)?;
         Ok(pool)
     }
 
-    /// Starts threads for compactions until there are `count` of them.
-    pub(super) fn grow(&self, count: usize) -> Result<()> {
-        let mut threads = self.threads.lock();
-        while threads.compaction < count {
-            let name = format!("quire-compact-{}", threads.compaction);
-            let started = start(name, &self.compaction)?;
-            threads.compaction += 1;
-            threads.handles.push(started);
-        }
-        Ok(())
+    /// Starts threads of `class` until there are `count` of them.
+    pub(super) fn grow(&self, class: JobClass, count: usize) -> Result<()> {
+        self.workers(class).grow(count)
     }
 
     /// Runs `job` on a thread of `class`, not before `after` has passed.
     pub(super) fn schedule(&self, class: JobClass, after: Duration, job: Job) {
+        self.workers(class).queue.push(after, job);
+    }
+
+    fn workers(&self, class: JobClass) -> &Workers {
         match class {
-            JobClass::Flush => self.flush.push(after, job),
-            JobClass::Compaction => self.compaction.push(after, job),
-            JobClass::Derive => self.derive.push(after, job),
+            JobClass::Flush => &self.flush,
+            JobClass::Compaction => &self.compaction,
+            JobClass::Derive => &self.derive,
         }
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.flush.close();
-        self.compaction.close();
-        self.derive.close();
-        for thread in self.threads.get_mut().handles.drain(..) {
+        let classes = [&mut self.flush, &mut self.compaction, &mut self.derive];
+        // None of them goes on with new jobs while another is waited for.
+        for workers in &classes {
+            workers.queue.close();
+        }
+        for thread in classes
+            .into_iter()
+            .flat_map(|workers| workers.threads.get_mut().drain(..))
+        {
             // The last user of the machine may be a job: its own thread can't wait for itself, and
             // ends after it.
             if thread.thread().id() != thread::current().id() {
@@ -99,11 +97,27 @@ impl Drop for Pool {
     }
 }
 
-fn start(name: String, queue: &Arc<Queue>) -> Result<JoinHandle<()>> {
-    let queue = Arc::clone(queue);
-    let builder = thread::Builder::new().name(name.clone());
-    let started = builder.spawn(move || queue.work());
-    started.map_err(|e| Error::io("start thread", Path::new(&name), e))
+impl Workers {
+    fn new(name: &'static str) -> Workers {
+        Workers {
+            name,
+            queue: Queue::new(),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Starts threads until there are `count` of them.
+    fn grow(&self, count: usize) -> Result<()> {
+        let mut threads = self.threads.lock();
+        while threads.len() < count {
+            let name = format!("quire-{}-{}", self.name, threads.len());
+            let queue = Arc::clone(&self.queue);
+            let builder = thread::Builder::new().name(name.clone());
+            let started = builder.spawn(move || queue.work());
+            threads.push(started.map_err(|e| Error::io("start thread", Path::new(&name), e))?);
+        }
+        Ok(())
+    }
 }
 
 /// Jobs by due time. The key's second part is the order of arrival.

@@ -11,6 +11,7 @@ use super::block::{Block, BlockCursor};
 use super::footer::HEADER_BYTES;
 use super::frame::{self, Handle};
 use super::node::Leaf;
+use super::prefetched::Prefetched;
 use super::reader::Table;
 use crate::direction::Direction;
 use crate::entry::Entry;
@@ -20,8 +21,9 @@ use quire_env::{Cached, Charge};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Bytes read at once by flushes and compactions.
-const SEQUENTIAL_BYTES: u64 = 256 << 10;
+/// Bytes read at once by flushes and compactions, which have more of them prefetched: a compaction
+/// of many tables has a buffer for each.
+const SEQUENTIAL_BYTES: u64 = 64 << 10;
 
 /// Bytes read at once by a scan, at least and at most: there may be many, and they may be kept for
 /// long.
@@ -88,6 +90,8 @@ pub(super) struct Blocks {
     offset: u64,
     /// Bytes to read next.
     ahead: u64,
+    /// What is prefetched, for one who reads the file from its beginning to its end.
+    prefetched: Prefetched,
     /// Bytes that were looked at in the map, less what was then said of those that come.
     looked_at: i64,
     charge: Charge,
@@ -104,6 +108,7 @@ impl Blocks {
                 Access::Cached => SCAN_BYTES_MIN,
                 Access::Sequential => SEQUENTIAL_BYTES,
             },
+            prefetched: Prefetched::default(),
             looked_at: 0,
             charge: table.budget.charge(0),
         }
@@ -195,7 +200,12 @@ impl Blocks {
             Direction::Forwards => end,
             Direction::Backwards => start.saturating_sub(ahead),
         };
-        table.file.io.will_need(next, ahead);
+        let io = &table.file.io;
+        if self.access == Access::Cached {
+            io.will_need(next, ahead);
+        } else if let Some(more) = self.prefetched.before(start..end, io.prefetch_bytes()) {
+            io.will_need(more.start, more.end - more.start);
+        }
         // The old buffer goes before the new one comes.
         self.buffer = Bytes::new();
         self.charge.resize(end - start);
