@@ -96,8 +96,9 @@ impl Relief {
         let Some(mut stores) = self.stores.try_lock() else {
             return;
         };
-        // Not with each write: there may be many stores.
-        if used.abs_diff(stores.looked_at) < limit / 64 {
+        // Not with each write: there may be many stores. But where writers wait, what is held may
+        // be held by others than at the last time, although it is as much.
+        if used < limit && used.abs_diff(stores.looked_at) < limit / 64 {
             return;
         }
         stores.looked_at = used;
@@ -296,6 +297,15 @@ mod tests {
         machine.stores[0].0.lock().flushing = None;
         machine.relief.look_again();
         assert_eq!(machine.flushed(), [0, 1], "the first has failed");
+    }
+
+    #[test]
+    fn full_memory_is_looked_at_although_it_is_as_full_as_the_last_time() {
+        let machine = Machine::new(&[], &[(0, Ssd), (LIMIT, Ssd)]);
+        machine.stores[1].0.lock().can_flush = false;
+        assert_eq!(machine.flushed(), [1], "by itself");
+        machine.stores[0].0.lock().bytes = LIMIT;
+        assert_eq!(machine.flushed(), [0, 1]);
     }
 
     #[test]
