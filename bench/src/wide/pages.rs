@@ -44,15 +44,16 @@ impl Random {
 pub(super) fn schema(columns: &[(&str, &str, Medium)]) -> Result<Schema> {
     let mut schema = Schema::new();
     for (name, group, tier) in columns {
-        let mut known = schema.groups().iter();
-        if known.any(|known| known.name == *group && known.tier != Some(*tier)) {
-            return Err(format!("the group {group} has another tier").into());
-        }
-        if schema.groups().iter().all(|known| known.name != *group) {
-            schema = schema.with_group(Group {
-                tier: Some(*tier),
-                ..Group::new(*group)
-            })?;
+        let known = schema.groups().iter().find(|known| known.name == *group);
+        match known.map(|known| known.tier) {
+            Some(known) if known == Some(*tier) => {}
+            Some(_) => return Err(format!("the group {group} has another tier").into()),
+            None => {
+                schema = schema.with_group(Group {
+                    tier: Some(*tier),
+                    ..Group::new(*group)
+                })?;
+            }
         }
         schema = schema.with_column(name, ColumnType::Bytes, group)?;
     }

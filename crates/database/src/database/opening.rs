@@ -112,7 +112,7 @@ fn managed(
     let compactions = volumes.iter().map(|volume| limits(volume).merges.most());
     env.reserve(JobClass::Compaction, compactions.sum())?;
     // A flush to each, and two threads for what waits for no disk.
-    env.reserve(JobClass::Flush, volumes.iter().count() + 2)?;
+    env.reserve(JobClass::Flush, volumes.count() + 2)?;
     let disk = |volume: &Volume| ManagedEnv::disk_of(&env, &volume.path, limits(volume));
     Ok(Arc::new(ManagedEnv::new(Arc::clone(&env), volumes, disk)))
 }

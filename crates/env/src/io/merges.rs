@@ -1,9 +1,10 @@
 //! The compaction limiter of a disk: how many compactions write to it at once, and how fast.
 //!
 //! Both are as set. Else one runs at a time on a disk whose reads take milliseconds, and two on
-//! others; and the rate halves while reads take over twice the time that they take without
-//! compactions, and grows again after that. It stays above twice the rate at which all else is
-//! written: slower compactions would never end, and reads would have ever more runs to look at.
+//! others; a hard disk is taken for slow until its reads are measured. And the rate halves while
+//! reads take over twice the time that they take without compactions, and grows again after that.
+//! It stays above twice the rate at which all else is written: slower compactions would never end,
+//! and reads would have ever more runs to look at.
 
 use parking_lot::Mutex;
 use std::fmt;
