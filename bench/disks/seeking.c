@@ -9,7 +9,7 @@
  * bytes. Any other takes a seek too: a tenth of it is there however near it is, and it grows with
  * the square root of the distance; then half a turn of the disk, which is half of a seek. Of those
  * that wait, the one with the shortest seek is next, as in disks with command queueing; one that
- * has waited for a second goes first.
+ * has waited for 125 seeks goes first.
  */
 
 #define NBDKIT_API_VERSION 2
@@ -28,7 +28,8 @@
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 #define NANOS 1000000000LL
-#define PATIENCE NANOS
+/* Seeks for which a request waits at most while others are nearer: a second of a disk of 8 ms. */
+#define PATIENCE_SEEKS 125
 
 struct waiting {
     int64_t at, since;
@@ -77,7 +78,7 @@ static struct waiting *next_one(int64_t seek) {
         if (position_nanos(one->at, seek) < position_nanos(best->at, seek)) best = one;
         if (one->since < oldest->since) oldest = one;
     }
-    return now() - oldest->since > PATIENCE ? oldest : best;
+    return now() - oldest->since > PATIENCE_SEEKS * seek ? oldest : best;
 }
 
 /* Waits for as long as a hard disk takes. */

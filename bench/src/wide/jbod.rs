@@ -20,6 +20,8 @@ struct Layout {
     /// How much slower the disks are than others, so that the processor is not the limit.
     slower: u64,
     partitions: u32,
+    /// Of the database.
+    memory: u64,
 }
 
 const JBOD: Layout = Layout {
@@ -27,15 +29,17 @@ const JBOD: Layout = Layout {
     is_striped: false,
     slower: 4,
     partitions: 3,
+    memory: MEMORY,
 };
 const RAID0: Layout = Layout {
     is_striped: true,
     ..JBOD
 };
-/// A partition for each disk of nine.
+/// A partition for each disk of nine, and a flush of some seconds' work for each disk.
 const FEW: Layout = Layout {
     slower: 12,
     partitions: 9,
+    memory: 512 << 20,
     ..JBOD
 };
 const MANY: Layout = Layout { disks: 9, ..FEW };
@@ -112,7 +116,7 @@ fn quire(task: &Task, layout: Layout) -> Result<f64> {
             Medium::Hdd,
         );
     }
-    let database = builder.memory(MEMORY).scrub_every(None).open()?;
+    let database = builder.memory(layout.memory).scrub_every(None).open()?;
     let schema = pages::schema(&[("page", "pages", Medium::Hdd)])?;
     let pages = pages::create(&database, "pages", schema, layout.partitions)?;
     let mut versions = vec![0; rows as usize];

@@ -3,7 +3,8 @@
 //!
 //! A store whose flush would free most is flushed first, one at a time. Where disks have I/O
 //! managers, as many are flushed at a time as there are disks of a medium: each disk has work, and
-//! slow ones hold up no flush to a fast one.
+//! slow ones hold up no flush to a fast one. A store that holds little waits until others have
+//! been flushed: else each would be flushed again and again, with hardly anything to write.
 //!
 //! There a writer is also held back by what its own store holds, and not by what all stores hold
 //! together: else the stores of a slow disk would fill the memory, and hold the writers of a fast
@@ -86,7 +87,8 @@ impl Relief {
     }
 
     /// Past half of the memory, starts flushes of the stores that free most, until what they will
-    /// free takes the rest below half, or as many are under way as may be.
+    /// free takes the rest below half, or as many are under way as may be. Flushes to hard disks,
+    /// which take long, are started until the rest is below a quarter, if several may be under way.
     pub(crate) fn relieve(&self) {
         let (used, limit) = (self.memtables.used(), self.memtables.limit());
         if used <= limit / 2 {
@@ -106,13 +108,21 @@ impl Relief {
         let mut held: Vec<_> = all.iter().map(|store| (store.memory(), store)).collect();
         let holders = holders(held.iter().map(|(memory, _)| memory.bytes));
         self.holders.store(holders.to_bits(), Ordering::Relaxed);
-        let of_stores = held.iter().map(|(memory, _)| memory.bytes).sum();
+        let of_stores: u64 = held.iter().map(|(memory, _)| memory.bytes).sum();
         let beside = used.saturating_sub(of_stores);
         self.beside.store(beside, Ordering::Relaxed);
 
         let flushing = held.iter().filter_map(|(memory, _)| memory.flushing);
         let mut left = used.saturating_sub(flushing.sum());
         let mut more = self.flushes_max();
+        let has_many = more.has_many();
+        // Memory that is half full with one large flush under way would leave other disks idle.
+        let enough = |medium| match (has_many, medium) {
+            (true, Medium::Hdd) => limit / 4,
+            _ => limit / 2,
+        };
+        // What those hold each who hold much.
+        let worth_it = (of_stores as f64 / holders / 2.0) as u64;
         for (memory, _) in &held {
             if memory.flushing.is_some() {
                 more.take(memory.medium);
@@ -121,7 +131,11 @@ impl Relief {
         held.retain(|(memory, _)| memory.can_flush && memory.bytes > 0);
         held.sort_by_key(|(memory, _)| Reverse(memory.bytes));
         for (memory, store) in held {
-            if left > limit / 2 && more.take(memory.medium) {
+            let is_under_way = left < used;
+            if is_under_way && memory.bytes < worth_it {
+                break;
+            }
+            if left > enough(memory.medium) && more.take(memory.medium) {
                 store.start_flush();
                 left -= memory.bytes.min(left);
             }
@@ -134,7 +148,7 @@ impl Relief {
     pub(crate) fn felt(&self, own: impl FnOnce() -> u64) -> u64 {
         let used = self.memtables.used();
         let max = self.flushes_max();
-        if !max.by_medium || max.ssd + max.hdd == 1 {
+        if !max.has_many() {
             return used;
         }
         let holders = f64::from_bits(self.holders.load(Ordering::Relaxed));
@@ -167,6 +181,11 @@ struct Flushes {
 }
 
 impl Flushes {
+    /// Whether several may be under way at once.
+    fn has_many(&self) -> bool {
+        self.ssd + self.hdd > 1
+    }
+
     /// Whether there may be one more; then it is counted.
     fn take(&mut self, medium: Medium) -> bool {
         let count = match (self.by_medium, medium) {
@@ -280,23 +299,38 @@ mod tests {
     }
 
     #[test]
-    fn each_disk_has_a_flush_until_what_is_left_is_half() {
+    fn each_disk_has_a_flush_until_what_is_left_is_a_quarter() {
         let stores = [(240, Hdd), (220, Hdd), (200, Hdd), (190, Ssd), (150, Ssd)];
         assert_eq!(Machine::new(&[Ssd, Hdd], &stores).flushed(), [0, 3]);
         assert_eq!(Machine::new(&[Ssd, Hdd, Hdd], &stores).flushed(), [0, 1, 3]);
         // All of them would be more than is needed.
-        assert_eq!(Machine::new(&[Hdd; 9], &stores[..4]).flushed(), [0, 1]);
+        assert_eq!(Machine::new(&[Hdd; 9], &stores[..4]).flushed(), [0, 1, 2]);
     }
 
     #[test]
     fn a_flush_that_is_under_way_counts_and_one_that_fails_does_not() {
-        let machine = Machine::new(&[Ssd, Hdd], &[(400, Hdd), (300, Ssd), (200, Ssd)]);
+        let machine = Machine::new(&[Ssd, Hdd], &[(700, Hdd), (150, Ssd), (50, Ssd)]);
         assert_eq!(machine.flushed(), [0]);
         machine.relief.look_again();
-        assert_eq!(machine.flushed(), [0], "half of it is being freed");
+        assert_eq!(machine.flushed(), [0], "most of it is being freed");
         machine.stores[0].0.lock().flushing = None;
         machine.relief.look_again();
         assert_eq!(machine.flushed(), [0, 1], "the first has failed");
+    }
+
+    #[test]
+    fn a_store_with_little_is_flushed_only_if_no_other_is() {
+        let stores = [(350, Hdd), (60, Hdd), (300, Hdd)];
+        let machine = Machine::new(&[Hdd; 3], &stores);
+        let _beside = machine.relief.memtables.charge(260);
+        assert_eq!(
+            machine.flushed(),
+            [0, 2],
+            "although more than a quarter is left"
+        );
+        let alone = Machine::new(&[Hdd; 3], &stores[1..2]);
+        let _beside = alone.relief.memtables.charge(600);
+        assert_eq!(alone.flushed(), [0]);
     }
 
     #[test]
