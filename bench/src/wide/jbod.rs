@@ -35,7 +35,7 @@ const RAID0: Layout = Layout {
     is_striped: true,
     ..JBOD
 };
-/// A partition for each disk of nine, and a flush of some seconds' work for each disk.
+/// A partition for each disk of nine, and memory for flushes that are not all seeks.
 const FEW: Layout = Layout {
     slower: 12,
     partitions: 9,

@@ -121,7 +121,7 @@ impl Relief {
             (true, Medium::Hdd) => limit / 4,
             _ => limit / 2,
         };
-        // What those hold each who hold much.
+        // Half of what each of the stores holds that hold much.
         let worth_it = (of_stores as f64 / holders / 2.0) as u64;
         for (memory, _) in &held {
             if memory.flushing.is_some() {
